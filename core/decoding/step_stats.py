@@ -47,7 +47,9 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     width, picked = row_length(len(scores) - 1, top_n), chosen.to(torch.int64).contiguous()
     read = array("f", bytes(_FLOAT32_BYTES * rows * width))
     place, _ = read.buffer_info()
-    found.compute_stats([stage.data_ptr() for stage in contiguous], rows, vocabulary, picked.data_ptr(), top_n, place)
+    addresses = [stage.data_ptr() for stage in contiguous]
+    # One thread: on a busy machine, waiting for another one takes longer than the work.
+    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place, 1)
     return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
 
 

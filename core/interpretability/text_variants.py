@@ -80,7 +80,12 @@ def build_ragged_batch(forward: Forward) -> RaggedBatch | None:
     """Return a ragged batch after the text that `forward` has read, if its model supports it."""
     fused = select_fused_pass(forward.model, forward.cache)
     layers = forward.cache.layers if fused is not None else ()
-    if fused is None or fused.has_windows or not all(map(is_plain_dynamic_layer, layers)):
+    if (
+        fused is None
+        or fused.has_windows
+        or not fused.has_fixed_rotation
+        or not all(map(is_plain_dynamic_layer, layers))
+    ):
         return None
     native = native_text_pass(forward.model, fused)
     return RaggedBatch(fused, [(layer.keys, layer.values) for layer in layers], native)

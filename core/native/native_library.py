@@ -83,6 +83,8 @@ WEIGHTS = {
 }  # fmt: skip
 """Kinds of weights: those of this program, and by their names in GGUF files; block formats are 256 + ggml's type id."""
 ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
+LAYOUTS = {"row_major": 0, "in_panels": 1, "column_major": 2}
+"""Order of float weights: [outputs, inputs]; [panels, inputs, rows of a panel]; [inputs, outputs]."""
 
 
 class NormStruct(ctypes.Structure):
@@ -103,17 +105,26 @@ class LowRankStruct(ctypes.Structure):
 
 
 class MatrixStruct(ctypes.Structure):
-    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, row-major, with a float32 bias [outputs] and the
-    parts that adapters change.
+    """A matrix of weights [outputs, inputs] of a kind in WEIGHTS, with a float32 bias [outputs] and the parts that
+    adapters change.
 
-    Scales: float32 [outputs] for int8; bfloat16 [outputs, 2, groups], including offsets, for int4. Float weights may be
-    `in_panels`: [panels, inputs, rows of a panel].
+    Scales: float32 [outputs] for int8; bfloat16 [outputs, 2, groups], including offsets, for int4. Float weights may
+    have another of the LAYOUTS.
     """
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
-        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64), ("low_ranks", c_int64),
+        ("scales", c_void_p), ("sums", c_void_p), ("layout", c_int64), ("low_ranks", c_int64),
         ("low_rank", c_void_p),
+    )  # fmt: skip
+
+
+class MixtureStruct(ctypes.Structure):
+    """The experts of a layer; `up` [experts, ups] and `down` [experts] are arrays of matrices."""
+
+    _fields_ = (
+        ("experts", c_int64), ("chosen", c_int64), ("normalized", c_int64), ("router", MatrixStruct),
+        ("up", POINTER(MatrixStruct)), ("down", POINTER(MatrixStruct)),
     )  # fmt: skip
 
 
@@ -136,19 +147,37 @@ class LayerStruct(ctypes.Structure):
         ("gated", c_int64),
         ("parallel", c_int64),
         ("window", c_int64),
-        ("turned", c_int64),
-        ("cos", c_void_p),
-        ("sin", c_void_p),
+        ("rope", c_int64),
+        ("joint_heads", c_int64),
+        ("norms_sums", c_int64),
+        ("residual_scale", c_double),
+        ("mixture", MixtureStruct),
     )
 
 
+class RotaryTableStruct(ctypes.Structure):
+    """float32 cos and signed sin [positions, turned] of the positions from `first` on."""
+
+    _fields_ = (
+        ("cos", c_void_p), ("sin", c_void_p), ("turned", c_int64), ("first", c_int64), ("adjacent", c_int64),
+    )  # fmt: skip
+
+
+class HeadLayoutStruct(ctypes.Structure):
+    """Where the heads lie in a token's joined queries, keys and values, in numbers."""
+
+    _fields_ = (("next_group", c_int64), ("keys", c_int64), ("values", c_int64), ("next_key", c_int64))
+
+
 class ModelStruct(ctypes.Structure):
-    """A decoder without its embedding."""
+    """A decoder without its embedding; caps are 0 for none. `key_bias`: float32 [heads, key_biases]."""
 
     _fields_ = (
         ("layers", c_int64), ("hidden", c_int64), ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64),
-        ("act", c_int64), ("rounds", c_int64), ("scaling", c_double), ("logit_cap", c_double),
-        ("layer", POINTER(LayerStruct)), ("norm", NormStruct), ("head", MatrixStruct),
+        ("act", c_int64), ("rounds", c_int64), ("scaling", c_double), ("attention_cap", c_double),
+        ("logit_scale", c_double), ("logit_cap", c_double), ("layout", HeadLayoutStruct),
+        ("layer", POINTER(LayerStruct)), ("rotary", POINTER(RotaryTableStruct)), ("key_bias", c_void_p),
+        ("key_biases", c_int64), ("norm", NormStruct), ("narrow", MatrixStruct), ("head", MatrixStruct),
     )  # fmt: skip
 
 
@@ -176,7 +205,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 11
+VERSION = 12
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -210,7 +239,7 @@ class NativeLibrary:
         )  # fmt: skip
         self._step.argtypes = (POINTER(ModelStruct), POINTER(PassStruct))
         self._multiply.argtypes = (POINTER(MatrixStruct), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
-        self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
+        self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64)
         self._stats_with_gil = at_once.decodescope_read
         self._stats_with_gil.argtypes = self._stats.argtypes
         self._ragged_attention = loaded.decodescope_ragged_attention
@@ -260,16 +289,16 @@ class NativeLibrary:
         self._rows(matrix, ids, count, found)
 
     def compute_stats(
-        self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, output_address: int
+        self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, output_address: int, threads: int
     ) -> None:
-        """Compute the statistics of `rows` steps.
+        """Compute the statistics of `rows` steps, with several threads for a large vocabulary.
 
         `scores` are float32 [rows, vocabulary] before the first stage and after each stage, `chosen` int64 [rows],
         `output_address` float32 [rows, `columns`].
         """
         pointers = (c_void_p * len(scores))(*scores)
         read = self._stats_with_gil if len(scores) * rows * vocabulary <= MAX_WITH_GIL else self._stats
-        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, output_address))
+        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, output_address, threads))
 
     def ragged_attention(self, attention: RaggedAttentionStruct) -> None:
         """Compute a layer's attention for many tokens of several texts; queries and keys are rotated in place."""

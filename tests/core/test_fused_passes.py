@@ -108,10 +108,9 @@ def test_other_models_go_through_the_module(kind: str) -> None:
 
 
 def test_what_the_check_finds_otherwise_goes_through_the_module() -> None:
-    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
-    assert select_fused_pass(tiny.make("llama", rope_parameters=rope), DynamicCache()) is None
-    config = t.GraniteConfig(**{**tiny._SMALL, "residual_multiplier": 0.3})
-    assert get_fused_decoder(core.wrap(t.GraniteForCausalLM(config))) is None
+    granite = t.GraniteForCausalLM(t.GraniteConfig(**{**tiny._SMALL, "residual_multiplier": 0.3}))
+    granite.config.embedding_multiplier = 7.0  # another than the trunk's own
+    assert get_fused_decoder(core.wrap(granite)) is None
     half = tiny.make("llama").model.to(torch.float16)
     assert select_fused_pass(core.wrap(half), DynamicCache()) is None
 

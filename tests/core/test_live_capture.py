@@ -214,6 +214,6 @@ def test_watch_captures_every_model_once() -> None:
 
 def test_watch_rejects_a_missing_script(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        watch.main(["nowhere.py"])
+        watch.run(["nowhere.py"])
     assert end.value.code == 2
     assert "nowhere.py is not a file" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """python -m tests.models [KIND …]: tries every architecture of transformers that writes text, each in a process of its
 own; then, with a file of noise, those that hear or see. What was tried already is not tried again, unless it is named.
-`--write` takes what was found into tests/models/results.json and media.json and makes docs/models.md of that.
+`--native` measures the native decode step on its families instead. `--write` takes what was found into
+tests/models/results.json, media.json and native.json and makes docs/models.md of that.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="model types; all without a name")
     parser.add_argument("--write", action="store_true", help="keep what was found, and make docs/models.md of it")
+    parser.add_argument("--native", action="store_true", help="measure the native decode step on its families")
     parser.add_argument("--results", type=Path, default=FOUND, help="where it is put as it is found, a file each")
     options = parser.parse_args(arguments)
     if options.write:
         keep(options.results)
         return 0
+    if options.native:
+        return measure_native(options.kinds, options.results)
     return try_all(options.kinds, options.results)
 
 
@@ -46,7 +50,29 @@ def keep(folder: Path) -> None:
         known = {one["kind"]: one for one in results_file.read(file)} if file.exists() else {}
         known |= {one["kind"]: one for one in results_file.read_folder(found)}
         results_file.write(known.values(), file)
-    PAGE.write_text(page(results_file.read(), results_file.read(results_file.MEDIA)), encoding="utf-8")
+    from tests.core.native_shapes import SHAPES
+
+    measured = {one["kind"]: one for one in results_file.read_native()} if results_file.NATIVE.exists() else {}
+    measured |= {one["kind"]: one for one in results_file.read_folder(_of_native(folder))}
+    results_file.write_native(measured[kind] for kind in SHAPES if kind in measured)
+    results = results_file.read(), results_file.read(results_file.MEDIA), results_file.read_native()
+    PAGE.write_text(page(*results), encoding="utf-8")
+
+
+def measure_native(kinds: Sequence[str], folder: Path) -> int:
+    """Measure the families named, or all of them; return 0."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    import core
+    from tests.core.native_shapes import SHAPES
+    from tests.models.native_trial import try_native
+
+    print(core.build_kernels().sentence, flush=True)
+    _of_native(folder).mkdir(parents=True, exist_ok=True)
+    for kind in kinds or SHAPES:
+        result = try_native(kind)
+        _file(_of_native(folder), kind).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        print(kind, result["weights"], flush=True)
+    return 0
 
 
 def try_all(kinds: Sequence[str], folder: Path) -> int:
@@ -62,6 +88,10 @@ def try_all(kinds: Sequence[str], folder: Path) -> int:
 
 def _of_media(folder: Path) -> Path:
     return folder / "media"
+
+
+def _of_native(folder: Path) -> Path:
+    return folder / "native"
 
 
 def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: Path) -> int:

@@ -30,6 +30,15 @@ MEDIA_HEAD = """
 Every class of transformers that generates text from a sound or a picture, each with a file of noise: {tried} model
 types were tried, {refused} are not supported, for the reasons below.
 """
+NATIVE_HEAD = """
+## Native decode step
+
+Written by `python -m tests.models --native` and `--write`: decoders with random weights and the depth of the published
+model named, their width reduced to fit small machines where that model is large. A figure is the speed of the native
+step divided by that of the module, in tokens per second, one text, one thread, measured in turns; a number in
+parentheses is the reason why the module is used instead.
+"""
+_WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 _SIGNS = {EQUAL: "=", RUNS: "+", DIFFERS: "≠", RAW: "!"}
 
 
@@ -49,8 +58,8 @@ class Reasons:
         return str(self.known.index(note) + 1)
 
 
-def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]]) -> str:
-    """Return the whole page; `media`: results of audio and image families."""
+def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]], native: Sequence[dict[str, Any]]) -> str:
+    """Return the whole page; `media`: results of audio and image families; `native`: speeds of the native step."""
     tried = [one for one in results if "skipped" not in one]
     skipped = [one for one in results if "skipped" in one]
     reasons = Reasons()
@@ -58,6 +67,7 @@ def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]]) -> 
     parts = [
         head,
         *_tables(tried, reasons, ""),
+        *_native(native, reasons),
         *_media(media, reasons),
         "\n## Reasons\n",
         *(f"{number}. {reason}" for number, reason in enumerate(reasons.known, 1)),
@@ -77,6 +87,23 @@ def _tables(tried: Sequence[dict[str, Any]], reasons: Reasons, deeper: str) -> I
     yield from _table(tried, caches, _greedy, reasons)
     yield f"\n{deeper}## Caches, with drafts (prompt lookup)\n"
     yield from _table(tried, caches, _drafted, reasons)
+
+
+def _native(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:
+    """Return the table of the native step: families by kinds of weights."""
+    yield NATIVE_HEAD
+    yield f"| family | like | layers · width | {' | '.join(_WEIGHTS)} |"
+    yield f"| --- | --- | --- |{' --- |' * len(_WEIGHTS)}"
+    for one in results:
+        cells = (_native_cell(one["weights"][name], reasons) for name in _WEIGHTS)
+        yield f"| {one['title']} | {one['like']} | {one['layers']} · {one['width']} | {' | '.join(cells)} |"
+
+
+def _native_cell(found: dict[str, Any], reasons: Reasons) -> str:
+    if "reason" in found:
+        return f"({reasons.cell((REFUSED, 'No native step: ' + found['reason']))})"
+    speedup: float = found["speedup"]
+    return f"{speedup:.1f}" if speedup < 10 else f"{speedup:.0f}"
 
 
 def _media(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typing import Any
 KEPT = Path(__file__).with_name("results.json")
 MEDIA = KEPT.with_name("media.json")
 """Of families that hear or see."""
+NATIVE = KEPT.with_name("native.json")
+"""Speed of the native decode step by family and kind of weights."""
 Result = dict[str, Any]
 
 
@@ -26,6 +28,18 @@ def write(results: Iterable[Result], file: Path = KEPT) -> None:
     lines = ",\n".join(_line(_with_cells(one, lambda cell: _packed(cell, reasons))) for one in ordered)
     reported = json.dumps(reasons, indent=0, ensure_ascii=False)
     file.write_text(f'{{"reasons": {reported},\n"results": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+def read_native() -> list[Result]:
+    """Return the results of the native decode step, one for each family."""
+    found: list[Result] = json.loads(NATIVE.read_text(encoding="utf-8"))
+    return found
+
+
+def write_native(results: Iterable[Result]) -> None:
+    """Write them, a line for each family."""
+    lines = ",\n".join(_line(one) for one in results)
+    NATIVE.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def read_folder(folder: Path) -> list[Result]:

@@ -13,11 +13,13 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from tests.core import zoo
+from tests.core.native_shapes import SHAPES
 from tests.long import slow
 from tests.models.__main__ import in_process, raw_in
 from tests.models.media_trial import media_kinds, try_media
+from tests.models.native_trial import WEIGHTS
 from tests.models.page import PAGE, page
-from tests.models.results_file import MEDIA, read, read_folder, write
+from tests.models.results_file import MEDIA, read, read_folder, read_native, write
 from tests.models.trial import Cell, _compared, try_kind
 
 RESULTS, OF_MEDIA = read(), read(MEDIA)
@@ -34,7 +36,14 @@ def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_page_says_what_is_kept() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(RESULTS, OF_MEDIA), "run python -m tests.models --write"
+    assert PAGE.read_text(encoding="utf-8") == page(RESULTS, OF_MEDIA, read_native()), (
+        "run python -m tests.models --write"
+    )
+
+
+def test_every_native_shape_is_on_it() -> None:
+    assert [one["kind"] for one in read_native()] == list(SHAPES)
+    assert all({*WEIGHTS} == {*one["weights"]} for one in read_native())
 
 
 def test_every_class_of_transformers_is_on_it() -> None:

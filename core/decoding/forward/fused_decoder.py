@@ -23,7 +23,9 @@ from transformers.cache_utils import Cache, DynamicCache, StaticCache
 
 from core.caches.tensors.adapted_layer import AdaptedLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, Rotation, map_modules
+from core.decoding.forward.fused_layers import TensorFunction
+from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, map_modules
+from core.decoding.forward.rotary import RotaryTable, Rotation
 from core.models.adapters.low_rank_path import LowRankPath, path_serials
 from core.models.loaded_model import LoadedModel
 from core.models.quantized.packed_layers import content_hashes, packed_bits
@@ -50,10 +52,15 @@ class FusedDecoder:
         self.modules: DecoderModules = map_modules(network, copies)
         self.dtype: torch.dtype = network.dtype
         self.has_windows = any(layer.window for layer in self.modules.layers)
-        self.has_experts = any(isinstance(layer.mlp, torch.nn.Module) for layer in self.modules.layers)
         self._is_grouped = self.modules.heads != self.modules.kv_heads
         """Whether several query heads share a key–value head."""
-        self._tables: dict[str, Rotation] = {}
+        self._tables: dict[str, tuple[RotaryTable, RotaryTable]] = {}
+        """For each kind the last table, and the same in the dtype of the weights."""
+
+    @property
+    def has_fixed_rotation(self) -> bool:
+        """Whether the rotary embedding of a position never changes."""
+        return all(rope.is_fixed for rope in self.modules.ropes.values())
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -72,7 +79,9 @@ class FusedDecoder:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return float32 logits [.., V] of states [.., D] from any layer."""
-        logits = self.modules.head(self.modules.norm(hidden))
+        logits = self.modules.head(self.modules.head_input(hidden))
+        if (scale := self.modules.logit_scale) != 1.0:
+            logits = logits * scale
         if (cap := self.modules.logit_cap) is not None:
             logits = torch.tanh(logits / cap) * cap
         return logits.float()
@@ -96,42 +105,59 @@ class FusedDecoder:
             yield hidden
 
     def run_layer(
-        self, layer: DecoderLayer, hidden: torch.Tensor, turns: dict[str, Rotation], attend: Attention,
+        self, layer: DecoderLayer, hidden: torch.Tensor, turns: dict[str, tuple[Rotation, bool]], attend: Attention,
         rows: torch.Tensor | slice | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """Return a layer's output [B, n, D]. `attend` stores keys and values and computes attention; `rows`: the m
         tokens for which it returns an output, default all.
         """
-        read = attend(*self._split_heads(layer, layer.project(layer.norm(hidden)), turns.get(layer.rope)))
+        normed = hidden if layer.norm is None or layer.norms_sums else layer.norm(hidden)
+        read = attend(*self._split_heads(layer, layer.project(normed), turns.get(layer.rope)))
         batch, _, count, _ = read.shape
         read = layer.out(read.transpose(1, 2).reshape(batch, count, -1))
         if rows is not None:
-            hidden = hidden[:, rows]
+            hidden, normed = hidden[:, rows], normed[:, rows]
         if layer.norm_out is not None:
             read = layer.norm_out(read)
         if layer.is_parallel:
-            return layer.mlp(layer.norm_mlp(hidden)).add_(read).add_(hidden)
-        hidden = hidden + read
-        thought = layer.mlp(layer.norm_mlp(hidden))
-        return hidden + (thought if layer.norm_mlp_out is None else layer.norm_mlp_out(thought))
+            return layer.mlp(normed if layer.norm_mlp is None else layer.norm_mlp(hidden)).add_(read).add_(hidden)
+        hidden = self._add(layer, hidden, read, layer.norm)
+        thought = layer.mlp(hidden if layer.norm_mlp is None or layer.norms_sums else layer.norm_mlp(hidden))
+        if layer.norm_mlp_out is not None:
+            thought = layer.norm_mlp_out(thought)
+        return self._add(layer, hidden, thought, layer.norm_mlp)
+
+    @staticmethod
+    def _add(
+        layer: DecoderLayer, hidden: torch.Tensor, more: torch.Tensor, norm: TensorFunction | None
+    ) -> torch.Tensor:
+        """Return the residual sum, normed where the layer norms sums."""
+        found = hidden + (more if layer.residual_scale == 1.0 else more * layer.residual_scale)
+        return norm(found) if layer.norms_sums and norm is not None else found
 
     def _split_heads(
-        self, layer: DecoderLayer, joined: torch.Tensor, turn: Rotation | None
+        self, layer: DecoderLayer, joined: torch.Tensor, turn: tuple[Rotation, bool] | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return queries, keys and values [B, heads, n, width]; rotary embeddings are applied to the first two."""
         parts, (batch, count, _) = self.modules, joined.shape
-        if layer.is_interleaved:
-            by_head = joined.view(batch, count, parts.heads, 3, parts.width).permute(3, 0, 2, 1, 4)
-            queries, keys = by_head[:2] if turn is None else _rotate(by_head[:2], *turn)
-            return queries, keys, by_head[2]
-        heads, to_values = joined.view(batch, count, -1, parts.width).transpose(1, 2), parts.heads + parts.kv_heads
-        turned = heads[:, :to_values]
+        to_values = parts.heads + parts.kv_heads
+        if parts.is_interleaved:
+            groups = joined.view(batch, count, parts.kv_heads, -1, parts.width)
+            joined = torch.cat(
+                [groups[:, :, :, :-2].flatten(2), groups[..., -2, :].flatten(2), groups[..., -1, :].flatten(2)], -1
+            )
+        heads = joined.view(batch, count, -1, parts.width)
+        turned, values = heads[:, :, :to_values], heads[:, :, to_values:].transpose(1, 2)
         if layer.q_norm is not None and layer.k_norm is not None:
-            queries, keys = layer.q_norm(turned[:, : parts.heads]), layer.k_norm(turned[:, parts.heads :])
-            turned = torch.cat([queries, keys], 1)
+            queries, keys = turned[:, :, : parts.heads], turned[:, :, parts.heads :]
+            if layer.has_joint_norms:
+                queries, keys = queries.flatten(2), keys.flatten(2)
+            normed = layer.q_norm(queries), layer.k_norm(keys)
+            turned = torch.cat([one.reshape(batch, count, -1, parts.width) for one in normed], 2)
+        turned = turned.transpose(1, 2)
         if turn is not None:
             turned = _rotate(turned, *turn)
-        return turned[:, : parts.heads], turned[:, parts.heads :], heads[:, to_values:]
+        return turned[:, : parts.heads], turned[:, parts.heads :], values
 
     def _attend(
         self, index: int, window: int | None, cache: Cache, masks: _AttentionMasks, keep: int, queries: torch.Tensor,
@@ -153,6 +179,12 @@ class FusedDecoder:
         less each.
         """
         parts, is_causal = self.modules, mask is None and queries.shape[2] > 1
+        bias = parts.key_bias(keys.shape[2])
+        if bias is not None:
+            bias = bias.to(queries.dtype)[:, None]
+            if is_causal:
+                mask, is_causal = causal_mask(queries.shape[2], keys.shape[2] - queries.shape[2], queries), False
+            mask = bias[None] if mask is None else mask + bias
         if parts.attention_cap is None:
             return F.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=mask, is_causal=is_causal, scale=parts.scaling,
@@ -166,19 +198,30 @@ class FusedDecoder:
         logits = logits if mask is None else logits + mask
         return logits.softmax(-1, dtype=torch.float32).to(queries.dtype) @ values
 
-    def rotations(self, places: Positions) -> dict[str, Rotation]:
-        """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding."""
-        length = places.stop if isinstance(places, slice) else int(places.max()) + 1
-        tables = ((kind, self.rotary_table(kind, length)) for kind in self.modules.ropes)
-        return {kind: (cos[places], sin[places]) for kind, (cos, sin) in tables}
+    def rotations(self, places: Positions) -> dict[str, tuple[Rotation, bool]]:
+        """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding, and
+        whether it rotates neighbours.
+        """
+        if isinstance(places, slice):
+            start, stop = places.start, places.stop
+        else:
+            start, stop = (int(places.min()) if not self.has_fixed_rotation else 0), int(places.max()) + 1
+        ropes = self.modules.ropes.items()
+        return {kind: (self._table(kind, start, stop).at(places), rope.is_adjacent) for kind, rope in ropes}
 
     def rotary_table(self, kind: str, length: int) -> Rotation:
-        """Return cos and signed sin of at least the first `length` positions."""
+        """Return cos and signed sin of at least the first `length` positions of a fixed rotary embedding."""
+        table = self._table(kind, 0, length)
+        return table.cos, table.sin
+
+    def _table(self, kind: str, start: int, stop: int) -> RotaryTable:
+        """Return a table in the dtype of the weights, converted only when it changes."""
+        table = self.modules.ropes[kind].lookup(start, stop)
         known = self._tables.get(kind)
-        if known is None or length > len(known[0]):
-            cos, sin = self.modules.rotary_table(kind, max(512, 2 * length))
-            self._tables[kind] = known = cos.to(self.dtype), sin.to(self.dtype)
-        return known
+        if known is None or known[0] is not table:
+            made = RotaryTable(table.cos.to(self.dtype), table.sin.to(self.dtype), table.first)
+            self._tables[kind] = known = table, made
+        return known[1]
 
 
 class _AttentionMasks:
@@ -215,17 +258,18 @@ class _AttentionMasks:
         return mask if mask is None else mask[..., -keep:, :]
 
 
-def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(states: torch.Tensor, rotation: Rotation, is_adjacent: bool) -> torch.Tensor:
     """Apply the rotary embedding.
 
-    rotate_half(x) · sin equals x with its halves swapped, times sin with its first half negated. With partial rotary
-    embeddings the other dimensions are unchanged.
+    rotate_half(x) · sin equals x with the numbers of each pair swapped, times sin with the first one negated. With
+    partial rotary embeddings the other dimensions are unchanged.
     """
+    cos, sin = rotation
     width = cos.shape[-1]
-    if width == states.shape[-1]:
-        return torch.addcmul(states * cos, states.roll(width // 2, -1), sin)
-    first = states[..., :width]
-    return torch.cat([torch.addcmul(first * cos, first.roll(width // 2, -1), sin), states[..., width:]], -1)
+    first = states if width == states.shape[-1] else states[..., :width]
+    swapped = first.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) if is_adjacent else first.roll(width // 2, -1)
+    turned = torch.addcmul(first * cos, swapped, sin)
+    return turned if width == states.shape[-1] else torch.cat([turned, states[..., width:]], -1)
 
 
 def causal_mask(count: int, past: int, like: torch.Tensor) -> torch.Tensor:
@@ -287,8 +331,6 @@ def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
     network: Any = model.model
     try:
         decoder = FusedDecoder(network, can_join_matrices(network))
-        if decoder.has_experts and not model.has_exact_dtype:
-            return None  # in 16 bits, tokens close to a tie between experts would be routed differently
         return decoder if matches_module(decoder, model) else None
     except Exception as error:  # any error caused by a misidentified submodule
         if is_out_of_memory(error):
@@ -408,11 +450,13 @@ def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
         allowed = max(_TOLERANCE_QUANTIZED, allowed)
     if allowed < difference < _MAX_DIFFERENCE:
         allowed = max(allowed, _TIMES_OWN_DIFFERENCE * _own_difference(model, texts, expected))
-    if difference > min(allowed, _MAX_DIFFERENCE):
+    allowed = min(allowed, _MAX_DIFFERENCE)
+    if difference > allowed:
         log.info(
-            "the fused pass disagrees with %s by %.1e; the module itself is used", type(network).__name__, difference
-        )
-    return difference <= min(allowed, _MAX_DIFFERENCE)
+            "the fused pass disagrees with %s by %.1e, more than %.1e; the module itself is used",
+            type(network).__name__, difference, allowed,
+        )  # fmt: skip
+    return difference <= allowed
 
 
 def _check_ids(model: LoadedModel) -> list[torch.Tensor]:

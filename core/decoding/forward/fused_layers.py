@@ -15,8 +15,8 @@ from transformers.pytorch_utils import Conv1D
 from core.models.adapters.low_rank_path import LowRankPath, low_rank_path
 from core.models.devices import PROMPT_ROWS, is_bfloat16_faster
 from core.models.gguf.block_matrix import BlockMatrix
-from core.models.quantized.gguf_layers import GgufLinear
-from core.models.quantized.packed_layers import PackedLinear
+from core.models.quantized.gguf_layers import GgufExperts, GgufLinear
+from core.models.quantized.packed_layers import PackedExperts, PackedLinear
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
 from core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
 
@@ -175,11 +175,15 @@ def fuse_norm(module: nn.Module) -> TensorFunction:
         return LayerNorm(module.weight, module.bias, module.eps)
     weight = module._parameters.get("weight")
     eps = vars(module).get("variance_epsilon", vars(module).get("eps"))
-    if weight is None or not isinstance(eps, float):
+    if weight is None or weight.dim() != 1 or not isinstance(eps, float):
         return module
     probe = torch.linspace(-1.5, 2.0, weight.shape[-1], dtype=weight.dtype, device=weight.device)
     expected = module(probe[None])[0]
-    for candidate in (RootMeanSquare(weight, eps), RootMeanSquare(weight + 1, eps)):
+    bias = module._parameters.get("bias")
+    for candidate in (
+        RootMeanSquare(weight, eps), RootMeanSquare(weight + 1, eps), LayerNorm(weight, bias, eps),
+        LayerNorm(weight + 1, bias, eps),
+    ):  # fmt: skip
         if torch.allclose(candidate(probe), expected, rtol=1e-2 if weight.dtype != torch.float32 else 1e-5, atol=1e-6):
             return candidate
     return module
@@ -367,3 +371,54 @@ class FeedForwardMlp:
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         return self.down(self.act(self.up(hidden)))
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureMlp:
+    """A mixture of experts behind a router with a softmax, computed by its module.
+
+    Each token goes through the `chosen` likeliest experts. Their outputs are added with the softmax as weights, which
+    `is_normalized` divides by their sum.
+    """
+
+    module: nn.Module
+    router: FloatLinear
+    chosen: int
+    is_normalized: bool
+    experts: tuple[GatedMlp, ...]
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.module(hidden)
+        return found
+
+
+def map_mixture(module: nn.Module) -> MixtureMlp | None:
+    """Return the parts of a mixture of experts of the kind of Mixtral and Qwen3-MoE; None for another kind."""
+    gate, experts = module._modules.get("gate"), module._modules.get("experts")
+    if gate is None or experts is None or len(module._modules) != 2:
+        return None
+    weight, chosen = gate._parameters.get("weight"), vars(gate).get("top_k")
+    act = experts._modules.get("act_fn") or vars(experts).get("act_fn")
+    parts = [_expert_maps(experts, name) for name in ("gate_up_proj", "down_proj")]
+    if not isinstance(chosen, int) or weight is None or weight.dim() != 2 or len(gate._parameters) != 1:
+        return None
+    if gate._buffers or act is None or not (len(weight) == len(parts[0]) == len(parts[1]) >= chosen):
+        return None
+    return MixtureMlp(
+        module, FloatLinear(((weight, None),)), chosen, bool(vars(gate).get("norm_topk_prob", True)),
+        tuple(GatedMlp(up, down, act) for up, down in zip(*parts, strict=True)),
+    )  # fmt: skip
+
+
+def _expert_maps(experts: nn.Module, name: str) -> list[TensorFunction]:
+    """Return the linear maps of every expert; empty if they are of another kind."""
+    weights = experts._parameters.get(name)
+    if weights is not None:
+        is_plain = weights.dim() == 3 and not vars(experts).get("is_transposed", False)
+        return [FloatLinear(((matrix, None),)) for matrix in weights.detach()] if is_plain else []
+    bank = experts._modules.get(name)
+    if isinstance(bank, PackedExperts):
+        return [fuse_linears([expert]) for expert in bank.experts]
+    if isinstance(bank, GgufExperts):
+        return [BlockLinears(matrices, (None,) * len(matrices)) for matrices in zip(*bank.parts, strict=True)]
+    return []

@@ -5,7 +5,8 @@ A guess is enough: whatever is built from it is checked against the module befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -25,26 +26,27 @@ from core.decoding.forward.fused_layers import (
     activation_name,
     fuse_linears,
     fuse_norm,
+    map_mixture,
 )
+from core.decoding.forward.rotary import AngleFunction, RotaryEmbedding, Rotation, join_pairs
 from core.models.adapters.low_rank_path import low_rank_path
 
-RotaryFunction = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""cos and sin [1, n, width] of positions [1, n]."""
-Rotation = tuple[torch.Tensor, torch.Tensor]
-"""cos and signed sin (first half negated), [n, rotated width]."""
 Positions = torch.Tensor | slice
 """Positions of the tokens of a pass: [n], or a range that follows the cache."""
 _TRUNKS = ("model.decoder", "model", "transformer", "gpt_neox")
-_FIXED_ROPES = ("default", "linear", "llama3")
+_FIXED_ROPES = ("default", "linear", "llama3", "yarn", "proportional")
 """RoPE types whose angles do not depend on the text's length."""
-_ATTENTION = ("self_attn", "attn", "attention")
+_ATTENTION = ("self_attn", "attn", "attention", "self_attention")
 _PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
 _OUT = ("o_proj", "out_proj", "c_proj", "dense")
 _FIRST_NORM = ("input_layernorm", "ln_1", "self_attn_layer_norm")
 _SECOND_NORM = ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "final_layer_norm")
-_UP = ("c_fc", "dense_h_to_4h", "fc1")
-_DOWN = ("c_proj", "dense_4h_to_h", "fc2")
-_ACT = ("act_fn", "activation_fn", "act")
+_LAST_NORM = ("norm", "ln_f", "final_layer_norm", "final_layernorm")
+_UP = ("c_fc", "dense_h_to_4h", "fc1", "fc_in")
+_DOWN = ("c_proj", "dense_4h_to_h", "fc2", "fc_out")
+_ACT = ("act_fn", "activation_fn", "act", "gelu_impl")
+_UNSCALED = ("gpt_neo",)
+"""Model types that do not scale attention scores."""
 
 
 _Part = TypeVar("_Part")
@@ -58,20 +60,25 @@ class UnsupportedArchitecture(Exception):
 class DecoderLayer:
     """One layer: the operations on hidden states [B, n, D]."""
 
-    norm: TensorFunction
+    norm: TensorFunction | None
+    """Norm before attention."""
     project: TensorFunction
-    is_interleaved: bool
-    """Whether projections are ordered head by head (query, key, value of each) instead of by kind."""
     q_norm: TensorFunction | None
     k_norm: TensorFunction | None
+    has_joint_norms: bool
+    """Whether these are norms of all heads together, instead of each head (OLMo 2)."""
     out: TensorFunction
     norm_out: TensorFunction | None
-    """Norm after attention, before the residual addition (Gemma)."""
-    norm_mlp: TensorFunction
+    """Norm after attention, before the residual addition (Gemma, OLMo 2)."""
+    norm_mlp: TensorFunction | None
     mlp: TensorFunction
     norm_mlp_out: TensorFunction | None
+    norms_sums: bool
+    """Whether `norm` and `norm_mlp` follow the residual additions, instead of preceding both halves (OPT-350M)."""
     is_parallel: bool
-    """Whether attention and MLP both read the layer's input (NeoX)."""
+    """Whether attention and MLP both read the layer's input; without `norm_mlp`, its norm (NeoX; Cohere, Phi)."""
+    residual_scale: float
+    """Factor of the outputs of attention and MLP (Granite)."""
     window: int | None
     """Maximum number of tokens it attends to."""
     rope: str
@@ -84,33 +91,56 @@ class DecoderModules:
 
     device: torch.device
     embed: TensorFunction
+    widen: TensorFunction | None
+    """Linear map of the embeddings to the width of the layers (OPT-350M)."""
+    embed_scale: float
     positions: torch.Tensor | None
     """Learned position embeddings, from the first position on."""
+    embed_norm: TensorFunction | None
     layers: tuple[DecoderLayer, ...]
-    norm: TensorFunction
+    norm: TensorFunction | None
+    narrow: TensorFunction | None
+    """Linear map of the states to the width of the output head's input (OPT-350M)."""
     head: TensorFunction
-    ropes: Mapping[str, RotaryFunction]
+    ropes: Mapping[str, RotaryEmbedding]
+    slopes: torch.Tensor | None
+    """Slopes [heads] of linear biases on the positions of keys (ALiBi)."""
     heads: int
     kv_heads: int
     width: int
     """Width of a head."""
+    is_interleaved: bool
+    """Whether projections are ordered by key–value head (its queries, key and value), instead of by kind."""
     scaling: float
     attention_cap: float | None
+    logit_scale: float
     logit_cap: float | None
 
     def embed_tokens(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
         """Return the embeddings [B, n, D] of ids [B, n] at these positions."""
         hidden = self.embed(ids)
-        if self.positions is None:
-            return hidden
-        index = torch.arange(places.start, places.stop, device=ids.device) if isinstance(places, slice) else places
-        return hidden + F.embedding(index, self.positions)
+        if self.widen is not None:
+            hidden = self.widen(hidden)
+        if self.embed_scale != 1.0:
+            hidden = hidden * self.embed_scale
+        if self.positions is not None:
+            index = torch.arange(places.start, places.stop, device=ids.device) if isinstance(places, slice) else places
+            hidden = hidden + F.embedding(index, self.positions)
+        return hidden if self.embed_norm is None else self.embed_norm(hidden)
+
+    def head_input(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return what the output head reads for states [.., D] of the last layer."""
+        hidden = hidden if self.norm is None else self.norm(hidden)
+        return hidden if self.narrow is None else self.narrow(hidden)
 
     def rotary_table(self, kind: str, length: int) -> Rotation:
-        """Return cos and signed sin of the first `length` positions."""
-        cos, sin = self.ropes[kind](torch.arange(length, device=self.device)[None])
-        half = sin.shape[-1] // 2
-        return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
+        """Return cos and signed sin of at least the first `length` positions of a fixed rotary embedding."""
+        table = self.ropes[kind].lookup(0, length)
+        return table.cos, table.sin
+
+    def key_bias(self, length: int) -> torch.Tensor | None:
+        """Return the biases [heads, length] of keys by position; None for none."""
+        return None if self.slopes is None else self.slopes[:, None] * torch.arange(length, device=self.device)
 
 
 def map_modules(network: Any, copies: bool) -> DecoderModules:
@@ -119,24 +149,37 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
     """
     config, trunk = network.config, _trunk(network)
     first = next(iter(_layers(trunk)))
-    attention = _submodule(first, _ATTENTION)
-    width = _int_attribute(attention, "head_dim", "head_size") or config.hidden_size // config.num_attention_heads
+    attention = _attention(first)
+    heads = config.num_attention_heads
+    width = _int_attribute(attention, "head_dim", "head_size") or config.hidden_size // heads
     embed = network.get_input_embeddings()
-    _reject(embed.weight.shape[-1] != config.hidden_size, "the embedding is projected")
+    widen, narrow = trunk._modules.get("project_in"), trunk._modules.get("project_out")
+    _reject(embed.weight.shape[-1] != config.hidden_size and widen is None, "the embedding is projected")
     capped = config._attn_implementation == "eager"
+    has_alibi = hasattr(trunk, "build_alibi_tensor")
+    norm = next((trunk._modules[name] for name in _LAST_NORM if trunk._modules.get(name) is not None), None)
+    _reject(norm is None and not any(hasattr(trunk, name) for name in _LAST_NORM), "no last norm")
+    scaling = vars(attention).get("scaling", 1.0 if config.model_type in _UNSCALED else width**-0.5)
     return DecoderModules(
         device=embed.weight.device,
         embed=TokenEmbedding(embed.weight) if _is_plain_embedding(embed) else embed,
+        widen=None if widen is None else fuse_linears([widen]),
+        embed_scale=float(_config_field(config, "embedding_multiplier") or 1.0),
         positions=_positions(trunk),
+        embed_norm=_optional_norm(trunk, "word_embeddings_layernorm"),
         layers=tuple(_map_layer(layer, place, config, copies) for place, layer in enumerate(_layers(trunk))),
-        norm=fuse_norm(_submodule(trunk, ("norm", "ln_f", "final_layer_norm"))),
+        norm=None if norm is None else fuse_norm(norm),
+        narrow=None if narrow is None else fuse_linears([narrow]),
         head=fuse_linears([network.get_output_embeddings()]),
         ropes=_ropes(trunk, config),
-        heads=config.num_attention_heads,
-        kv_heads=_config_field(config, "num_key_value_heads") or config.num_attention_heads,
+        slopes=alibi_slopes(heads).to(embed.weight.device) if has_alibi else None,
+        heads=heads,
+        kv_heads=_config_field(config, "num_key_value_heads") or heads,
         width=width,
-        scaling=float(vars(attention).get("scaling", width**-0.5)),
+        is_interleaved="query_key_value" in attention._modules,
+        scaling=float(scaling),
         attention_cap=_config_field(config, "attn_logit_softcapping") if capped else None,
+        logit_scale=_logit_scale(config),
         logit_cap=_config_field(config, "final_logit_softcapping"),
     )
 
@@ -145,28 +188,66 @@ def _is_plain_embedding(module: nn.Module) -> bool:
     return type(module) is nn.Embedding and module.max_norm is None and low_rank_path(module) is None
 
 
-def _map_layer(layer: nn.Module, index: int, config: object, copies: bool) -> DecoderLayer:
+def _logit_scale(config: object) -> float:
+    return float(_config_field(config, "logit_scale") or 1.0) / float(_config_field(config, "logits_scaling") or 1.0)
+
+
+def alibi_slopes(heads: int) -> torch.Tensor:
+    """Return float32 slopes [heads] of linear biases, as in "Train Short, Test Long" (Press et al., 2022)."""
+
+    def powers(count: int) -> list[float]:
+        return [2.0 ** (-8.0 * (index + 1) / count) for index in range(count)]
+
+    closest = 2 ** int(math.log2(heads))
+    return torch.tensor(powers(closest) + powers(2 * closest)[::2][: heads - closest])
+
+
+def _attention(layer: nn.Module) -> nn.Module:
+    """Return the module with the projections (GPT-Neo wraps it in another)."""
     attention = _submodule(layer, _ATTENTION)
+    return attention._modules.get("attention") or attention
+
+
+def _map_layer(layer: nn.Module, index: int, config: Any, copies: bool) -> DecoderLayer:
+    attention, parts = _attention(layer), layer._modules
     names = next((names for names in _PROJECTIONS if names[0] in attention._modules), None)
     _reject(names is None or not vars(attention).get("is_causal", True), "no projections of its own")
     assert names is not None
-    has_after = "post_feedforward_layernorm" in layer._modules and "pre_feedforward_layernorm" in layer._modules
+    _reject(bool(_config_field(config, "apply_residual_connection_post_layernorm")), "residuals of normed states")
+    has_after = "post_feedforward_layernorm" in parts
+    has_before = any(name in parts for name in _FIRST_NORM)
+    second = None if has_after and not has_before else next((name for name in _SECOND_NORM if name in parts), None)
+    has_one_norm = second is None and not has_after
+    _reject(not has_before and not has_after, "no norms")
+    q_norm, k_norm = (
+        attention._modules.get(f"{kind}_norm") or attention._modules.get(f"{kind}_layernorm") for kind in "qk"
+    )
     kinds = _config_field(config, "layer_types")
+    kind = kinds[index] if kinds else None
     return DecoderLayer(
-        norm=fuse_norm(_submodule(layer, _FIRST_NORM)),
+        norm=fuse_norm(_submodule(layer, _FIRST_NORM)) if has_before else None,
         project=fuse_linears([_submodule(attention, (name,)) for name in names], copies),
-        is_interleaved=names == ("query_key_value",),
-        q_norm=_optional_norm(attention, "q_norm"),
-        k_norm=_optional_norm(attention, "k_norm"),
+        q_norm=None if q_norm is None else fuse_norm(q_norm),
+        k_norm=None if k_norm is None else fuse_norm(k_norm),
+        has_joint_norms=q_norm is not None and _is_joint(q_norm, attention, config),
         out=fuse_linears([_submodule(attention, _OUT)]),
         norm_out=_optional_norm(layer, "post_attention_layernorm") if has_after else None,
-        norm_mlp=fuse_norm(_submodule(layer, _SECOND_NORM)),
+        norm_mlp=None if second is None else fuse_norm(_submodule(layer, (second,))),
         mlp=_map_mlp(layer, copies),
         norm_mlp_out=_optional_norm(layer, "post_feedforward_layernorm") if has_after else None,
-        is_parallel=bool(vars(layer).get("use_parallel_residual", False)),
-        window=_window(config, kinds[index] if kinds else None),
-        rope=kinds[index] if kinds else "full_attention",
+        norms_sums=_config_field(config, "do_layer_norm_before") is False,
+        is_parallel=bool(vars(layer).get("use_parallel_residual", has_one_norm)),
+        residual_scale=float(vars(layer).get("residual_multiplier", 1.0)),
+        window=_window(attention, config, kind),
+        rope=(kind or "full_attention") if vars(attention).get("use_rope", True) else "",
     )
+
+
+def _is_joint(norm: nn.Module, attention: nn.Module, config: Any) -> bool:
+    """Whether a norm of queries is as wide as all heads together."""
+    weight = norm._parameters.get("weight")
+    width = _int_attribute(attention, "head_dim", "head_size") or config.hidden_size // config.num_attention_heads
+    return weight is not None and weight.dim() == 1 and len(weight) != width
 
 
 def _map_mlp(layer: nn.Module, copies: bool) -> TensorFunction:
@@ -174,7 +255,7 @@ def _map_mlp(layer: nn.Module, copies: bool) -> TensorFunction:
     mlp = layer._modules.get("mlp") or layer
     parts = mlp._modules
     if mlp is not layer and not _has_activation(mlp):
-        return mlp
+        return map_mixture(mlp) or mlp
     act = _activation(mlp)
     if "gate_up_proj" in parts and "down_proj" in parts:
         return GatedMlp(
@@ -228,25 +309,42 @@ def _positions(trunk: nn.Module) -> torch.Tensor | None:
     return table.weight[int(vars(table).get("offset", 0)) :]
 
 
-def _ropes(trunk: nn.Module, config: Any) -> dict[str, RotaryFunction]:
+def _ropes(trunk: nn.Module, config: Any) -> dict[str, RotaryEmbedding]:
     """Return the rotary embeddings by layer type; empty if there are none."""
     rotary = trunk._modules.get("rotary_emb")
     if rotary is None:
         return {}
+    device = next(_tensors(rotary)).device
+    table = rotary._buffers.get("embed_positions")
+    if table is not None:
+        angles = join_pairs(_angles(rotary, None))
+        return {"full_attention": RotaryEmbedding(angles, device, max_positions=len(table))}
     rope_parameters = config.rope_parameters
     kinds = {"": rope_parameters} if "rope_type" in rope_parameters else rope_parameters
-    _reject(any(rope["rope_type"] not in _FIXED_ROPES for rope in kinds.values()), "angles that follow the length")
     present = set(_config_field(config, "layer_types") or ("full_attention",))
-    return {kind: _angles(rotary, kind if "" not in kinds else None) for kind in present}
+    return {
+        kind: _rope(rotary, kind if "" not in kinds else None, kinds[kind if "" not in kinds else ""], config, device)
+        for kind in present
+    }
 
 
-def _angles(rotary: nn.Module, kind: str | None) -> RotaryFunction:
+def _rope(rotary: nn.Module, kind: str | None, settings: Any, config: Any, device: torch.device) -> RotaryEmbedding:
+    name, angles = settings["rope_type"], _angles(rotary, kind)
+    if name == "longrope":
+        return RotaryEmbedding(angles, device, int(settings["original_max_position_embeddings"]))
+    if name == "dynamic":
+        return RotaryEmbedding(angles, device, int(config.max_position_embeddings), follows_length=True)
+    _reject(name not in _FIXED_ROPES, "angles that follow the length")
+    return RotaryEmbedding(angles, device)
+
+
+def _angles(rotary: nn.Module, kind: str | None) -> AngleFunction:
     example = next(_tensors(rotary))
 
     def angles(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         more = () if kind is None else (kind,)
-        cos, sin = rotary(example.new_zeros(1, dtype=torch.float32), positions, *more)
-        return cos, sin
+        first, second = rotary(example.new_zeros(1, dtype=torch.float32), positions, *more)
+        return first, second
 
     return angles
 
@@ -256,7 +354,10 @@ def _tensors(module: nn.Module) -> Iterator[torch.Tensor]:
     yield from module.parameters()
 
 
-def _window(config: object, kind: str | None) -> int | None:
+def _window(attention: nn.Module, config: object, kind: str | None) -> int | None:
+    if vars(attention).get("attention_type") in ("global", "local"):  # GPT-Neo
+        size: int | None = _config_field(config, "window_size")
+        return size if vars(attention)["attention_type"] == "local" else None
     window: int | None = _config_field(config, "sliding_window")
     if kind is None:
         return window
@@ -325,11 +426,14 @@ def llama_weights(modules: DecoderModules) -> LlamaWeights:
     """
     embed, ropes = _expect(modules.embed, TokenEmbedding).weight, {layer.rope for layer in modules.layers}
     _reject(embed.dtype != torch.float32 or embed.device.type != "cpu", "weights of another kind")
-    _reject(modules.positions is not None or len(ropes) != 1, "positions of another kind")
+    _reject(modules.positions is not None or modules.slopes is not None or len(ropes) != 1, "positions of another kind")
+    _reject(modules.widen is not None or modules.narrow is not None or modules.embed_norm is not None, "embeddings")
+    _reject(modules.embed_scale != 1.0 or modules.logit_scale != 1.0, "multipliers")
     _reject(modules.attention_cap is not None or modules.logit_cap is not None, "capped logits")
     (rope,) = ropes
-    is_whole = rope in modules.ropes and modules.rotary_table(rope, 1)[0].shape[-1] == modules.width
-    _reject(not is_whole, "partial rotation")
+    is_plain = rope in modules.ropes and modules.ropes[rope].is_fixed and not modules.ropes[rope].is_adjacent
+    _reject(not is_plain or modules.rotary_table(rope, 1)[0].shape[-1] != modules.width, "another rotation")
+    _reject(modules.is_interleaved, "layers of another kind")
     layers, norm = tuple(map(_llama_layer, modules.layers)), _expect(modules.norm, RootMeanSquare)
     norms = (one for layer in layers for one in (layer.norm, layer.q_norm, layer.k_norm, layer.norm_mlp))
     _reject(any(one is not None and one.eps != norm.eps for one in norms), "several epsilons")
@@ -340,8 +444,9 @@ def llama_weights(modules: DecoderModules) -> LlamaWeights:
 def _llama_layer(layer: DecoderLayer) -> LlamaLayer:
     mlp = _expect(layer.mlp, GatedMlp)
     _reject(activation_name(mlp.act) != "silu", "an activation of another kind")
-    _reject(layer.is_interleaved or layer.is_parallel or layer.window is not None, "layers of another kind")
-    _reject(layer.norm_out is not None or layer.norm_mlp_out is not None, "norms after attention")
+    _reject(layer.is_parallel or layer.window is not None or layer.residual_scale != 1.0, "layers of another kind")
+    _reject(layer.norm_out is not None or layer.norm_mlp_out is not None or layer.norms_sums, "norms after attention")
+    _reject(layer.has_joint_norms, "norms of all heads")
     q_norm, k_norm = (
         None if norm is None else _expect(norm, RootMeanSquare) for norm in (layer.q_norm, layer.k_norm)
     )  # fmt: skip

@@ -25,7 +25,7 @@ from core.decoding.forward.fused_decoder import (
     matches_module,
     select_fused_pass,
 )
-from core.decoding.forward.module_map import DecoderModules, UnsupportedArchitecture, map_modules
+from core.decoding.forward.module_map import DecoderModules, Positions, UnsupportedArchitecture, map_modules
 from core.decoding.forward.native_weights import NativeWeights
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.quantized.packed_layers import PackedLinear
@@ -143,7 +143,7 @@ class NativeDecodeStep:
 
     def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
         """Run a pass described by the caller; its positions are below `length`."""
-        self._weights.extend_tables(length)
+        self._weights.extend_tables(pass_struct.past, length)
         self._library.step(self._weights.model, pass_struct)
 
     def argmax(self, logits: int, rows: int, chosen: int, output_address: int) -> None:
@@ -153,12 +153,13 @@ class NativeDecodeStep:
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
 
-        `has_positions` means explicit mask or positions, which are supported for one text and no sliding windows.
+        `has_positions` means explicit mask or positions, which are supported for one text without sliding windows and
+        linear biases.
         """
         layers = cache.layers
         if ids.numel() > self._max_tokens or len(layers) != len(self._modules.layers):
             return False
-        if has_positions and (len(ids) > 1 or self._has_windows):
+        if has_positions and (len(ids) > 1 or self._has_windows or self._modules.slopes is not None):
             return False
         if isinstance(cache, StaticCache):
             return not self._has_windows and all(_has_capacity(layer, ids) for layer in layers)
@@ -183,7 +184,7 @@ class NativeDecodeStep:
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """Return the same and the head's input for every token, [B, n, D]."""
         logits, hidden = self._run(ids, cache, keep, mask, positions, extra_capacity)
-        return logits, self._modules.norm(hidden)
+        return logits, self._modules.head_input(hidden)
 
     def _run(
         self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
@@ -193,9 +194,9 @@ class NativeDecodeStep:
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
-        embedded = self._modules.embed_tokens(ids, slice(past, past + count) if places is None else places)
+        embedded = self._embed(ids, slice(past, past + count) if places is None else places)
         hidden, logits = embedded.float().contiguous(), torch.empty(texts, keep, self._weights.vocabulary)
-        self._weights.extend_tables(past + count)
+        self._weights.extend_tables(past, past + count, places)
         self._prepare_storage(cache, count, extra_capacity)
         one = self._pass
         one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()
@@ -205,6 +206,19 @@ class NativeDecodeStep:
         self._library.step(self._weights.model, one)
         self._storage.references.clear()
         return logits, hidden
+
+    def _embed(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
+        """Return the embeddings [B, n, D]. If they go through a linear map, this is done token by token, because
+        torch's product of one vector differs from that of several.
+        """
+        if self._modules.widen is None or ids.numel() == 1:
+            return self._modules.embed_tokens(ids, places)
+        index = range(places.start, places.stop) if isinstance(places, slice) else places.tolist()
+        columns = [
+            torch.cat([self._modules.embed_tokens(row[None, None], slice(place, place + 1)) for row in column])
+            for column, place in zip(ids.t(), index, strict=True)
+        ]
+        return torch.cat(columns, 1)
 
     def _prepare_storage(self, cache: Cache, count: int, extra_capacity: int) -> None:
         """Reserve room for the keys and values of `count` tokens and record where it is."""

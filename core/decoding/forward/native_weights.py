@@ -16,13 +16,15 @@ from core.decoding.forward.fused_layers import (
     FloatLinear,
     GatedMlp,
     LayerNorm,
+    MixtureMlp,
     QuantizedLinears,
     RootMeanSquare,
     TensorFunction,
     WeightAndBias,
     activation_name,
 )
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Rotation, UnsupportedArchitecture
+from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
+from core.decoding.forward.rotary import RotaryTable
 from core.models.adapters.low_rank_path import LowRankPath
 from core.models.gguf.block_formats import NATIVE
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
@@ -50,18 +52,22 @@ class NativeWeights:
         stored in it, so that fewer bytes are read with the same result. `panel_rows` > 0: interleave that many rows, in
         copies.
         """
-        _reject(modules.attention_cap is not None, "capped attention")
         self._tensors: list[torch.Tensor] = []
-        self._paths: list[tuple[native_library.LowRankStruct, LowRankPath, bool]] = []
-        """Each struct with its path, and whether its outputs are reordered from by head to by kind."""
+        self._paths: list[tuple[native_library.LowRankStruct, LowRankPath]] = []
+        """Each struct with its path."""
         self._path_tensors: list[torch.Tensor] = []
         self._low_rank_arrays: list[ctypes.Array[native_library.LowRankStruct]] = []
+        self._arrays: list[Any] = []
         self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
         self._panel = panel_rows
         self.has_shorter_weights = False
         """Whether any matrix is stored in fewer bits."""
         self.is_in_panels = panel_rows > 0
         """Whether rows of matrices are interleaved."""
+        self._kinds = list(modules.ropes)
+        self._tables: list[tuple[RotaryTable, RotaryTable] | None] = [None] * len(self._kinds)
+        self._rotary = (native_library.RotaryTableStruct * len(self._kinds))()
+        self._has_fixed_rotation = all(rope.is_fixed for rope in modules.ropes.values())
         self._layers = (native_library.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
         act = {_activation_name(layer.mlp) for layer in modules.layers}
         _reject(len(act) != 1, "several activations")
@@ -77,56 +83,69 @@ class NativeWeights:
             act=native_library.ACTIVATIONS[act.pop()],
             rounds=int(dtype == torch.bfloat16),
             scaling=modules.scaling,
+            attention_cap=modules.attention_cap or 0.0,
+            logit_scale=modules.logit_scale,
             logit_cap=modules.logit_cap or 0.0,
+            layout=_head_layout(modules),
             layer=self._layers,
+            rotary=self._rotary,
             norm=self._norm_struct(modules.norm),
             head=head,
         )
+        if modules.narrow is not None:
+            (self.model.narrow,) = self._matrices(modules.narrow)
         self.refresh_paths()
 
     def refresh_paths(self) -> None:
         """Use the present factors of adapters, whose strengths may have changed."""
         self._path_tensors.clear()
-        for struct, path, regroups in self._paths:
+        for struct, path in self._paths:
             struct.rank = path.rank
             if not path.is_active:
                 continue
-            assert path.down is not None
-            assert path.up is not None
-            up, gain, bias = (
-                tensor if tensor is None or not regroups else self._group_by_kind(tensor.t()).t().contiguous()
-                for tensor in (path.up, path.gain, path.bias)
-            )
+            down, up, gain, bias = path.down, path.up, path.gain, path.bias
+            assert down is not None
             assert up is not None
-            struct.down, struct.up = path.down.data_ptr(), up.data_ptr()
+            struct.down, struct.up = down.data_ptr(), up.data_ptr()
             struct.gain = None if gain is None else gain.data_ptr()
             struct.bias = None if bias is None else bias.data_ptr()
-            self._path_tensors += [tensor for tensor in (path.down, up, gain, bias) if tensor is not None]
+            self._path_tensors += [tensor for tensor in (down, up, gain, bias) if tensor is not None]
 
-    def extend_tables(self, length: int) -> None:
-        """Make the rotary tables cover at least `length` positions."""
-        if length <= self._length or not self._modules.ropes:
-            return
-        self._length = max(512, 2 * length)
-        self._tables = {kind: self._table(kind) for kind in self._modules.ropes}
-        for own, layer in zip(self._layers, self._modules.layers, strict=True):
-            if layer.rope in self._tables:
-                cos, sin = self._tables[layer.rope]
-                own.cos, own.sin, own.turned = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
+    def extend_tables(self, start: int, stop: int, positions: torch.Tensor | None = None) -> None:
+        """Make the tables cover a pass over the positions from `start` to `stop`, or over `positions` in that range.
+        Raises IndexError for positions that the model does not know.
+        """
+        length = stop
+        if positions is not None and not self._has_fixed_rotation:
+            start, stop = int(positions.min()), int(positions.max()) + 1
+        for index, kind in enumerate(self._kinds):
+            table, known = self._modules.ropes[kind].lookup(start, stop), self._tables[index]
+            if known is None or known[0] is not table:
+                self._set_table(index, table, self._modules.ropes[kind].is_adjacent)
+        if self._modules.slopes is not None and length > self._length:
+            self._length = max(512, 2 * length)
+            bias = self._modules.key_bias(self._length)
+            assert bias is not None
+            self._bias = bias.to(self._dtype).float().contiguous()
+            self.model.key_bias, self.model.key_biases = self._bias.data_ptr(), self._length
 
-    def _table(self, kind: str) -> Rotation:
-        """Return float32 cos and signed sin, rounded like the weights."""
-        cos, sin = self._modules.rotary_table(kind, self._length)
-        return cos.to(self._dtype).float().contiguous(), sin.to(self._dtype).float().contiguous()
+    def _set_table(self, index: int, table: RotaryTable, is_adjacent: bool) -> None:
+        """Use a table, float32 and rounded like the weights."""
+        cos, sin = (part.to(self._dtype).float().contiguous() for part in (table.cos, table.sin))
+        self._tables[index] = table, RotaryTable(cos, sin, table.first)
+        self._rotary[index] = native_library.RotaryTableStruct(
+            cos.data_ptr(), sin.data_ptr(), cos.shape[-1], table.first, int(is_adjacent)
+        )
 
     def _layer_struct(self, layer: DecoderLayer) -> Any:
-        mlp = layer.mlp
-        if not isinstance(mlp, (GatedMlp, FeedForwardMlp)):
-            raise UnsupportedArchitecture("a feed-forward half of another kind")
-        up = self._matrices(mlp.gate_up if isinstance(mlp, GatedMlp) else mlp.up)
-        project = self._matrices(layer.project, layer.is_interleaved)
-        (out,), (down,) = self._matrices(layer.out), self._matrices(mlp.down)
-        return native_library.LayerStruct(
+        project = self._matrices(layer.project)
+        (out,) = self._matrices(layer.out)
+        rows = sum(matrix.outputs for matrix in project)
+        _reject(
+            rows != (self._modules.heads + 2 * self._modules.kv_heads) * self._modules.width, "heads of another width"
+        )
+        _reject(layer.has_joint_norms and self._modules.is_interleaved, "joint norms of interleaved heads")
+        made = native_library.LayerStruct(
             norm=self._norm_struct(layer.norm),
             q_norm=self._norm_struct(layer.q_norm),
             k_norm=self._norm_struct(layer.k_norm),
@@ -136,13 +155,37 @@ class NativeWeights:
             projections=len(project),
             project=(native_library.MatrixStruct * 3)(*project),
             out=out,
-            ups=len(up),
-            up=(native_library.MatrixStruct * 2)(*up),
-            down=down,
-            gated=isinstance(mlp, GatedMlp),
             parallel=layer.is_parallel,
             window=layer.window or 0,
+            rope=self._kinds.index(layer.rope) if layer.rope in self._kinds else -1,
+            joint_heads=layer.has_joint_norms,
+            norms_sums=layer.norms_sums,
+            residual_scale=layer.residual_scale,
         )
+        self._set_mlp(made, layer.mlp)
+        return made
+
+    def _set_mlp(self, made: Any, mlp: TensorFunction) -> None:
+        if isinstance(mlp, MixtureMlp):
+            ups = [self._matrices(expert.gate_up) for expert in mlp.experts]
+            downs = [self._matrices(expert.down)[0] for expert in mlp.experts]
+            (router,) = self._matrices(mlp.router)
+            flat = [matrix for parts in ups for matrix in parts]
+            all_ups = (native_library.MatrixStruct * len(flat))(*flat)
+            all_downs = (native_library.MatrixStruct * len(downs))(*downs)
+            self._arrays += (all_ups, all_downs)
+            made.mixture = native_library.MixtureStruct(
+                len(downs), mlp.chosen, mlp.is_normalized, router,
+                *(ctypes.cast(part, ctypes.POINTER(native_library.MatrixStruct)) for part in (all_ups, all_downs)),
+            )  # fmt: skip
+            made.ups, made.gated = len(ups[0]), True
+            return
+        if not isinstance(mlp, (GatedMlp, FeedForwardMlp)):
+            raise UnsupportedArchitecture("a feed-forward half of another kind")
+        up = self._matrices(mlp.gate_up if isinstance(mlp, GatedMlp) else mlp.up)
+        made.ups, made.up = len(up), (native_library.MatrixStruct * 2)(*up)
+        (made.down,) = self._matrices(mlp.down)
+        made.gated = isinstance(mlp, GatedMlp)
 
     def _norm_struct(self, norm: TensorFunction | None) -> Any:
         if norm is None:
@@ -157,24 +200,23 @@ class NativeWeights:
             native_library.NORMS[kind], self._float32_address(norm.weight), self._float32_address(bias), norm.eps
         )
 
-    def _matrices(self, maps: TensorFunction, interleaved: bool = False) -> list[Any]:
+    def _matrices(self, maps: TensorFunction) -> list[Any]:
         if isinstance(maps, AdaptedLinears):
-            matrices = self._matrices(maps.maps, interleaved)
-            self._add_paths(matrices, maps, interleaved)
+            matrices = self._matrices(maps.maps)
+            self._add_paths(matrices, maps)
             return matrices
         if isinstance(maps, FloatLinear):
-            return [self._float_matrix(pair, interleaved) for pair in maps.parts]
+            return [self._float_matrix(pair) for pair in maps.parts]
         if isinstance(maps, BlockLinears):
-            _reject(interleaved, "blocks whose rows are interleaved")
             _reject(any(matrix.fmt.name not in NATIVE for matrix in maps.matrices), "blocks without a native kernel")
             blocks = zip(maps.matrices, maps.biases, strict=True)
             return [matrix.to_struct(self._float32_address(bias)) for matrix, bias in blocks]
-        _reject(interleaved or not isinstance(maps, QuantizedLinears), "linear maps of another kind")
+        _reject(not isinstance(maps, QuantizedLinears), "linear maps of another kind")
         assert isinstance(maps, QuantizedLinears)
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
 
-    def _add_paths(self, matrices: Sequence[native_library.MatrixStruct], maps: AdaptedLinears, regroups: bool) -> None:
+    def _add_paths(self, matrices: Sequence[native_library.MatrixStruct], maps: AdaptedLinears) -> None:
         start = 0
         for matrix in matrices:
             own = [(first - start, path) for first, path in maps.paths if start <= first < start + matrix.outputs]
@@ -184,27 +226,27 @@ class NativeWeights:
             structs = (native_library.LowRankStruct * len(own))()
             for struct, (first, path) in zip(structs, own, strict=True):
                 struct.first, struct.outputs = first, path.outputs
-                self._paths.append((struct, path, regroups))
+                self._paths.append((struct, path))
             self._low_rank_arrays.append(structs)
             matrix.low_ranks, matrix.low_rank = len(own), ctypes.addressof(structs)
 
-    def _float_matrix(self, pair: WeightAndBias, interleaved: bool) -> Any:
+    def _float_matrix(self, pair: WeightAndBias) -> Any:
         weight, bias = pair
-        if interleaved:
-            weight, bias = self._group_by_kind(weight), None if bias is None else self._group_by_kind(bias)
         _reject(weight.dtype not in _SUPPORTED_DTYPES or weight.device.type != "cpu", "weights of another kind")
-        if not weight.is_contiguous():
-            _reject(not self._copies, "a large matrix that lies another way")
-            weight = weight.contiguous()
-        short = self._to_exact_dtype(weight)
-        laid = _to_panels(short, self._panel) if self.is_in_panels else short
+        layout = "in_panels" if self.is_in_panels else "row_major"
+        if not weight.is_contiguous() and not self._copies:
+            _reject(not weight.t().is_contiguous(), "a large matrix in another order")
+            laid, layout = weight, "column_major"
+        else:
+            short = self._to_exact_dtype(weight.contiguous())
+            laid = _to_panels(short, self._panel) if self.is_in_panels else short
         self._tensors.append(laid)
         return native_library.MatrixStruct(
             native_library.WEIGHTS[_DTYPE_NAMES[laid.dtype]],
             *weight.shape,
             laid.data_ptr(),
             self._float32_address(bias),
-            in_panels=int(self.is_in_panels),
+            layout=native_library.LAYOUTS[layout],
         )
 
     def _to_exact_dtype(self, weight: torch.Tensor) -> torch.Tensor:
@@ -215,12 +257,6 @@ class NativeWeights:
                 self.has_shorter_weights = True
                 return short
         return weight
-
-    def _group_by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Reorder rows from head by head (query, key and value of each) to by kind."""
-        _reject(not self._copies, "a large matrix that lies another way")
-        heads = tensor.view(self._modules.heads, 3, self._modules.width, *tensor.shape[1:])
-        return heads.transpose(0, 1).reshape(tensor.shape)
 
     def _float32_address(self, tensor: torch.Tensor | None) -> int | None:
         """Return the address of a float32 copy."""
@@ -243,7 +279,19 @@ def _row_major_matrix(matrix: object) -> Int8RowMatrix | Int4RowMatrix:
     return matrix
 
 
+def _head_layout(modules: DecoderModules) -> Any:
+    """Return where heads lie in a token's joined projections."""
+    width, group = modules.width, modules.heads // modules.kv_heads
+    if modules.is_interleaved:
+        step = (group + 2) * width
+        return native_library.HeadLayoutStruct(step, group * width, (group + 1) * width, step)
+    keys = modules.heads * width
+    return native_library.HeadLayoutStruct(group * width, keys, keys + modules.kv_heads * width, width)
+
+
 def _activation_name(mlp: object) -> str:
+    if isinstance(mlp, MixtureMlp):
+        mlp = mlp.experts[0]
     assert isinstance(mlp, (GatedMlp, FeedForwardMlp))
     name = activation_name(mlp.act)
     if name is None:

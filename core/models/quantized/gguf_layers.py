@@ -218,31 +218,32 @@ class GgufExperts(ExpertBank):
 
     def __init__(self) -> None:
         super().__init__()
-        self._parts: list[list[BlockMatrix]] = []
+        self.parts: list[list[BlockMatrix]] = []
+        """Matrices of the experts, for each stored tensor."""
         self._interleaved = False
 
     @property
     def nbytes(self) -> int:
         """Bytes of the blocks."""
-        return sum(matrix.nbytes for part in self._parts for matrix in part)
+        return sum(matrix.nbytes for part in self.parts for matrix in part)
 
     @property
     def numbers(self) -> int:
         """Number of weights."""
-        return sum(matrix.outputs * matrix.inputs for part in self._parts for matrix in part)
+        return sum(matrix.outputs * matrix.inputs for part in self.parts for matrix in part)
 
     def set_blocks(self, parts: Sequence[GgufParameter]) -> None:
         """Use the blocks of the stored tensors."""
-        self._parts = []
+        self.parts = []
         self._interleaved = parts[0].operation == INTERLEAVED
         for stored in parts:
             experts, outputs, inputs = stored.tensor.shape
             rows = stored.blocks().view(experts, outputs, -1)
-            self._parts.append([BlockMatrix(one, stored.fmt, inputs) for one in rows])
+            self.parts.append([BlockMatrix(one, stored.fmt, inputs) for one in rows])
         self.content_hash = " ".join(stored.stamp for stored in parts)
 
     def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
-        matrices = [part[int(expert)] for part in self._parts]
+        matrices = [part[int(expert)] for part in self.parts]
         return ExpertWeights(partial(_multiply_joined, matrices, self._interleaved), self._interleaved)
 
 

@@ -14,3 +14,28 @@ inline Lanes bent(int64_t act, Lanes x) {
     for (long i = 0; i < LANES; ++i) found[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * 0.70710678118654752f));
     return found;
 }
+
+// tanh x to about one unit in the last place, near 0 by the series of Cephes (S. Moshier).
+inline Lanes hyperbolic_tangent(Lanes x) {
+    const Lanes square = x * x;
+    Lanes near = all(-5.70498872745e-3f);
+    near = near * square + all(2.06390887954e-2f);
+    near = near * square + all(-5.37397155531e-2f);
+    near = near * square + all(1.33314422036e-1f);
+    near = near * square + all(-3.33332819422e-1f);
+    near = near * square * x + x;
+    const Lanes far = all(1.0f) - all(2.0f) / (power(x + x) + all(1.0f));
+    const Whole is_near = square < all(0.390625f);
+    return (Lanes)(((Whole)near & is_near) | ((Whole)far & ~is_near));
+}
+
+// cap · tanh(x / cap), in place.
+inline void cap_all(float* values, long count, float cap) {
+    for (long i = 0; i < count; i += LANES) {
+        float part[LANES] = {};
+        const long some = std::min(LANES, count - i);
+        std::memcpy(part, values + i, some * sizeof(float));
+        store(part, all(cap) * hyperbolic_tangent(load(part) / all(cap)));
+        std::memcpy(values + i, part, some * sizeof(float));
+    }
+}

@@ -2,8 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "simd.h"
-#include "structs.h"
+#include "activations.h"
 
 template <typename Kept>
 inline float product(const float* query, const Kept* key, long width) {
@@ -55,10 +54,16 @@ constexpr float HIDDEN = -1e30f;    // what a mask holds there, or less
 constexpr long QUERIES = 4;             // of one head at a time: they share what is loaded of keys and values
 constexpr long SOME = 64;               // keys at a time: the first query's are still in the nearest cache for the next
 
-// One query [width], what it may see, and where what it reads goes; `mask` [last] may be null.
+// What becomes of the products of queries and keys: cap · tanh(x · scaling / cap), uncapped if cap is 0.
+struct Scoring {
+    float scaling, cap;
+};
+
+// One query [width], what it may see, and where what it reads goes; `mask` and `bias` [last], both added, may be null.
 struct Query {
     const float* query;
     const float* mask;
+    const float* bias;
     long first, last;
     float* read;
     float* shares;                      // [places]; behind `attend` also outside of what it sees, 0 there
@@ -83,11 +88,14 @@ inline void weigh(const Kept* values, const Query* queries, long from, long to, 
         for (long i = 0; i < LONG; ++i) store(queries[query].read + start + i * LANES, sums[query][i]);
 }
 
-// Shares of what one query sees: its products, scaled, masked, through softmax.
-inline void share_out(const Query& query, float scaling) {
+// Shares of what one query sees: its products, scaled, capped, masked, through softmax.
+inline void share_out(const Query& query, const Scoring& scoring) {
     const long count = query.last - query.first;
     float* shares = query.shares + query.first;
-    for (long place = 0; place < count; ++place) shares[place] *= scaling;
+    for (long place = 0; place < count; ++place) shares[place] *= scoring.scaling;
+    if (scoring.cap != 0.0f) cap_all(shares, count, scoring.cap);
+    if (query.bias != nullptr)
+        for (long place = 0; place < count; ++place) shares[place] += query.bias[query.first + place];
     if (query.mask != nullptr)
         for (long place = 0; place < count; ++place) {
             const float more = query.mask[query.first + place];
@@ -99,7 +107,7 @@ inline void share_out(const Query& query, float scaling) {
 // What `count` queries read of one head's keys and values [tokens, width]; each gets, to the last bit, what it would get
 // alone.
 template <long count, typename Kept>
-inline void attend(const Query* queries, const Kept* keys, const Kept* values, long width, float scaling) {
+inline void attend(const Query* queries, const Kept* keys, const Kept* values, long width, const Scoring& scoring) {
     long from = queries[0].first, to = queries[0].last;
     for (const Query* query = queries; query < queries + count; ++query)
         from = std::min(from, query->first), to = std::max(to, query->last);
@@ -109,7 +117,7 @@ inline void attend(const Query* queries, const Kept* keys, const Kept* values, l
             if (first < last) products_of(query->query, keys + first * width, last - first, width, query->shares + first);
         }
     for (const Query* query = queries; query < queries + count; ++query) {
-        share_out(*query, scaling);
+        share_out(*query, scoring);
         std::fill(query->shares + from, query->shares + query->first, 0.0f);
         std::fill(query->shares + query->last, query->shares + to, 0.0f);
     }
@@ -128,13 +136,13 @@ inline void attend(const Query* queries, const Kept* keys, const Kept* values, l
 }
 
 template <typename Kept>
-inline void attend(const std::vector<Query>& queries, const Kept* keys, const Kept* values, long width, float scaling) {
+inline void attend(const std::vector<Query>& queries, const Kept* keys, const Kept* values, long width, const Scoring& scoring) {
     const long count = long(queries.size());
     long i = 0;
-    for (; i + QUERIES <= count; i += QUERIES) attend<QUERIES>(&queries[i], keys, values, width, scaling);
-    if (count - i == 3) attend<3>(&queries[i], keys, values, width, scaling);
-    if (count - i == 2) attend<2>(&queries[i], keys, values, width, scaling);
-    if (count - i == 1) attend<1>(&queries[i], keys, values, width, scaling);
+    for (; i + QUERIES <= count; i += QUERIES) attend<QUERIES>(&queries[i], keys, values, width, scoring);
+    if (count - i == 3) attend<3>(&queries[i], keys, values, width, scoring);
+    if (count - i == 2) attend<2>(&queries[i], keys, values, width, scoring);
+    if (count - i == 1) attend<1>(&queries[i], keys, values, width, scoring);
 }
 
 // One more than the last place that a token sees.

@@ -1,8 +1,8 @@
 // A pass of a few tokens through a decoder: the operations of its module in their order.
 #pragma once
-#include "activations.h"
 #include "attention.h"
 #include "matmul_blocks.h"
+#include "matmul_columns.h"
 #include "matmul_int4.h"
 #include "matmul_int8.h"
 #include "matmul_panels.h"
@@ -11,7 +11,8 @@
 
 template <typename Weight>
 inline void floats_of(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
-    if (matrix.in_panels) through_panels<Weight>(matrix, of.values, of.rows, found, apart, begin, end);
+    if (matrix.layout == IN_PANELS) through_panels<Weight>(matrix, of.values, of.rows, found, apart, begin, end);
+    else if (matrix.layout == COLUMN_MAJOR) through_columns<Weight>(matrix, of, found, apart, begin, end);
     else floats<Weight>(matrix, of, found, apart, begin, end);
 }
 
@@ -59,7 +60,9 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
     static thread_local std::vector<float> compressed;
     if (matrix.low_ranks) compress(matrix, of, compressed);
     const float* low = compressed.data();
-    const long block = matrix.in_panels ? BESIDE * PANEL : 64, blocks = (matrix.outputs + block - 1) / block;
+    long block = matrix.layout == IN_PANELS ? BESIDE * PANEL : 64;
+    if (matrix.layout == COLUMN_MAJOR) block = std::max(block, (matrix.outputs / std::max(threads, 1L) / LANES + 1) * LANES);
+    const long blocks = (matrix.outputs + block - 1) / block;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
     for (long part = 0; part < blocks; ++part) {
         const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
@@ -79,6 +82,8 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
 
 struct Rooms {
     std::vector<float> normed, joined, read, added, wide, gated, spare, last;
+    std::vector<float> routed, left, chosen_rows, expert_out;   // of a mixture: `routed` holds weights [rows, experts]
+    std::vector<long> chosen;
     Vectors vectors;
 };
 
@@ -110,18 +115,28 @@ inline void norm_row(const Norm& norm, const float* from, long width, float* to)
 }
 
 inline void norm_all(const Model& model, const Norm& norm, const float* from, long rows, long width, std::vector<float>& to) {
+    if (norm.kind == NO_NORM) {
+        to.assign(from, from + rows * width);
+        return;
+    }
     to.resize(rows * width);
     for (long row = 0; row < rows; ++row) norm_row(norm, from + row * width, width, &to[row * width]);
     round_all(model, to);
 }
 
-inline void add(const Model& model, float* to, const std::vector<float>& more) {
-    for (size_t i = 0; i < more.size(); ++i) to[i] += more[i];
+inline float near(const Model& model, float value) {
+    if (!model.rounds) return value;
+    const bfloat16 kept = nearest(value);
+    return one(&kept);
+}
+
+inline void add(const Model& model, float* to, const std::vector<float>& more, double scale = 1.0) {
+    if (scale == 1.0)
+        for (size_t i = 0; i < more.size(); ++i) to[i] += more[i];
+    else
+        for (size_t i = 0; i < more.size(); ++i) to[i] += near(model, more[i] * float(scale));
     if (model.rounds)
-        for (size_t i = 0; i < more.size(); ++i) {
-            const bfloat16 near = nearest(to[i]);
-            to[i] = one(&near);
-        }
+        for (size_t i = 0; i < more.size(); ++i) to[i] = near(model, to[i]);
 }
 
 // [rows, sum of outputs] of several matrices side by side.
@@ -137,15 +152,18 @@ inline void multiply_all(
     round_all(model, found);
 }
 
-inline float near(const Model& model, float value) {
-    if (!model.rounds) return value;
-    const bfloat16 kept = nearest(value);
-    return one(&kept);
-}
-
-inline void turn(const Model& model, const Layer& layer, float* head, long place) {
-    const long width = layer.turned, half = width / 2;
-    const float *cos = layer.cos + place * width, *sin = layer.sin + place * width;
+// Turns pairs of numbers of a head; with halves, the first of a pair is in the first half.
+inline void turn(const Model& model, const RotaryTable& table, float* head, long place) {
+    const long width = table.turned, half = width / 2;
+    const float *cos = table.cos + (place - table.first) * width, *sin = table.sin + (place - table.first) * width;
+    if (table.adjacent) {
+        for (long i = 0; i < width; i += 2) {
+            const float first = head[i], second = head[i + 1];
+            head[i] = near(model, first * cos[i]) + near(model, second * sin[i]);
+            head[i + 1] = near(model, second * cos[i + 1]) + near(model, first * sin[i + 1]);
+        }
+        return;
+    }
     for (long i = 0; i < half; ++i) {
         const float first = head[i], second = head[i + half];
         head[i] = near(model, first * cos[i]) + near(model, second * sin[i]);
@@ -153,13 +171,30 @@ inline void turn(const Model& model, const Layer& layer, float* head, long place
     }
 }
 
+inline void norm_heads(const Model& model, const Norm& norm, float* from, long width) {
+    if (norm.kind == NO_NORM) return;
+    norm_row(norm, from, width, from);
+    for (long i = 0; i < width && model.rounds; ++i) from[i] = near(model, from[i]);
+}
+
+// A query head of a token's joined queries, keys and values.
+inline float* query_of(const Model& model, float* token, long head) {
+    const long group = model.heads / model.kv_heads;
+    return token + head / group * model.layout.next_group + head % group * model.width;
+}
+
 // Queries and keys of one token, normed and turned to their places.
 inline void place_heads(const Model& model, const Layer& layer, float* token, long place) {
+    const HeadLayout& layout = model.layout;
+    if (layer.joint_heads) {
+        norm_heads(model, layer.q_norm, token, model.heads * model.width);
+        norm_heads(model, layer.k_norm, token + layout.keys, model.kv_heads * model.width);
+    }
     for (long head = 0; head < model.heads + model.kv_heads; ++head) {
-        float* numbers = token + head * model.width;
-        const Norm& norm = head < model.heads ? layer.q_norm : layer.k_norm;
-        if (norm.kind != NO_NORM) norm_row(norm, numbers, model.width, numbers);
-        if (layer.turned) turn(model, layer, numbers, place);
+        const bool is_query = head < model.heads;
+        float* numbers = is_query ? query_of(model, token, head) : token + layout.keys + (head - model.heads) * layout.next_key;
+        if (!layer.joint_heads) norm_heads(model, is_query ? layer.q_norm : layer.k_norm, numbers, model.width);
+        if (layer.rope >= 0) turn(model, model.rotary[layer.rope], numbers, place);
     }
 }
 
@@ -180,32 +215,33 @@ void attend_all(const Model& model, const Layer& layer, long number, const Pass&
         const long text = head / model.kv_heads, own = head % model.kv_heads, end = pass.past + pass.count;
         Kept* keys = moved<Kept>(pass.old_keys, pass.new_keys, number, head, model, pass);
         Kept* values = moved<Kept>(pass.old_values, pass.new_values, number, head, model, pass);
-        const float* joined = &rooms.joined[text * pass.count * token];
+        float* joined = &rooms.joined[text * pass.count * token];
         for (long i = 0; i < pass.count; ++i) {
-            keep(keys + (pass.past + i) * width, joined + i * token + (model.heads + own) * width, width);
-            keep(values + (pass.past + i) * width, joined + i * token + (model.heads + model.kv_heads + own) * width, width);
+            const float* kept = joined + i * token + own * model.layout.next_key;
+            keep(keys + (pass.past + i) * width, kept + model.layout.keys, width);
+            keep(values + (pass.past + i) * width, kept + model.layout.values, width);
         }
         shares.resize(QUERIES * end), queries.clear();
         for (long i = 0; i < pass.count; ++i) {
             const long last = end_of(pass, i), first = layer.window ? std::max(0L, last - long(layer.window)) : 0;
             const float* mask = pass.mask ? pass.mask + i * end : nullptr;
             for (long query = own * group; query < (own + 1) * group; ++query)
-                queries.push_back({joined + i * token + query * width, mask, first, last,
+                queries.push_back({query_of(model, joined + i * token, query), mask,
+                                   model.key_bias ? model.key_bias + query * model.key_biases : nullptr, first, last,
                                    &rooms.read[((text * pass.count + i) * model.heads + query) * width],
                                    &shares[long(queries.size()) % QUERIES * end]});
         }
-        attend(queries, keys, values, width, float(model.scaling));
+        attend(queries, keys, values, width, Scoring{float(model.scaling), float(model.attention_cap)});
     }
     round_all(model, rooms.read);
 }
 
-// act(gate) · up where there is a gate, else act(up).
-inline void activate(const Model& model, const Layer& layer, long rows, Rooms& rooms) {
-    const long width = layer.down.inputs;
-    rooms.gated.resize(rows * width);
+// act(gate) · up where there is a gate, else act(up), [rows, width] of `wide`.
+inline void activate(const Model& model, bool gated, long rows, long width, const std::vector<float>& wide, std::vector<float>& found) {
+    found.resize(rows * width);
     for (long row = 0; row < rows; ++row) {
-        const float* from = &rooms.wide[row * width * (layer.gated ? 2 : 1)];
-        float* to = &rooms.gated[row * width];
+        const float* from = &wide[row * width * (gated ? 2 : 1)];
+        float* to = &found[row * width];
         for (long i = 0; i < width; i += LANES) {
             float part[LANES] = {};
             const long count = std::min(LANES, width - i);
@@ -214,17 +250,58 @@ inline void activate(const Model& model, const Layer& layer, long rows, Rooms& r
             std::memcpy(to + i, part, count * sizeof(float));
         }
     }
-    if (layer.gated) {
-        round_all(model, rooms.gated);
+    if (gated) {
+        round_all(model, found);
         for (long row = 0; row < rows; ++row)
-            for (long i = 0; i < width; ++i) rooms.gated[row * width + i] *= rooms.wide[(2 * row + 1) * width + i];
+            for (long i = 0; i < width; ++i) found[row * width + i] *= wide[(2 * row + 1) * width + i];
     }
-    round_all(model, rooms.gated);
+    round_all(model, found);
+}
+
+// Turns a token's outputs of the router into weights of the experts: their softmax, 0 for all but the likeliest.
+inline void route(const Mixture& mixture, float* weights, std::vector<float>& left) {
+    softmax(weights, mixture.experts);
+    left.assign(weights, weights + mixture.experts);
+    std::fill(weights, weights + mixture.experts, 0.0f);
+    float total = 0;
+    for (long i = 0; i < mixture.chosen; ++i) {
+        const long best = std::max_element(left.begin(), left.end()) - left.begin();
+        weights[best] = left[best], total += left[best], left[best] = -1.0f;
+    }
+    for (long expert = 0; expert < mixture.experts && mixture.normalized; ++expert) weights[expert] /= total;
+}
+
+// The chosen experts' outputs, summed in the order of the experts, as the module does.
+inline void mix_experts(const Model& model, const Layer& layer, const std::vector<float>& of, const Pass& pass, Rooms& rooms) {
+    const Mixture& mixture = layer.mixture;
+    const long rows = pass.texts * pass.count, width = model.hidden;
+    multiply_all(model, &mixture.router, 1, of, rows, rooms.routed, rooms.vectors, pass.threads);
+    for (long row = 0; row < rows; ++row) route(mixture, &rooms.routed[row * mixture.experts], rooms.left);
+    rooms.spare.assign(rows * width, 0.0f);
+    for (long expert = 0; expert < mixture.experts; ++expert) {
+        rooms.chosen.clear(), rooms.chosen_rows.clear();
+        for (long row = 0; row < rows; ++row) {
+            if (rooms.routed[row * mixture.experts + expert] == 0) continue;
+            rooms.chosen.push_back(row);
+            rooms.chosen_rows.insert(rooms.chosen_rows.end(), &of[row * width], &of[row * width] + width);
+        }
+        const long count = long(rooms.chosen.size());
+        if (count == 0) continue;
+        const Matrix& down = mixture.down[expert];
+        multiply_all(model, mixture.up + expert * layer.ups, layer.ups, rooms.chosen_rows, count, rooms.wide, rooms.vectors, pass.threads);
+        activate(model, layer.gated, count, down.inputs, rooms.wide, rooms.gated);
+        multiply_all(model, &down, 1, rooms.gated, count, rooms.expert_out, rooms.vectors, pass.threads);
+        for (long i = 0; i < count; ++i) {
+            const float weight = near(model, rooms.routed[rooms.chosen[i] * mixture.experts + expert]);
+            float* to = &rooms.spare[rooms.chosen[i] * width];
+            for (long j = 0; j < width; ++j) to[j] = near(model, to[j] + near(model, weight * rooms.expert_out[i * width + j]));
+        }
+    }
 }
 
 inline void attention_half(const Model& model, const Layer& layer, long number, const Pass& pass, Rooms& rooms) {
     const long rows = pass.texts * pass.count;
-    norm_all(model, layer.norm, pass.hidden, rows, model.hidden, rooms.normed);
+    norm_all(model, layer.norms_sums ? Norm{} : layer.norm, pass.hidden, rows, model.hidden, rooms.normed);
     multiply_all(model, layer.project, layer.projections, rooms.normed, rows, rooms.joined, rooms.vectors, pass.threads);
     if (model.rounds) attend_all<bfloat16>(model, layer, number, pass, rooms);
     else attend_all<float>(model, layer, number, pass, rooms);
@@ -232,21 +309,43 @@ inline void attention_half(const Model& model, const Layer& layer, long number, 
     if (layer.norm_out.kind != NO_NORM) norm_all(model, layer.norm_out, std::vector<float>(rooms.added).data(), rows, model.hidden, rooms.added);
 }
 
+// Reads what the norm before attention gave where the halves are parallel and there is no second norm.
 inline void thinking_half(const Model& model, const Layer& layer, const Pass& pass, Rooms& rooms) {
     const long rows = pass.texts * pass.count;
-    norm_all(model, layer.norm_mlp, pass.hidden, rows, model.hidden, rooms.normed);
-    multiply_all(model, layer.up, layer.ups, rooms.normed, rows, rooms.wide, rooms.vectors, pass.threads);
-    activate(model, layer, rows, rooms);
-    multiply_all(model, &layer.down, 1, rooms.gated, rows, rooms.spare, rooms.vectors, pass.threads);
+    if (!layer.parallel || layer.norm_mlp.kind != NO_NORM)
+        norm_all(model, layer.norms_sums ? Norm{} : layer.norm_mlp, pass.hidden, rows, model.hidden, rooms.normed);
+    if (layer.mixture.experts) mix_experts(model, layer, rooms.normed, pass, rooms);
+    else {
+        multiply_all(model, layer.up, layer.ups, rooms.normed, rows, rooms.wide, rooms.vectors, pass.threads);
+        activate(model, layer.gated, rows, layer.down.inputs, rooms.wide, rooms.gated);
+        multiply_all(model, &layer.down, 1, rooms.gated, rows, rooms.spare, rooms.vectors, pass.threads);
+    }
     if (layer.norm_mlp_out.kind != NO_NORM) norm_all(model, layer.norm_mlp_out, std::vector<float>(rooms.spare).data(), rows, model.hidden, rooms.spare);
+}
+
+// The residual addition of a half, and the norm of the sum where it comes after it.
+inline void add_half(const Model& model, const Layer& layer, const Norm& norm, const std::vector<float>& more, const Pass& pass) {
+    add(model, pass.hidden, more, layer.residual_scale);
+    if (!layer.norms_sums) return;
+    for (long row = 0; row < pass.texts * pass.count; ++row)
+        norm_heads(model, norm, pass.hidden + row * model.hidden, model.hidden);
 }
 
 inline void through(const Model& model, const Layer& layer, long number, const Pass& pass, Rooms& rooms) {
     attention_half(model, layer, number, pass, rooms);
-    if (!layer.parallel) add(model, pass.hidden, rooms.added);
+    if (!layer.parallel) add_half(model, layer, layer.norm, rooms.added, pass);
     thinking_half(model, layer, pass, rooms);
-    if (layer.parallel) add(model, pass.hidden, rooms.added);
-    add(model, pass.hidden, rooms.spare);
+    if (layer.parallel) add(model, pass.hidden, rooms.added, layer.residual_scale);
+    add_half(model, layer, layer.norm_mlp, rooms.spare, pass);
+}
+
+// Logits [count], rounded, scaled and capped.
+inline void finish_logits(const Model& model, float* logits, long count) {
+    if (model.rounds)
+        for (long i = 0; i < count; ++i) logits[i] = near(model, logits[i]);
+    if (model.logit_scale != 1.0)
+        for (long i = 0; i < count; ++i) logits[i] = near(model, logits[i] * float(model.logit_scale));
+    if (model.logit_cap != 0.0) cap_all(logits, count, float(model.logit_cap));
 }
 
 inline void score(const Model& model, const Pass& pass, Rooms& rooms) {
@@ -257,13 +356,11 @@ inline void score(const Model& model, const Pass& pass, Rooms& rooms) {
                     pass.keep * model.hidden * sizeof(float));
     const long rows = pass.texts * pass.keep;
     norm_all(model, model.norm, rooms.last.data(), rows, model.hidden, rooms.normed);
-    rooms.vectors.aim(rooms.normed.data(), rows, model.hidden);
+    const bool is_narrow = model.narrow.outputs > 0;
+    if (is_narrow) multiply_all(model, &model.narrow, 1, rooms.normed, rows, rooms.spare, rooms.vectors, pass.threads);
+    rooms.vectors.aim((is_narrow ? rooms.spare : rooms.normed).data(), rows, model.head.inputs);
     multiply(model.head, rooms.vectors, pass.logits, model.head.outputs, pass.threads);
-    for (long i = 0; i < rows * model.head.outputs; ++i) {
-        if (model.rounds) {
-            const bfloat16 near = nearest(pass.logits[i]);
-            pass.logits[i] = one(&near);
-        }
-        if (model.logit_cap != 0) pass.logits[i] = float(model.logit_cap) * std::tanh(pass.logits[i] / float(model.logit_cap));
-    }
+    const long part = 4096, count = rows * model.head.outputs;
+    #pragma omp parallel for schedule(static) num_threads(pass.threads) if (pass.threads > 1 && (model.rounds || model.logit_cap != 0.0))
+    for (long first = 0; first < count; first += part) finish_logits(model, pass.logits + first, std::min(part, count - first));
 }

@@ -44,14 +44,15 @@ inline void write_spread_of(const float* scores, long count, double* found) {
 // The likeliest tokens, `most` at the most, of those at least as likely as the threshold: the likeliest first, of equal
 // ones the first. Returns how many there are in all.
 inline long write_likely(const float* scores, long count, double threshold, long most, int64_t* tokens, float* found) {
-    static thread_local Shares room;
-    room.now.assign(scores, scores + count);
-    softmax(room.now.data(), count);
+    static thread_local std::vector<float> shares;
+    static thread_local std::vector<long> places;
+    shares.assign(scores, scores + count);
+    softmax(shares.data(), count);
     long likely = 0;
-    for (long i = 0; i < count; ++i) likely += double(room.now[i]) >= threshold;
+    for (long i = 0; i < count; ++i) likely += double(shares[i]) >= threshold;
     if (likely == 0 || most == 0) return likely;
-    top(room.now.data(), count, std::min(most, likely), room.places);
-    for (long place : room.places) *tokens++ = place, *found++ = room.now[place];
+    top(shares.data(), count, std::min(most, likely), places);
+    for (long place : places) *tokens++ = place, *found++ = shares[place];
     return likely;
 }
 

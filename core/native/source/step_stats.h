@@ -1,7 +1,7 @@
 // What a step looked like: figures of distributions over a vocabulary, as core/decoding/step_stats.py reads them.
 #pragma once
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <vector>
 
 #include "attention.h"
@@ -22,34 +22,6 @@ struct Total {
 
     double all() { return settle(), whole; }
 };
-
-// log softmax [count] of logits, and its exponentials; `shares` may be null.
-inline void log_softmax(const float* from, long count, float* to, float* shares) {
-    const float most = greatest(from, count);
-    Lanes sums = {};
-    float total = 0;
-    long i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        const Lanes parts = power(load(from + i) - all(most));
-        sums += parts;
-        if (shares != nullptr) store(shares + i, parts);
-    }
-    for (; i < count; ++i) {
-        const float part = power(from[i] - most);
-        total += part;
-        if (shares != nullptr) shares[i] = part;
-    }
-    total += sum(sums);
-    const float less = most + std::log(total), scale = 1.0f / total;
-    for (i = 0; i < count; ++i) to[i] = from[i] - less;
-    for (i = 0; i < count && shares != nullptr; ++i) shares[i] *= scale;
-}
-
-inline float above(const float* values, long count, float than) {
-    int32_t found = 0;
-    for (long i = 0; i < count; ++i) found += values[i] > than;
-    return float(found);
-}
 
 // Places of the `n` greatest, the greatest first, of equal ones the first.
 inline void top(const float* values, long count, long n, std::vector<long>& places) {
@@ -74,32 +46,154 @@ inline void top(const float* values, long count, long n, std::vector<long>& plac
 // The scores of one step for one text: raw, and behind each of the stages.
 struct Step {
     const float* const* scores;  // [stages + 1] of [vocabulary]
-    long stages, vocabulary, chosen, n;
+    long stages, vocabulary, chosen, n, threads;
 };
 
+constexpr long SCORES = 1024;           // scores of a block
+constexpr long MANY_SCORES = 65536;     // so many are shared out among threads
+
+// Scores [count], the greatest of each block, and what turns them into log-probabilities.
+struct Distribution {
+    const float* scores = nullptr;
+    long count = 0;
+    float most = 0, less = 0;           // a log-probability is a score minus `less`
+    float center = 0;                   // distances of scores from the greatest are measured from here
+    double total = 0;                   // of the exponentials of scores minus `most`
+    std::vector<float> maxima;          // of each block
+    std::vector<float> exponentials;    // where they are kept; not written in blocks that have only -inf
+
+    long blocks() const { return (count + SCORES - 1) / SCORES; }
+    float log_probability(long place) const { return scores[place] - less; }
+    bool is_empty(long block) const { return maxima[block] == -INFINITY; }
+};
+
+// Sums over one block: exponentials; these times the centered distances of scores from the greatest, and times their
+// squares; scores that are not -inf; probabilities before the stage, and of the model alone, on those.
+struct BlockSums {
+    double total = 0, first = 0, second = 0, left = 0, mass = 0, raw_mass = 0;
+};
+
+// Probabilities of other distributions in the same blocks.
+struct Others {
+    const Distribution *before, *raw;
+};
+
+// Up to LANES numbers; the others are `fill`.
+inline Lanes load_some(const float* from, long count, float fill) {
+    if (count == LANES) return load(from);
+    Lanes found = all(fill);
+    std::memcpy(&found, from, count * sizeof(float));
+    return found;
+}
+
+inline void sum_block(Distribution& own, long block, bool keeps, const Others* others, BlockSums& sums) {
+    const long begin = block * SCORES, end = std::min(begin + SCORES, own.count);
+    Lanes total = {}, first = {}, second = {}, mass = {}, raw_mass = {};
+    Whole alive = {};
+    const bool has_before = others && !others->before->is_empty(block), has_raw = others && !others->raw->is_empty(block);
+    for (long i = begin; i < end; i += LANES) {
+        const long some = std::min(LANES, end - i);
+        const Lanes scores = load_some(own.scores + i, some, -INFINITY);
+        const Lanes apart = scores - all(own.most);
+        const Lanes parts = power(apart);
+        total += parts;
+        if (keeps && some == LANES) store(&own.exponentials[i], parts);
+        else if (keeps) std::memcpy(&own.exponentials[i], &parts, some * sizeof(float));
+        if (others == nullptr) {
+            Lanes counted = apart - all(own.center);
+            for (long lane = some; lane < LANES; ++lane) counted[lane] = 0;    // beyond the last score
+            first += parts * counted, second += parts * counted * counted;
+            continue;
+        }
+        const Whole lives = scores != all(-INFINITY);
+        alive -= lives;
+        const Lanes before = has_before ? load_some(&others->before->exponentials[i], some, 0) : Lanes{};
+        const Lanes raw = has_raw ? load_some(&others->raw->exponentials[i], some, 0) : Lanes{};
+        mass += (Lanes)((Whole)before & lives), raw_mass += (Lanes)((Whole)raw & lives);
+    }
+    sums = {sum(total), sum(first), sum(second), 0, sum(mass), sum(raw_mass)};
+    for (long lane = 0; lane < LANES; ++lane) sums.left += alive[lane];
+}
+
+// Reads scores [count]: as the model gives them, or with `others` those after a stage. `keeps`: whether exponentials are
+// kept. The result does not depend on the number of threads.
+inline BlockSums read_scores(Distribution& own, const float* scores, long count, long threads, bool keeps, const Others* others) {
+    own.scores = scores, own.count = count;
+    const long blocks = own.blocks();
+    own.maxima.resize(blocks);
+    if (keeps) own.exponentials.resize(count);
+    std::vector<BlockSums> sums(blocks);
+    const bool is_shared = threads > 1 && count >= MANY_SCORES;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (is_shared)
+    for (long block = 0; block < blocks; ++block)
+        own.maxima[block] = greatest(scores + block * SCORES, std::min(SCORES, count - block * SCORES));
+    const long best = std::max_element(own.maxima.begin(), own.maxima.end()) - own.maxima.begin();
+    own.most = own.maxima[best], own.center = 0;
+    if (others == nullptr) {    // near the mean, so that the variance is no small difference of large numbers
+        sum_block(own, best, false, others, sums[best]);
+        own.center = float(sums[best].first / sums[best].total);
+    }
+    #pragma omp parallel for schedule(static) num_threads(threads) if (is_shared)
+    for (long block = 0; block < blocks; ++block)
+        if (others == nullptr || !own.is_empty(block)) sum_block(own, block, keeps, others, sums[block]);
+    BlockSums all_sums;
+    for (const BlockSums& some : sums) {
+        all_sums.total += some.total, all_sums.first += some.first, all_sums.second += some.second;
+        all_sums.left += some.left, all_sums.mass += some.mass, all_sums.raw_mass += some.raw_mass;
+    }
+    own.total = all_sums.total, own.less = own.most + float(std::log(own.total));
+    return all_sums;
+}
+
+// How many log-probabilities are greater.
+inline float above(const Distribution& own, float than) {
+    long found = 0;
+    for (long block = 0; block < own.blocks(); ++block) {
+        if (!(own.maxima[block] - own.less > than)) continue;
+        const long end = std::min((block + 1) * SCORES, own.count);
+        for (long i = block * SCORES; i < end; ++i) found += own.scores[i] - own.less > than;
+    }
+    return float(found);
+}
+
+// Places of the `n` greatest, the greatest first, of equal ones the first. They lie in the blocks with the `n` greatest
+// maxima, and those with equal ones.
+inline void top(const Distribution& own, long n, std::vector<float>& sorted, std::vector<long>& places) {
+    const auto before = [&own](long a, long b) {
+        const float first = own.log_probability(a), second = own.log_probability(b);
+        return first > second || (first == second && a < b);
+    };
+    sorted.assign(own.maxima.begin(), own.maxima.end());
+    const long some = std::min(n, long(sorted.size()));
+    std::partial_sort(sorted.begin(), sorted.begin() + some, sorted.end(), std::greater<float>());
+    for (const float least : {some < n ? -INFINITY : sorted[some - 1], -INFINITY}) {
+        places.clear();
+        for (long block = 0; block < own.blocks(); ++block) {
+            if (own.maxima[block] - own.less < least - own.less) continue;
+            const long end = std::min((block + 1) * SCORES, own.count);
+            for (long i = block * SCORES; i < end; ++i) {
+                if (long(places.size()) == n) {
+                    if (!before(i, places.front())) continue;
+                    std::pop_heap(places.begin(), places.end(), before);
+                    places.pop_back();
+                }
+                places.push_back(i);
+                std::push_heap(places.begin(), places.end(), before);
+            }
+        }
+        if (long(places.size()) == n) break;    // always, but for scores that are no numbers
+    }
+    std::sort_heap(places.begin(), places.end(), before);
+}
+
 struct Shares {
-    std::vector<float> raw, final, probabilities, before, now;
+    Distribution raw, before, now;
+    std::vector<float> sorted;
     std::vector<long> first, places;    // the likeliest by the model alone, and after a stage
 };
 
-// How many of a stage's scores are left, and what share of `before` and of the model's own shares they hold.
-inline void write_left(const float* scores, const float* before, const float* raw, long count, float* out) {
-    Total mass, raw_mass;
-    Whole alive = {};
-    long i = 0, left = 0;
-    for (; i + LANES <= count; i += LANES) {
-        const Whole lives = load(scores + i) != all(-INFINITY);     // -1 where it is
-        alive -= lives;
-        mass.add((Lanes)((Whole)load(before + i) & lives));
-        raw_mass.add((Lanes)((Whole)load(raw + i) & lives));
-    }
-    for (long lane = 0; lane < LANES; ++lane) left += alive[lane];
-    double more = 0, raw_more = 0;
-    for (; i < count; ++i)
-        if (scores[i] != -INFINITY) ++left, more += before[i], raw_more += raw[i];
-    out[0] = float(left), out[1] = float(mass.all() + more), out[2] = float(raw_mass.all() + raw_more);
-}
-
+// One stage: how many scores are left, what share of the stage before and of the model's own shares they hold, and the
+// likeliest. `shares.before` becomes this stage.
 inline float* write_stage(const Step& step, long stage, Shares& shares, float* out) {
     const float* scores = step.scores[stage + 1];
     const long width = 3 + 2 * step.n;
@@ -108,64 +202,51 @@ inline float* write_stage(const Step& step, long stage, Shares& shares, float* o
         out[1] = 1.0f;
         return out + width;
     }
-    shares.now.assign(scores, scores + step.vocabulary);
-    softmax(shares.now.data(), step.vocabulary);
-    const float* raw = shares.probabilities.data();
-    write_left(scores, stage == 0 ? raw : shares.before.data(), raw, step.vocabulary, out);
+    const Distribution& before = stage == 0 ? shares.raw : shares.before;
+    const Others others{&before, &shares.raw};
+    const BlockSums sums = read_scores(shares.now, scores, step.vocabulary, step.threads, true, &others);
+    out[0] = float(sums.left), out[1] = float(sums.mass / before.total), out[2] = float(sums.raw_mass / shares.raw.total);
     out += 3;
-    top(shares.now.data(), step.vocabulary, step.n, shares.places);
+    top(shares.now, step.n, shares.sorted, shares.places);
     for (long place : shares.places) *out++ = float(place);
-    for (long place : shares.places) *out++ = shares.now[place];
+    for (long place : shares.places) *out++ = float(power(shares.now.scores[place] - shares.now.most) / shares.now.total);
     std::swap(shares.before, shares.now);
     return out;
 }
 
 // Of the last stage's likeliest: raw log-probability, and how many tokens are likelier by the model alone; -1 for those
 // that are among its own likeliest.
-inline float* write_brought_in(const Step& step, const Shares& shares, float* out) {
-    for (long place : shares.places) *out++ = shares.raw[place];
+inline float* write_brought_in(const Shares& shares, float* out) {
+    for (long place : shares.places) *out++ = shares.raw.log_probability(place);
     for (long place : shares.places) {
         const bool known = std::find(shares.first.begin(), shares.first.end(), place) != shares.first.end();
-        *out++ = known ? -1.0f : above(shares.raw.data(), step.vocabulary, shares.raw[place]);
+        *out++ = known ? -1.0f : above(shares.raw, shares.raw.log_probability(place));
     }
     return out;
 }
 
-// Negative entropy and varentropy; NaN where a logit is -inf.
-inline void write_spread(const Shares& shares, long count, float* out) {
-    const float *raw = shares.raw.data(), *probabilities = shares.probabilities.data();
-    const long whole = count / LANES * LANES;
-    Total entropy, spread;
-    double more = 0;
-    for (long i = 0; i < whole; i += LANES) entropy.add(load(probabilities + i) * load(raw + i));
-    for (long i = whole; i < count; ++i) more += probabilities[i] * raw[i];
-    out[0] = float(entropy.all() + more), more = 0;
-    for (long i = 0; i < whole; i += LANES) {
-        const Lanes apart = load(raw + i) - all(out[0]);
-        spread.add(load(probabilities + i) * apart * apart);
-    }
-    for (long i = whole; i < count; ++i) more += probabilities[i] * (raw[i] - out[0]) * (raw[i] - out[0]);
-    out[1] = float(spread.all() + more);
-}
-
 // One row of figures, as core/decoding/step_details.py takes them apart; where it ends.
 inline float* write_step(const Step& step, Shares& shares, float* out) {
-    const long count = step.vocabulary;
-    shares.raw.resize(count), shares.final.resize(count), shares.probabilities.resize(count);
-    log_softmax(step.scores[0], count, shares.raw.data(), shares.probabilities.data());
     const bool processed = step.stages > 0;
-    if (processed) log_softmax(step.scores[step.stages], count, shares.final.data(), nullptr);
-    const std::vector<float>& final = processed ? shares.final : shares.raw;
-    out[0] = shares.raw[step.chosen], out[1] = final[step.chosen];
-    out[2] = above(shares.raw.data(), count, out[0]), out[3] = processed ? above(final.data(), count, out[1]) : out[2];
-    write_spread(shares, count, out + 4);
+    const BlockSums sums = read_scores(shares.raw, step.scores[0], step.vocabulary, step.threads, processed, nullptr);
+    const Distribution& raw = shares.raw;
+    float* const stages = out + 7 + 2 * step.n + (processed ? step.n : 0);
+    float* end = stages;
+    if (processed && step.n)
+        for (long stage = 0; stage < step.stages; ++stage) end = write_stage(step, stage, shares, end);
+    else if (processed) read_scores(shares.before, step.scores[step.stages], step.vocabulary, step.threads, false, nullptr);
+    const Distribution& final = processed ? shares.before : raw;
+    out[0] = raw.log_probability(step.chosen), out[1] = final.log_probability(step.chosen);
+    out[2] = above(raw, out[0]), out[3] = processed ? above(final, out[1]) : out[2];
+    // Negative entropy and varentropy; no numbers where a logit is -inf.
+    const double mean = sums.first / sums.total;
+    out[4] = float(raw.center + mean - std::log(sums.total)), out[5] = float(sums.second / sums.total - mean * mean);
     out[6] = float(step.chosen), out += 7;
     if (step.n == 0) return out;
-    top(shares.raw.data(), count, step.n, shares.first);
+    top(raw, step.n, shares.sorted, shares.first);
     for (long place : shares.first) *out++ = float(place);
-    for (long place : shares.first) *out++ = shares.raw[place];
+    for (long place : shares.first) *out++ = raw.log_probability(place);
     if (!processed) return out;
-    for (long place : shares.first) *out++ = final[place];
-    for (long stage = 0; stage < step.stages; ++stage) out = write_stage(step, stage, shares, out);
-    return write_brought_in(step, shares, out);
+    for (long place : shares.first) *out++ = final.log_probability(place);
+    return write_brought_in(shares, end);
 }

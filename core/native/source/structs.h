@@ -6,6 +6,9 @@ enum NormKind : int64_t { NO_NORM, ROOT_MEAN_SQUARE, LAYER_NORM };
 enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8, FLOAT16, INT4 };
 constexpr int64_t BLOCK_KINDS = 256;    // block formats of GGUF files are this much more than ggml's type id (block_formats.h)
 enum ActKind : int64_t { SILU, GELU_TANH, GELU_ERF, RELU };
+// Order of a matrix of floats: [outputs, inputs]; the same with interleaved rows (matmul_panels.h), padded with zeros to
+// whole panels; [inputs, outputs] (matmul_columns.h).
+enum MatrixLayout : int64_t { ROW_MAJOR, IN_PANELS, COLUMN_MAJOR };
 
 struct Norm {
     int64_t kind;
@@ -29,29 +32,56 @@ struct Matrix {
     const float* bias;      // may be null
     const void* scales;     // int8: float32 [outputs]; int4: bfloat16 [outputs, 2, groups], scales before offsets
     const int32_t* sums;    // int8: SHIFT times the sum of each row; null if SHIFT is 0
-    int64_t in_panels;      // floats: whether rows are interleaved (matmul_panels.h), padded with zeros to whole panels
+    int64_t layout;         // of floats; others are in row-major order
     int64_t low_ranks;      // parts of the outputs that adapters change
     const LowRank* low_rank;
 };
 
+// A mixture of experts: each token goes through the `chosen` likeliest of them, by the softmax of the router's outputs.
+struct Mixture {
+    int64_t experts, chosen, normalized;    // normalized: whether the chosen ones' weights are divided by their sum
+    Matrix router;
+    const Matrix* up;       // [experts, ups of the layer]
+    const Matrix* down;     // [experts]
+};
+
 struct Layer {
-    Norm norm, q_norm, k_norm, norm_out, norm_mlp, norm_mlp_out;
+    Norm norm, q_norm, k_norm, norm_out, norm_mlp, norm_mlp_out;    // each may be of no kind
     int64_t projections;    // 1 or 3 matrices for queries, keys and values
     Matrix project[3];
     Matrix out;
     int64_t ups;            // 1 or 2 matrices, of gate and up where it is gated
     Matrix up[2];
     Matrix down;
-    int64_t gated, parallel, window, turned;   // window: 0 for none; turned: rotated numbers per head, 0 for none
-    const float* cos;       // [positions, turned]
-    const float* sin;       // [positions, turned], the first half negated
+    int64_t gated, parallel, window, rope;  // window: 0 for none; rope: index of the rotary table, -1 for none
+    int64_t joint_heads;    // whether q_norm and k_norm are of all heads together instead of each
+    int64_t norms_sums;     // whether norm and norm_mlp follow the residual additions instead of preceding their halves
+    double residual_scale;  // factor of both halves' outputs
+    Mixture mixture;        // instead of up and down where it has experts
+};
+
+// Cosines and sines of the positions from `first` on, [positions, turned], for the first `turned` numbers of a head.
+struct RotaryTable {
+    const float* cos;
+    const float* sin;       // negated for the first number of each pair
+    int64_t turned, first, adjacent;    // adjacent: pairs are neighbors instead of half of `turned` apart
+};
+
+// Where the heads lie in the joined queries, keys and values of a token; a group is the queries of one key-value head.
+struct HeadLayout {
+    int64_t next_group, keys, values, next_key;     // next_key: from one key (or value) head to the next
 };
 
 struct Model {
     int64_t layers, hidden, heads, kv_heads, width, act, rounds;  // rounds: to bfloat16 after each operation
-    double scaling, logit_cap;
+    double scaling, attention_cap, logit_scale, logit_cap;      // caps: 0 for none
+    HeadLayout layout;
     const Layer* layer;
-    Norm norm;
+    const RotaryTable* rotary;
+    const float* key_bias;      // [heads, key_biases], added to the scores on the key of a position; null for none
+    int64_t key_biases;
+    Norm norm;                  // may be of no kind
+    Matrix narrow;              // after the last norm; no outputs for none
     Matrix head;
 };
 
