@@ -8,11 +8,11 @@ import time
 import zipfile
 from base64 import urlsafe_b64encode
 
-import pytest
-
 import bill_of_materials
 import distribution_files
+import pytest
 import release
+
 from app.state import licences
 
 EPOCH = 1_700_000_000
@@ -42,7 +42,7 @@ def test_a_rewritten_wheel_has_the_same_bytes_whatever_its_order_times_and_permi
         names = wheel.namelist()
         assert names[-1] == "d-1.dist-info/RECORD"
         assert names[:2] == ["core/__init__.py", "core/a.txt"]
-        assert {member.date_time for member in wheel.infolist()} == {time.gmtime(EPOCH)[:5] + (20,)}
+        assert {member.date_time for member in wheel.infolist()} == {(*time.gmtime(EPOCH)[:5], 20)}
         record = dict(line.split(",", 1) for line in wheel.read(names[-1]).decode().splitlines())
         assert set(record) == set(names)
         digest = urlsafe_b64encode(hashlib.sha256(b"{}").digest()).decode().rstrip("=")
