@@ -42,7 +42,7 @@ def third_party_parts() -> tuple[ThirdPartyPart, ...]:
 
 def licence_name(fields: metadata.PackageMetadata) -> str:
     """Return a distribution's licence: its SPDX expression, or else what older metadata fields say."""
-    if expression := fields.get("License-Expression"):
+    for expression in fields.get_all("License-Expression") or ():
         return str(expression)
     classified = [
         str(line).rpartition(" :: ")[2]
@@ -51,8 +51,8 @@ def licence_name(fields: metadata.PackageMetadata) -> str:
     ]
     if classified:
         return ", ".join(classified)
-    first, _, rest = (fields.get("License") or "").strip().partition("\n")
-    return first if 0 < len(first) <= _MAX_LINE and not rest else "unknown"
+    text = "".join(map(str, fields.get_all("License") or ())).strip()
+    return text if 0 < len(text) <= _MAX_LINE and "\n" not in text else "unknown"
 
 
 def third_party_text() -> str:

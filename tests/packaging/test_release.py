@@ -133,7 +133,8 @@ class Fields(dict):
     """Metadata of a distribution."""
 
     def get_all(self, name):
-        return self.get(name)
+        value = self.get(name)
+        return [value] if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize(
