@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from core.events import RunStarted
 
 TableRows = Iterable[tuple[str, str]]
-_MAX_VALUE = 100
+_MAX_VALUE = 60
 """Characters of a table's value above which it may be wrapped."""
 
 
