@@ -69,4 +69,5 @@ def test_native_code_makes_no_connection_either(tmp_path: Path) -> None:
     (tmp_path / "session").mkdir()
     answer = run_session(tmp_path / "session", *prefix)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "+++ exited with 0 +++" in log.read_text(), "strace wrote its log"
     assert [line for line in log.read_text().splitlines() if _INTERNET.search(line)] == []
