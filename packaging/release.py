@@ -150,7 +150,7 @@ def audit() -> None:
         ]
         requirements = Path(folder, "requirements.txt")
         requirements.write_text("".join(lines), encoding="utf-8")
-        command = [sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "-r", str(requirements)]
+        command = [sys.executable, "-m", "pip_audit", "--strict", "--no-deps", "--disable-pip", "-r", str(requirements)]
         if subprocess.run(command).returncode:
             raise ReleaseError("pip-audit reports a problem. Update what it names, or run again with a network.")
 
