@@ -29,7 +29,7 @@ from app.start.display import choose_platform, ignore_window_manager_warnings, u
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import missing_notice, set_language
-from core.common.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
+from core.common.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables, user_folder
 from core.common.text import escape_streams
 from core.errors import FileNotWrittenError
 from core.system.file_writing import temporary_folder
@@ -75,7 +75,7 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
         return _exit(_run_album(application, options.pictures, options, engine))
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can close cleanly
     try:
-        with _settings_folder(options) as folder:
+        with _settings_folder(options) as folder, _crash_reporter(options):
             code = _run_window(application, options, engine, folder, adopted)
     except FileNotWrittenError as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
@@ -96,6 +96,16 @@ def _settings_folder(options: CommandLineOptions) -> AbstractContextManager[Path
     return (
         temporary_folder() if options.config_dir is None and options.writes_files else nullcontext(options.config_dir)
     )
+
+
+def _crash_reporter(options: CommandLineOptions) -> AbstractContextManager[object]:
+    """Return what writes crash reports into the settings folder; nothing for runs that write files and exit."""
+    if options.writes_files:
+        return nullcontext()
+    from app.control.dialogs import own_version
+    from app.start.crash_report import CrashReporter
+
+    return CrashReporter((options.config_dir or user_folder("config")) / "crashes", own_version())
 
 
 def _run_window(

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from core.models.adapters import adapter_choice as adapters
     from core.models.adapters.adapter_choice import AdapterChoice
     from core.models.catalog import ModelEntry
+    from core.models.gguf_export import save_gguf
     from core.models.loaded_model import LoadedModel, blueprint, wrap
     from core.models.modalities import Modalities
     from core.native.kernel_build import BuildResult, build_kernels, kernel_status

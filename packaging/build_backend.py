@@ -1,24 +1,45 @@
-"""Build backend of the distribution: setuptools, after compiling the translation catalogues."""
+"""Build backend of the distribution: setuptools, with compiled translations, a bill of materials and fixed dates."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403  # the hooks of PEP 517 that need no change
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
-from resources.catalogs import compile_catalogs  # the root has to be on the path first
+from bill_of_materials import wheel_bill  # noqa: E402  # the root has to be on the path first
+from distribution_files import rewrite_wheel, source_date, write_sdist  # noqa: E402
+
+from resources.catalogs import compile_catalogs  # noqa: E402
+
+BILL = "sboms/decodescope.cdx.json"
+"""Where PEP 770 wants it, in .dist-info."""
 
 
 def build_wheel(
     wheel_directory: str, config_settings: dict[str, object] | None = None, metadata_directory: str | None = None
 ) -> str:
-    """Compile the catalogues, then build the wheel."""
+    """Compile the catalogues, build the wheel, and write it again with its bill of materials, the same every time."""
     compile_catalogs()
-    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    epoch = source_date(ROOT)
+    rewrite_wheel(Path(wheel_directory, name), {BILL: wheel_bill(ROOT, epoch)}, epoch)
+    return name
+
+
+def build_sdist(sdist_directory: str, config_settings: dict[str, object] | None = None) -> str:
+    """Pack the sources. setuptools would leave out this backend, the tests and the documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        info = Path(folder, build_meta.prepare_metadata_for_build_wheel(folder, config_settings))
+        metadata = (info / "METADATA").read_text(encoding="utf-8")
+    top = info.name.removesuffix(".dist-info")
+    write_sdist(Path(sdist_directory, f"{top}.tar.gz"), ROOT, top, metadata, source_date(ROOT))
+    return f"{top}.tar.gz"
 
 
 def build_editable(

@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot, qVersion
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QObject, Qt, QUrl, Signal, Slot, qVersion
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 import core
@@ -30,7 +30,7 @@ from app.storage.settings_file import SettingsStore
 from app.widgets.screen import screen_of
 from core.errors import DecodescopeError
 from resources import language
-from resources.language import mark, tr
+from resources.language import ENGLISH, current_language, mark, tr
 
 if TYPE_CHECKING:
     from app.panels.settings.settings_dialog import SettingsDialog
@@ -104,6 +104,20 @@ def own_version() -> str:
         return "unknown"
 
 
+def documentation_page(language: str, root: Path = Path(resources.__file__).parents[1]) -> Path | None:
+    """Return the first page of the guide on this computer: of the built site, or else the file of a checkout.
+
+    `root` is the folder of the program. None if neither is installed.
+    """
+    folder = "guide" if language == ENGLISH else f"guide/{language}"
+    candidates = [
+        root / place / inside / name
+        for inside in (folder, "guide")
+        for place, name in (("site", "index.html"), ("dist/site", "index.html"), ("docs", "README.md"))
+    ]
+    return next((page for page in candidates if page.is_file()), None)
+
+
 class Dialogs(QObject):
     """Opens dialogs above `parent_window`. Emits a signal for each changed settings section, and
     `changed` for all.
@@ -114,6 +128,7 @@ class Dialogs(QObject):
     historyChanged = Signal()
     forgetAllRequested = Signal()
     languageChosen = Signal(str)
+    noticed = Signal(str)
     changed = Signal()
     backendChanged = Signal(object)
     commandRequested = Signal(str)
@@ -169,6 +184,15 @@ class Dialogs(QObject):
         dialog = HelpDialog(self._parent_window.window(), find_term(focused_topic()))
         dialog.commandRequested.connect(self.commandRequested)
         dialog.open()
+
+    @Slot()
+    def open_documentation(self) -> None:
+        """Open the documentation on this computer in the browser, or say where it is missing."""
+        page = documentation_page(current_language())
+        if page is None or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(page))):
+            self.noticed.emit(
+                tr("The documentation is not installed, or no program opens it. Press F1 for help in the window.")
+            )
 
     @Slot()
     def open_about(self) -> None:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from app.state import setting_values
+from app.state.licences import third_party_parts
 from app.state.run import Run
 from app.state.setting_changes import SettingChange
 from app.theme.theme import tab_distance
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from core.events import RunStarted
 
 TableRows = Iterable[tuple[str, str]]
+_MAX_VALUE = 60
+"""Characters of a table's value above which it may be wrapped."""
 
 
 class TableDialog(BaseDialog):
@@ -69,7 +72,9 @@ class TableDialog(BaseDialog):
         for left, right in rows:
             self._put(left, 0, "muted")
             row = self._grid.rowCount() - 1
-            self._grid.addWidget(self._label(right, ""), row, 1)
+            label = self._label(right, "")
+            label.setWordWrap(len(right) > _MAX_VALUE)
+            self._grid.addWidget(label, row, 1)
         self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
 
     def _put(self, text: str, column: int, role: str) -> None:
@@ -129,17 +134,19 @@ def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
 
 
 def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
-    """Name, purpose, version and licence of the program."""
+    """Name, purpose, version and licence of the program, and the licences of the libraries that it uses."""
     privacy = tr(
         "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
     )
     rows = [
         (tr("Purpose"), tr("A playground for text generation: watch how every token is chosen.")),
         (tr("Version"), version),
-        (tr("Licence"), tr("MIT. The libraries it uses have their own licences.")),
+        (tr("Licence"), tr("MIT. The bundled models are under the same licence.")),
         (tr("Privacy"), privacy),
     ]
-    return TableDialog(tr("About Decodescope"), [("Decodescope", rows)], "aboutDialog", parent)
+    libraries = [(f"{part.name} {part.version}", part.licence) for part in third_party_parts()]
+    groups = [("Decodescope", rows), (tr("Libraries and their licences"), libraries)]
+    return TableDialog(tr("About Decodescope"), groups, "aboutDialog", parent)
 
 
 FIRST_STEPS = (

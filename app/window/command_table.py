@@ -143,6 +143,7 @@ def _help_actions(controllers: Controllers) -> ActionTable:
     """Commands of the Help menu."""
     return {
         "open_help": controllers.dialogs.open_help,
+        "open_documentation": controllers.dialogs.open_documentation,
         "open_glossary": controllers.glossary.open_glossary,
         "open_shortcuts": controllers.dialogs.open_shortcuts,
         "show_welcome": controllers.welcome.show,

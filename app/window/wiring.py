@@ -54,6 +54,7 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
         (parts.presentation.soundTriggered, parts.sounds.play),
         (parts.dialogs.changed, parts.sounds.follow_settings),
         (parts.dialogs.commandRequested, parts.actions.do),
+        (parts.dialogs.noticed, parts.messages.show_notice),
     ):
         signal.connect(slot)
     parts.inspector.internalsCreated.connect(partial(_connect_layer_inspection, parts))

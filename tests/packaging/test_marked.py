@@ -49,6 +49,8 @@ ALLOWED = (
     Allowed("core/__init__.py", r"Python finds .*| Did you mean .*", "an ImportError, and an AttributeError"),
     Allowed("app/storage/programs/read_only_formats.py", r"[A-Z][\w ()-]+", "names of programs"),
     Allowed("app/control/dialogs.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
+    Allowed("app/start/crash_report.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
+    Allowed("app/state/licences.py", r"[\s\S]*", "fields of metadata, and the head of THIRD_PARTY.txt"),
     Allowed("app/widgets/banner.py", r"Action", "the class of a button"),
     Allowed("app/start/qt_variables.py", r"[A-Z][A-Za-z, ]+", "values of Qt's variables"),
     Allowed("core/models/token_scheme.py", r"[A-Z][A-Za-z]+", "names of decoders in tokenizer.json"),

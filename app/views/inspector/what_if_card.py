@@ -47,8 +47,9 @@ class WhatIfContent(NamedTuple):
         about = cls(request.step, request.sequence, changes_text(request))
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
-        others = PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool
-        return about._replace(replay=None if isinstance(answer.result, others) else answer.result)
+        result = answer.result
+        is_other = isinstance(result, PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool)
+        return about if is_other else about._replace(replay=result)
 
     def is_about(self, token: TokenChosen) -> bool:
         """Return whether the content is about that token's step."""

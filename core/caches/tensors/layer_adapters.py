@@ -183,7 +183,8 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
                 yield stored._replace(bytes=used) if self.layer.storage is not None else stored
 
     def spare_bytes(self) -> int:
-        return self.layer.spare_bytes
+        spare: int = self.layer.spare_bytes
+        return spare
 
     def _slice(self, tokens: slice) -> None:
         self.layer.shorten(tokens.stop)

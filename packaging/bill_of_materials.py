@@ -1,0 +1,119 @@
+"""Write software bills of materials in CycloneDX 1.6 JSON (https://cyclonedx.org/docs/1.6/json/).
+
+The bill in the wheel (PEP 770) is made from the checkout alone, so that it is the same wherever the wheel is built. It
+lists the bundled models and the declared dependencies; these have version ranges, not versions. The bill beside an
+installer or environment lists the exact versions that are installed there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from app.state.licences import DEVELOPER_EXTRAS
+
+SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
+PREFIX = "decodescope"
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w,-]*\])?\s*([^;]*)")
+
+
+def wheel_bill(root: Path, epoch: int) -> str:
+    """Return the bill of the wheel built from `root`, dated `epoch` (seconds since 1970)."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [_declared(line, "required") for line in project["dependencies"]]
+    extras = project["optional-dependencies"]
+    chosen = sorted(extras.keys() - DEVELOPER_EXTRAS)
+    optional = [_declared(line, "optional") for extra in chosen for line in extras[extra]]
+    models = [_model(folder, project["license"]) for folder in sorted((root / "resources" / "models").iterdir())]
+    return bill_text(project, [*models, *_unique([*required, *optional])], epoch)
+
+
+def environment_bill(project: Mapping[str, Any], parts: Iterable[tuple[str, str, str]], epoch: int) -> str:
+    """Return the bill of an environment; `parts` are (name, version, licence) of its distributions."""
+    return bill_text(project, [_installed(*part) for part in parts], epoch)
+
+
+def bill_text(project: Mapping[str, Any], components: Sequence[Mapping[str, Any]], epoch: int) -> str:
+    """Return a bill as JSON text: the program, and what it consists of and depends on."""
+    own = f"pkg:pypi/{project['name']}@{project['version']}"
+    content: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": "",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": {
+                "type": "application",
+                "bom-ref": own,
+                "name": project["name"],
+                "version": project["version"],
+                "description": project["description"],
+                "licenses": [{"license": {"id": project["license"]}}],
+                "purl": own,
+            },
+        },
+        "components": list(components),
+        "dependencies": [
+            {"ref": own, "dependsOn": sorted(part["bom-ref"] for part in components)},
+        ],
+    }
+    digest = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    content["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, digest)}"  # same content, same number
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _declared(line: str, scope: str) -> dict[str, Any]:
+    """Return the component of a requirement line such as `torch>=2.6,<2.14`."""
+    match = _REQUIREMENT.match(line)
+    if match is None:
+        raise ValueError(f"The requirement {line!r} has no name. Correct it in pyproject.toml.")
+    name, versions = match.group(1), match.group(2).strip()
+    purl = f"pkg:pypi/{_normalised(name)}"
+    properties = [{"name": f"{PREFIX}:versions", "value": versions}] if versions else []
+    return {
+        "type": "library", "bom-ref": purl, "name": name, "scope": scope, "purl": purl,
+        **({"properties": properties} if properties else {}),
+    }  # fmt: skip
+
+
+def _installed(name: str, version: str, licence: str) -> dict[str, Any]:
+    purl = f"pkg:pypi/{_normalised(name)}@{version}"
+    licences = [{"license": {"name": licence}}] if licence else []
+    return {
+        "type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
+        **({"licenses": licences} if licences else {}),
+    }  # fmt: skip
+
+
+def _model(folder: Path, licence: str) -> dict[str, Any]:
+    """Return the component of a bundled model with the hash of its weights."""
+    weights = (folder / "model.safetensors").read_bytes()
+    return {
+        "type": "machine-learning-model",
+        "bom-ref": f"model:{folder.name}",
+        "name": folder.name,
+        "hashes": [{"alg": "SHA-256", "content": sha256(weights).hexdigest()}],
+        "licenses": [{"license": {"id": licence}}],
+    }
+
+
+def _unique(components: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return components without repeated names; the first is kept."""
+    found: dict[str, dict[str, Any]] = {}
+    for component in components:
+        found.setdefault(component["bom-ref"], component)
+    return list(found.values())
+
+
+def _normalised(name: str) -> str:
+    """Return a distribution's name as the package index spells it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,227 @@
+"""Hooks of the documentation site: navigation, generated reference pages, and links that leave docs/.
+
+A new page of docs/guide, docs/tutorials or docs appears in the navigation by itself, with its heading as title. The
+reference is generated from the program: options from its parser, the API from `core/__init__.py`, the glossary from
+`resources/glossary`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import core  # noqa: E402  # after the root has been added to the path
+from app.start.cli.parser import make_parser  # noqa: E402
+from core.explain.glossary import terms  # noqa: E402
+from resources.language import ENGLISH, set_language, tr  # noqa: E402
+
+PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+"""Documents of the repository's top level that become pages."""
+GUIDE_ORDER = ("strategies", "caches", "views")
+TUTORIAL_ORDER = (
+    "first-run",
+    "temperature",
+    "beams",
+    "drafts",
+    "caches",
+    "your-own-model",
+    "your-own-processor",
+    "study",
+)
+REFERENCE = ("pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
+HOW_TO = ("programs.md", "translating.md")
+INSIDE = ("architecture.md", "tour-of-the-code.md")
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add generated pages and assets, then build the navigation from what there is."""
+    from mkdocs.structure.files import File  # the other functions need no MkDocs
+
+    texts = {
+        "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
+        "reference/command-line.md": command_line_page(),
+        "reference/api.md": api_page(),
+        "reference/glossary.md": glossary_page(ENGLISH),
+        "reference/glossary-zh_CN.md": glossary_page("zh_CN"),
+        **{f"project/{name}": (ROOT / name).read_text(encoding="utf-8") for name in PROJECT_PAGES},
+        "project/LICENSE.md": "# Licence\n\n" + (ROOT / "LICENSE").read_text(encoding="utf-8"),
+    }
+    for name, text in texts.items():
+        files.append(File.generated(config, name, content=text))
+    here = Path(__file__).parent
+    assets = {
+        "assets/iframe-worker.js": here / "iframe-worker.js",
+        "assets/decodescope.svg": ROOT / "resources" / "icons" / "decodescope.svg",
+    }
+    for name, path in assets.items():
+        files.append(File.generated(config, name, content=path.read_bytes()))
+    config.nav = navigation({file.src_uri for file in files.documentation_pages()})
+    return files
+
+
+def navigation(pages: set[str]) -> list[Any]:
+    """Return the navigation as MkDocs wants it; pages that no section names are sorted into the one of their folder."""
+    left = set(pages)
+
+    def take(*names: str) -> list[str]:
+        found = [name for name in names if name in left]
+        left.difference_update(found)
+        return found
+
+    def folder(prefix: str, order: tuple[str, ...] = ()) -> list[str]:
+        """Take the pages directly in a folder: its index, those named in `order`, the rest by name."""
+        inside = sorted(name for name in left if posixpath.dirname(name) == prefix)
+        first = [f"{prefix}/README.md", *(f"{prefix}/{name}.md" for name in order)]
+        return take(*first, *(name for name in inside if name not in first))
+
+    def guide(prefix: str) -> list[Any]:
+        sections = [
+            {_title(f"{prefix}/README.md", part): pages_of_part}
+            for part in GUIDE_ORDER
+            if (pages_of_part := folder(f"{prefix}/{part}"))
+        ]
+        own = folder(prefix)
+        others = sorted({posixpath.dirname(name) for name in left if name.startswith(f"{prefix}/")} - {"guide/zh_CN"})
+        more = [{part.rpartition("/")[2].capitalize(): folder(part)} for part in others if "zh_CN" not in part]
+        return [*own[:1], *sections, *own[1:], *more]
+
+    chinese = guide("guide/zh_CN")
+    result: list[Any] = [
+        {"Home": take("index.md")},
+        {"Tutorials": folder("tutorials", TUTORIAL_ORDER)},
+        {"Guide": guide("guide")},
+        {"中文指南": [*chinese, *take("reference/glossary-zh_CN.md")]},
+        {"How-to": take(*HOW_TO)},
+        {"Reference": [*take("reference/command-line.md", "reference/api.md", "reference/glossary.md", *REFERENCE)]},
+        {"Project": [*take(*INSIDE, *(f"project/{name}" for name in PROJECT_PAGES), "project/LICENSE.md")]},
+    ]
+    result[-1]["Project"] += take(*sorted(name for name in left if name.startswith("faults-")))
+    if left:
+        result.append({"More": sorted(left)})
+    return [section for section in result if next(iter(section.values()))]
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Turn links that leave docs/ into links to generated pages, or into plain text."""
+    own = page.file.src_uri
+    base = "" if own == "index.md" or own.startswith("project/") else posixpath.join("docs", posixpath.dirname(own))
+    known = {file.src_uri for file in files}
+
+    def rewrite(match: re.Match[str]) -> str:
+        mark, text, target = match.groups()
+        address, hash_, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target) or not address:
+            return match.group()
+        path = posixpath.normpath(posixpath.join(base, address))
+        inside = path.removeprefix("docs/") if path.startswith("docs/") else _page_of_top_level(path)
+        if inside not in known:
+            return f"{mark}{text}" if mark else text
+        return f"{mark}[{text}]({posixpath.relpath(inside, posixpath.dirname(own) or '.')}{hash_}{anchor})"
+
+    parts, end = [], 0
+    for fence in _FENCE.finditer(markdown):
+        parts += [_LINK.sub(rewrite, markdown[end : fence.start()]), fence.group()]
+        end = fence.end()
+    return "".join([*parts, _LINK.sub(rewrite, markdown[end:])])
+
+
+def _page_of_top_level(path: str) -> str:
+    if path == "README.md":
+        return "index.md"
+    return "project/LICENSE.md" if path == "LICENSE" else f"project/{path}"
+
+
+def _title(index: str, part: str) -> str:
+    """Return the heading of the section of a guide's index that lists a folder, up to its colon."""
+    text = (ROOT / "docs" / index).read_text(encoding="utf-8")
+    before = text[: text.index(f"]({part}/")]
+    heading = re.findall(r"^## (.+)$", before, re.MULTILINE)[-1]
+    return str(re.split("[::：]", heading)[0])
+
+
+def command_line_page() -> str:
+    """Return the page of all command-line options, made from the parser."""
+    set_language(ENGLISH)
+    parser = make_parser()
+    lines = ["# Command line", "", "```text", parser.format_usage().strip(), "```", ""]
+    for group in parser._action_groups:
+        actions = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
+        if not actions:
+            continue
+        title = (group.title or "").capitalize()
+        lines += [f"## {title}", "", "| option | meaning |", "| --- | --- |"]
+        for action in actions:
+            lines.append(f"| {_option(action)} | {_cell(_help(parser, action))} |")
+        lines.append("")
+    epilogue = parser.format_help().partition("\nstrategies:")
+    if epilogue[1]:
+        lines += ["## Names and scripts", "", "```text", (epilogue[1] + epilogue[2]).strip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _option(action: argparse.Action) -> str:
+    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else "")
+    names = action.option_strings or [str(value)]
+    takes = f" {value}" if action.option_strings and action.nargs != 0 and value else ""
+    return ", ".join(f"`{name}{takes}`" for name in names).replace("|", "\\|")
+
+
+def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    return parser._get_formatter()._expand_help(action) if action.help else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def api_page() -> str:
+    """Return the page of the Python API: a directive of mkdocstrings for each public class, function and module."""
+    modules = sorted(core.PUBLIC_MODULES)
+    sources = {name: f"{home}.{name}" for name, home in core._HOMES.items()} | dict(core.PUBLIC_MODULES)
+    public = [name for name in core.__all__ if name not in modules]
+    first = [name for name in ("load", "Request", "stream", "run", "Result", "record", "replay") if name in public]
+    rest = [name for name in public if name not in first]
+    lines = [
+        "# Python API", "",
+        "`import decodescope` gives these names; `core` has the same ones. Nothing here needs Qt.", "",
+        "## The most important", "", *_directives(first, sources),
+        "## All others", "", *_directives(rest, sources),
+        "## Modules", "", *_directives(modules, sources),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _directives(names: list[str], sources: dict[str, str]) -> list[str]:
+    return [line for name in names for line in (f"::: {sources[name]}", "")]
+
+
+def glossary_page(language: str) -> str:
+    """Return all terms of the glossary with the explanations of the three levels, in a language."""
+    set_language(language)
+    try:
+        title, labels = tr("Glossary"), (tr("Plain words"), tr("Standard terms"), tr("Exact terms"))
+        lines = [f"# {title}", ""]
+        for term in sorted(terms().values(), key=lambda term: term.title.casefold()):
+            lines += [f"## {_escaped(term.title)}", ""]
+            levels = (term.plain, term.usual, term.exact)
+            lines += [f"- *{label}*: {_escaped(tr(text))}" for label, text in zip(labels, levels, strict=True)]
+            lines += ["", f"[{_escaped(term.source)}]({term.address})" if term.address else _escaped(term.source), ""]
+    finally:
+        set_language(ENGLISH)
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Return text with the characters escaped that Markdown would interpret."""
+    return re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", text)

@@ -1,0 +1,102 @@
+"""The documentation site: its navigation, generated pages and links; `.ci/run` builds all of it."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("app.start.cli", exc_type=ImportError)
+
+
+@pytest.fixture(scope="module")
+def site_pages(request):
+    path = request.config.rootpath / "packaging" / "site" / "site_pages.py"
+    spec = importlib.util.spec_from_file_location("site_pages", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def leaves(navigation) -> list[str]:
+    """Return all pages of a navigation, in its order."""
+    if isinstance(navigation, str):
+        return [navigation]
+    parts = navigation.values() if isinstance(navigation, dict) else navigation
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+def test_every_page_is_in_the_navigation_once_and_new_ones_find_their_place(root, site_pages):
+    pages = {path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")}
+    pages |= {"index.md", "guide/new-page.md", "guide/views/new-view.md", "guide/new/a.md", "guide/zh_CN/new-page.md",
+              "new.md", "tutorials/new.md"}  # fmt: skip
+    navigation = site_pages.navigation(pages)
+    assert sorted(leaves(navigation)) == sorted(pages)
+    sections = {title: leaves(part) for section in navigation for title, part in section.items()}
+    assert sections["Guide"][0] == "guide/README.md"
+    assert {"guide/new-page.md", "guide/views/new-view.md", "guide/new/a.md"} <= set(sections["Guide"])
+    assert sections["中文指南"][0] == "guide/zh_CN/README.md"
+    assert "guide/zh_CN/new-page.md" in sections["中文指南"]
+    assert sections["Tutorials"][:2] == ["tutorials/README.md", "tutorials/first-run.md"]
+    assert sections["Tutorials"][-1] == "tutorials/new.md"
+    assert sections["More"] == ["new.md"]
+
+
+def test_every_option_is_on_the_page_of_the_command_line(site_pages):
+    page = site_pages.command_line_page()
+    missing = [option for option in site_pages.make_parser().options if f"`{option}" not in page]
+    assert missing == []
+    assert "%(" not in page
+
+
+def test_every_public_name_is_on_the_page_of_the_api(site_pages):
+    import core
+
+    named = [line.removeprefix("::: ") for line in site_pages.api_page().splitlines() if line.startswith("::: ")]
+    assert len(named) == len(core.__all__)
+    assert {"core.generation.running.stream", "core.events"} <= set(named)
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_every_term_is_on_the_page_of_the_glossary(site_pages, language):
+    page = site_pages.glossary_page(language)
+    assert page.count("\n## ") == len(site_pages.terms())
+    assert (re.search(r"[\u4e00-\u9fff]{8}", page) is not None) == (language == "zh_CN")
+
+
+def test_links_that_leave_the_documents_become_links_to_pages_or_text(site_pages):
+    files = [
+        SimpleNamespace(src_uri=name) for name in ("project/SECURITY.md", "stages.md", "index.md", "guide/README.md")
+    ]
+
+    def rewritten(own: str, text: str) -> str:
+        return site_pages.on_page_markdown(text, SimpleNamespace(file=SimpleNamespace(src_uri=own)), None, files)
+
+    assert rewritten("guide/README.md", "[a](../../SECURITY.md#x)") == "[a](../project/SECURITY.md#x)"
+    assert (
+        rewritten("guide/README.md", "[a](../stages.md) [b](https://x.org)") == "[a](../stages.md) [b](https://x.org)"
+    )
+    assert rewritten("guide/README.md", "[a](../../tests/conftest.py)") == "a"
+    assert rewritten("project/CHANGELOG.md", "[a](docs/stages.md)") == "[a](../stages.md)"
+    assert rewritten("index.md", "[a](docs/guide/README.md)") == "[a](guide/README.md)"
+    assert rewritten("index.md", "```\n[a](docs/x)\n```") == "```\n[a](docs/x)\n```"
+
+
+@pytest.mark.slow
+def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
+    pytest.importorskip("material", reason="mkdocs-material is not installed")
+    pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-d", str(tmp_path)]
+    answer = subprocess.run([*command, "-f", "packaging/site/mkdocs.yml"], cwd=root, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    requested = re.compile(
+        r'<(?:script|img|iframe)[^>]+src="https?://|<link[^>]+(?:stylesheet|preconnect)[^>]+https?://'
+    )
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 80
+    assert [page.name for page in pages if requested.search(page.read_text(encoding="utf-8"))] == []
+    styles = [path for path in tmp_path.rglob("*.css") if "url(http" in path.read_text(encoding="utf-8")]
+    assert styles == []
+    assert (tmp_path / "search" / "search_index.js").stat().st_size > 100_000
