@@ -45,6 +45,7 @@ from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, Run
 from core.models.loaded_model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
+from core.system.gpu import synchronize
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -240,8 +241,7 @@ class DecodingRun:
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
             output = ForwardOutput(output.logits.expand(rows, -1, -1), output.hidden)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        synchronize(device)
         return output, Prefilled(self.inputs.length, self.counters.finish_prefill(begun), reused)
 
     def _read_prompt(self, ids: torch.Tensor, *, hidden: bool) -> ForwardOutput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import json
@@ -19,7 +20,7 @@ from transformers import GenerationConfig, PreTrainedConfig
 from core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, token_bytes
-from core.models.config_validation import stays_quantized
+from core.models.config_validation import PACKED, stays_quantized
 from core.models.devices import choose_device, choose_weights
 from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
@@ -162,8 +163,16 @@ class LoadedModel:
 
     @property
     def config(self) -> PreTrainedConfig:
-        """Config of the text decoder (the generating part of a larger model)."""
-        return self.model.config.get_text_config(decoder=True)
+        """Config of the text decoder (the generating part of a larger model). T5 counts the encoder's layers in it and
+        the decoder's in another field: here they are the decoder's.
+        """
+        config = self.model.config.get_text_config(decoder=True)
+        depth = getattr(config, "num_decoder_layers", None)
+        if depth is None or depth == config.num_hidden_layers:
+            return config
+        own = copy.copy(config)
+        own.num_hidden_layers = depth
+        return own
 
     @property
     def generation_config(self) -> GenerationConfig:
@@ -306,12 +315,12 @@ def load(
     as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are quantized layer by layer while
     loading, on a CPU, and computed in float32. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the
     minimum, `fit` for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
-    (`core.throughput_estimate` predicts the speed).
+    (`core.throughput_estimate` predicts the speed). With int8, int4 or a limit, the device auto is the CPU.
 
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     path = catalog.locate(name)
-    where = choose_device(device)
+    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
@@ -358,7 +367,7 @@ def blueprint(
     Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """
     path = catalog.locate(name)
-    where = choose_device(device)
+    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)

@@ -125,12 +125,12 @@ def patches(card: PretendCard) -> Iterator[Any]:
     for name, function in replaced.items():
         yield mock.patch.object(torch.cuda, name, function)
     if card.kind == "mps":
-        yield mock.patch.object(torch.backends.mps, "is_available", lambda: True)
+        yield mock.patch.object(torch.backends.mps, "is_available", return_value=True)
         yield mock.patch.object(torch.mps, "empty_cache", card.empty_cache)
         yield mock.patch.object(torch.mps, "synchronize", card.synchronize)
-        yield mock.patch.object(torch.mps, "current_allocated_memory", lambda: card.used[0])
-        yield mock.patch.object(torch.mps, "driver_allocated_memory", lambda: card.reserved[0])
-        yield mock.patch.object(torch.mps, "recommended_max_memory", lambda: card.capacity)
+        yield mock.patch.object(torch.mps, "current_allocated_memory", side_effect=lambda: card.used[0])
+        yield mock.patch.object(torch.mps, "driver_allocated_memory", side_effect=lambda: card.reserved[0])
+        yield mock.patch.object(torch.mps, "recommended_max_memory", return_value=card.capacity)
     yield mock.patch.object(torch, "Generator", CardGenerator)
     yield mock.patch.object(torch, "Stream", CardStream)
     yield mock.patch.object(torch, "compile", _fake_compile(card))

@@ -34,6 +34,12 @@ it.
 """
 
 
+def _as_static(storage: torch.Tensor) -> torch.Tensor:
+    """Mark a storage whose address stays the same: only then may a CUDA graph write to it."""
+    torch._dynamo.mark_static_address(storage)
+    return storage
+
+
 class _InPlaceReorder:
     """Mixin that reorders rows within the storage, because compiled code relies on its address."""
 
@@ -51,7 +57,7 @@ class _InPlaceReorder:
             if rows.shape == old.shape:
                 old.copy_(rows)
             else:
-                setattr(self, name, rows)
+                setattr(self, name, _as_static(rows))
 
 
 class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
@@ -147,7 +153,7 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
             old = getattr(self, name)
             larger = old.new_zeros(*old.shape[:2], tokens, old.shape[-1])
             larger[:, :, : old.shape[2]] = old
-            setattr(self, name, larger)
+            setattr(self, name, _as_static(larger))
         self.max_cache_len = tokens
 
 

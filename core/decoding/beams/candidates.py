@@ -106,20 +106,20 @@ def _build_nodes(
     """Build nodes of continuations from their total scores `values` and their indices `indices` into the flattened [m ·
     V].
     """
-    group, vocabulary, nodes = group_scores.group, group_scores.scores.shape[-1], []
-    for score, place, log_p, share, normalized, penalty, *raw in _candidate_columns(
+    group, nodes = group_scores.group, list[BeamNode]()
+    for score, beam, token, log_p, share, normalized, penalty, *raw in _candidate_columns(
         group_scores, settings, values, indices
     ):
         if score != score:
             raise FloatingPointError(tr("a beam's score is not a number"))
         if score <= DEAD:
             continue
-        beam, token = divmod(int(place), vocabulary)
-        parent = group.beams[beam]
+        row = int(beam)
+        parent = group.beams[row]
         nodes.append(
             BeamNode(
-                token, parent, group.start + beam, group_scores.length, score, parent.text_path, normalized=normalized,
-                log_probability=log_p, probability=share, group=group.number, penalty=penalty,
+                int(token), parent, group.start + row, group_scores.length, score, parent.text_path,
+                normalized=normalized, log_probability=log_p, probability=share, group=group.number, penalty=penalty,
                 raw_log_probability=raw[0], raw_rank=int(raw[1]), entropy=raw[2],
             )
         )  # fmt: skip
@@ -129,8 +129,8 @@ def _build_nodes(
 def _candidate_columns(
     group_scores: GroupScores, settings: BeamSettings, values: torch.Tensor, indices: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
-    """Return per candidate (score, index, log-probability, probability, normalized score, penalty, and from the model
-    alone log-probability, rank, entropy), in one transfer to the host.
+    """Return per candidate (score, row, token, log-probability, probability, normalized score, penalty, and from the
+    model alone log-probability, rank, entropy), in one transfer to the host.
     """
     scores, vocabulary = group_scores.scores, group_scores.scores.shape[-1]
     rows = (indices // vocabulary).clamp(max=len(scores) - 1)
@@ -142,16 +142,18 @@ def _candidate_columns(
     penalty = (
         torch.zeros_like(values) if group_scores.penalties is None else group_scores.penalties[indices % vocabulary]
     )
+    # Rows and tokens are exact in float32, and MPS has nothing wider; indices of many beams are not.
     columns = (
         values,
-        indices,
+        indices // vocabulary,
+        indices % vocabulary,
         log_p,
         share.exp(),
         normalized,
         penalty,
         *_raw_columns(group_scores.raw_log_probabilities, rows, indices),
     )
-    figures: list[tuple[float, ...]] = torch.stack([column.double() for column in columns], 1).tolist()
+    figures: list[tuple[float, ...]] = torch.stack([column.float() for column in columns], 1).tolist()
     return figures
 
 

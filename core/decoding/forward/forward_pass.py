@@ -13,6 +13,7 @@ from transformers.utils.generic import ModelOutput
 
 from core.caches.tensors.cache_operations import copy, reorder, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
+from core.caches.tensors.host_offload import wait_for_transfers
 from core.caches.tensors.sink import SinkCache
 from core.caches.tensors.static_layers import is_compiled
 from core.decoding.forward.fused_decoder import select_fused_pass
@@ -140,6 +141,7 @@ class Forward:
     def reorder(self, rows: torch.Tensor) -> None:
         """Set row i of the cache to the former row `rows[i]`; rows may repeat or be left out."""
         if self.cache is not None:
+            wait_for_transfers(self.cache)
             self.cache.reorder_cache(rows)
         if self._ids is not None:
             self._ids = self._ids.index_select(0, rows)
@@ -175,6 +177,8 @@ class Forward:
         self.passes += 1
         self._has_read = True
         logits = outputs.logits[:, -(keep or ids.shape[1]) :]
+        if ids.device.type == "cuda" and self._is_compiled_step(ids.shape[1]):
+            logits = logits.clone()  # the next launch of the CUDA graph overwrites its outputs
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
         if hidden:
             _check_states(self.model, states)
@@ -262,9 +266,12 @@ class Forward:
         begun = read - self.offset + self._position_shift
         return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
 
+    def _is_compiled_step(self, tokens: int) -> bool:
+        return tokens == 1 and is_compiled(self.cache)
+
     def _module_for(self, tokens: int) -> _Module:
         """Return the module; for single steps on a compilable cache the compiled one (kept with the model)."""
-        if tokens > 1 or not is_compiled(self.cache):
+        if not self._is_compiled_step(tokens):
             return self._module
         if "compiled" not in self.model.strategy_data:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"

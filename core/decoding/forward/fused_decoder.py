@@ -24,6 +24,7 @@ from transformers.cache_utils import Cache, DynamicCache, StaticCache
 from core.caches.tensors.adapted_layer import AdaptedLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, Rotation, map_modules
+from core.decoding.tensor_utils import widest_float
 from core.models.loaded_model import LoadedModel
 from core.models.quantized.packed_layers import content_hashes, packed_bits
 from core.system.device_memory import is_out_of_memory
@@ -458,5 +459,9 @@ def _own_difference(model: LoadedModel, texts: Sequence[torch.Tensor], expected:
 
 def _relative_difference(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """Return the norm of the difference of logits, relative to the norm of those expected, over all texts."""
-    wrong = sum(float((one - other).double().square().sum()) for one, other in zip(found, expected, strict=True))
-    return math.sqrt(wrong / max(sum(float(logits.double().square().sum()) for logits in expected), 1e-30))
+    wrong = sum(_square_sum(one - other) for one, other in zip(found, expected, strict=True))
+    return math.sqrt(wrong / max(sum(map(_square_sum, expected)), 1e-30))
+
+
+def _square_sum(logits: torch.Tensor) -> float:
+    return float(logits.to(widest_float(logits.device)).square().sum())

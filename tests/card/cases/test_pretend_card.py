@@ -86,6 +86,14 @@ def _attend(device: str, heads: int, mask: bool) -> torch.Tensor:
     return F.scaled_dot_product_attention(query, keys, keys, enable_gqa=heads > 2, **more)
 
 
+def _generator(device: str) -> torch.Generator:
+    return torch.Generator(device).manual_seed(5)
+
+
+def _two_in_int(device: str) -> int:
+    return int(torch.full((), 2.0, device=device))
+
+
 def _generator_state(device: str) -> list[torch.Tensor]:
     generator = torch.Generator(device).manual_seed(1)
     state = generator.get_state()
@@ -104,11 +112,11 @@ RIGHT: dict[str, Callable[[str], Any]] = {
     "growing buffer": _grow,
     "causal attention": lambda d: _attend(d, 2, False),
     "grouped attention with a mask": lambda d: _attend(d, 4, True),
-    "multinomial": lambda d: torch.multinomial(torch.ones(2, 9, device=d), 1, generator=torch.Generator(d).manual_seed(5)),
-    "rand": lambda d: torch.rand(4, device=d, generator=torch.Generator(d).manual_seed(5)),
+    "multinomial": lambda d: torch.multinomial(torch.ones(2, 9, device=d), 1, generator=_generator(d)),
+    "rand": lambda d: torch.rand(4, device=d, generator=_generator(d)),
     "topk": lambda d: torch.arange(12.0, device=d).view(3, 4).topk(2),
     "tolist": lambda d: torch.arange(12.0, device=d).view(3, 4).tolist(),
-    "scalars": lambda d: (torch.ones(3, device=d).sum().item(), bool(torch.ones((), device=d)), int(torch.ones((), device=d))),
+    "scalars": lambda d: (torch.ones(3, device=d).sum().item(), bool(torch.ones((), device=d)), _two_in_int(d)),
     "cpu": lambda d: torch.ones(3, device=d).cpu(),
     "to device and dtype": lambda d: torch.zeros(3).to(device=d, dtype=torch.float16),
     "from numpy": lambda d: torch.from_numpy(np.zeros(3)).to(device=d, dtype=torch.float32),
@@ -215,7 +223,9 @@ def test_asynchronous_copies_are_not_counted_as_waits(card: PretendCard) -> None
     assert counts.totals()[:2] == (1, 0), "a copy into pageable memory waits"
 
 
-@pytest.mark.parametrize("read", [lambda t: t + 1, lambda t: t.tolist(), lambda t: t.numpy()], ids=["+", "list", "numpy"])
+@pytest.mark.parametrize(
+    "read", [lambda t: t + 1, lambda t: t.tolist(), lambda t: t.numpy()], ids=["+", "list", "numpy"]
+)
 def test_reading_an_unfinished_transfer_raises(card: PretendCard, read: Callable[[torch.Tensor], Any]) -> None:
     made = torch.ones(4, device="cuda").to("cpu", non_blocking=True)
     with pytest.raises(UnsynchronizedAccessError):

@@ -55,8 +55,10 @@ class Drafter(Protocol):
     name: str
     parameter_count: int
     """Number of its model's parameters; 0 without a model."""
-    first_token_seconds: float
-    """Seconds of the latest proposal up to its first token, by the clock used for pass costs."""
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds of the latest proposal up to its first token, by the clock used for pass costs."""
 
     def max_length(self, length: int) -> int:
         """Return the maximum draft length after a text of `length` tokens."""

@@ -20,6 +20,7 @@ from core.decoding.tensor_utils import draw_samples
 from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
+from core.system.gpu import DeviceTimer, synchronize
 from resources.language import tr, trn
 
 Leaf = tuple[int, int, float]
@@ -62,6 +63,7 @@ def read_text_in_chunks(reader: PassReader, ids: torch.Tensor, is_cancelled: Cal
     while ids.shape[1] > size + size // 2:
         begun = time.perf_counter()
         reader.read_text(ids[:, :size])
+        synchronize(ids.device)
         if is_cancelled():
             return None
         ids = ids[:, size:]
@@ -93,9 +95,14 @@ class ModelDrafter:
         self._context = context
         self._lacks_ids = False
         """Whether its logits have fewer columns than the target's."""
-        self.first_token_seconds = 0.0
+        self._first_token: DeviceTimer | None = None
         self._cached_nodes: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the cached node rows."""
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds of the latest proposal up to its first token; on a GPU, of its work and not of its launches."""
+        return self._first_token.seconds if self._first_token is not None else 0.0
 
     def max_length(self, length: int) -> int:
         """Return the remaining context length."""
@@ -104,12 +111,13 @@ class ModelDrafter:
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Read new text, then draft."""
         self._cached_nodes = []
-        begun = time.perf_counter()
+        timer = DeviceTimer(self._generator.device)
         raw = read_text_in_chunks(self.reader, self._clamp_ids(text.ids_from(self.reader.length)), self._is_cancelled)
         if raw is None:
             return None
         logits = self._fit_vocabulary(raw)
-        self.first_token_seconds = time.perf_counter() - begun
+        timer.stop()
+        self._first_token = timer
         if not plan.is_chain or (plan.allows_leaves and plan.gate is not None and plan.gate.should_branch()):
             return TreeDrafter(self, text, plan).draft(logits)
         reader = self.reader
