@@ -310,10 +310,11 @@ class DecodingRun:
         return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
 
     def check_scores(
-        self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = ()
-    ) -> None:
+        self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = (),
+        maxima: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         """Check the scores of a step. Raises NumericError, ParameterError like `run_preparation.check_scores`."""
-        check_scores(self.model, scores, raw, step, self.pipeline.stages, trace)
+        check_scores(self.model, scores, raw, step, self.pipeline.stages, trace, maxima)
 
     def _build_cache(self) -> Cache | None:
         """Build an empty cache; with drafts, one whose tokens can be removed."""

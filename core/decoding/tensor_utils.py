@@ -57,6 +57,17 @@ def _is_cpu_float32(scores: torch.Tensor) -> bool:
     return scores.is_cpu and scores.dtype is torch.float32 and not scores.requires_grad
 
 
+def draw_one(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw one token from every row of `p` [n, V]; return ids [n].
+
+    `torch.multinomial` draws as below. On a GPU it also checks its argument, with a dozen launches, and an assertion
+    that fails makes the device unusable. Here NaN gives any token, and the caller checks the scores.
+    """
+    if p.device.type == "cpu":
+        return torch.multinomial(p, 1, generator=generator).squeeze(1)
+    return p.div(torch.empty_like(p).exponential_(1, generator=generator)).argmax(-1)
+
+
 def widest_float(device: torch.device) -> torch.dtype:
     """Return the most exact dtype of a device for sums: MPS has no float64."""
     return torch.float32 if device.type == "mps" else torch.float64

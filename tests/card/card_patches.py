@@ -134,6 +134,7 @@ def patches(card: PretendCard) -> Iterator[Any]:
     yield mock.patch.object(torch, "Generator", CardGenerator)
     yield mock.patch.object(torch, "Stream", CardStream)
     yield mock.patch.object(torch, "compile", _fake_compile(card))
+    yield mock.patch.object(torch.compiler, "is_compiling", side_effect=lambda: card.recording is not None)
     yield mock.patch.object(torch.nn.Module, "to", _module_to(torch.nn.Module.to))
     yield mock.patch.object(threading.Thread, "run", _thread_run(card, threading.Thread.run))
 

@@ -20,7 +20,7 @@ from core.errors import DecodescopeError
 from core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
 from tests.core import tiny, tiny_media
 
-TOKENS = 7
+TOKENS = 6
 MODELS = ("llama", "gpt2", "t5", "mistral", "mamba", "whisper", "captioner")
 """Grouped-query attention, learned positions, a decoder with another depth than its encoder, a sliding window, a
 recurrent state, sound, pictures."""

@@ -15,7 +15,7 @@ from core.caches.tensors.cache_operations import copy, reorder, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
 from core.caches.tensors.host_offload import wait_for_transfers
 from core.caches.tensors.sink import SinkCache
-from core.caches.tensors.static_layers import is_compiled
+from core.caches.tensors.static_layers import is_compiled, note_compiled_step
 from core.decoding.forward.fused_decoder import select_fused_pass
 from core.decoding.forward.native_step import get_native_step
 from core.decoding.media_inputs.image_inputs import first_pass_inputs
@@ -164,16 +164,22 @@ class Forward:
             return self._run_in_chunks(ids, keep, hidden, extra)
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
             self.cache.prepare_pass(ids.shape[1])
-        mask = extra.get("attention_mask")
+        mask, positions = extra.get("attention_mask"), extra.get("position_ids")
+        # On the CPU, hidden states come from the module, whose native step and attention differ in the last digits.
+        if hidden and ids.device.type != "cpu" and not isinstance(mask, dict) and self._fuses(ids):
+            assert self._fused is not None
+            self.passes += 1
+            return ForwardOutput(*self._fused.with_states(ids, self.cache, keep, mask, positions))
         if not hidden and not isinstance(mask, dict):
-            positions = extra.get("position_ids")
             if self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
                 return ForwardOutput(self._native(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
-            if self._fused is not None and (ids.shape[1] > 1 or not is_compiled(self.cache)):
+            if self._fused is not None and self._fuses(ids):
                 self.passes += 1
                 return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
+        if self._is_compiled_step(ids.shape[1]):
+            note_compiled_step(self.cache)
         self.passes += 1
         self._has_read = True
         logits = outputs.logits[:, -(keep or ids.shape[1]) :]
@@ -183,6 +189,10 @@ class Forward:
         if hidden:
             _check_states(self.model, states)
         return ForwardOutput(logits.float(), states if hidden else None)
+
+    def _fuses(self, ids: torch.Tensor) -> bool:
+        """Return whether a fused pass reads these tokens."""
+        return self._fused is not None and not self._is_compiled_step(ids.shape[1])
 
     def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
         """Feed ids like `__call__` and return the head's input [B, n, D] as the last (or only) element of `hidden`."""

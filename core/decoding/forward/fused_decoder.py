@@ -66,13 +66,27 @@ class FusedDecoder:
         (hidden,) = deque(self._run_layers(ids, cache, keep, mask, positions), maxlen=1)
         return self.logits(hidden)
 
+    def with_states(
+        self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:  # fmt: skip
+        """Return logits like a call, and the hidden states [B, n, D] that the module returns: the embedding output and
+        each layer's output, the last one after the final norm.
+        """
+        *states, last = self._run_layers(ids, cache, 0, mask, positions)
+        normed = self.modules.norm(last)
+        return self._project(normed[:, -keep:] if keep else normed), (*states, normed)
+
     def layer_states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
         """Return the hidden states [L + 1, B, n, D]: the embedding output, then each layer's output."""
         return torch.stack(list(self._run_layers(ids, cache, 0, None, None)))
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return float32 logits [.., V] of states [.., D] from any layer."""
-        logits = self.modules.head(self.modules.norm(hidden))
+        return self._project(self.modules.norm(hidden))
+
+    def _project(self, normed: torch.Tensor) -> torch.Tensor:
+        logits = self.modules.head(normed)
         if (cap := self.modules.logit_cap) is not None:
             logits = torch.tanh(logits / cap) * cap
         return logits.float()
@@ -87,7 +101,9 @@ class FusedDecoder:
         places = slice(past, past + count) if positions is None else positions.reshape(-1)
         hidden = self.modules.embed_tokens(ids, places)
         yield hidden
-        turns, masks = self.rotations(places), _AttentionMasks(mask, places, past, count, hidden)
+        # Every position is below the length: looking for the last one would wait for a GPU.
+        turns = self.rotations(places, past + count if hidden.device.type != "cpu" else None)
+        masks = _AttentionMasks(mask, places, past, count, hidden)
         last = len(self.modules.layers) - 1
         for index, layer in enumerate(self.modules.layers):
             kept = keep if index == last and keep < count else 0  # after the last layer only these are needed
@@ -166,9 +182,14 @@ class FusedDecoder:
         logits = logits if mask is None else logits + mask
         return logits.softmax(-1, dtype=torch.float32).to(queries.dtype) @ values
 
-    def rotations(self, places: Positions) -> dict[str, Rotation]:
-        """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding."""
-        length = places.stop if isinstance(places, slice) else int(places.max()) + 1
+    def rotations(self, places: Positions, length: int | None = None) -> dict[str, Rotation]:
+        """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding;
+        `length` is a number above all positions, if one is known.
+        """
+        if isinstance(places, slice):
+            length = places.stop
+        elif length is None:
+            length = int(places.max()) + 1
         tables = ((kind, self.rotary_table(kind, length)) for kind in self.modules.ropes)
         return {kind: (cos[places], sin[places]) for kind, (cos, sin) in tables}
 

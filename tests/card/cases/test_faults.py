@@ -11,6 +11,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.decoding import token_loop
 from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import ParameterError
 from core.events import TokenChosen
@@ -41,7 +42,8 @@ def _on_both(kind: str, asked: core.Request, on_card: core.Request | None = None
     assert _figures(core.run(matrix.on_card(host, device), on_card or asked)) == expected
 
 
-def test_4_1_a_graph_does_not_overwrite_the_scores_of_a_pair() -> None:
+def test_4_1_a_graph_does_not_overwrite_the_scores_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_loop, "_MAX_WAIT_SECONDS", 3600.0)  # as on a card, whose steps are fast
     with PretendCard(overwrites=True):
         _on_both("llama", _request(), _request("static", _COMPILED))
 
