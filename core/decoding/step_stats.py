@@ -106,6 +106,13 @@ class DeviceStats(NamedTuple):
         """The chosen token of each text."""
         return [int(row[FIXED_COLUMNS - 1]) for row in self.rows]
 
+    def select(self, rows: Sequence[int]) -> DeviceStats:
+        """Return the statistics of some of the rows."""
+        return DeviceStats(
+            [self.rows[row] for row in rows], [self.maxima[row] for row in rows],
+            [self.survivors[row] for row in rows], self.more,
+        )  # fmt: skip
+
     def step_stats(self, names: Sequence[StageHeading], top_n: int, pieces: TokenSpellings) -> list[StepStats]:
         """Return the statistics of all texts."""
         return [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 
@@ -44,6 +46,11 @@ def upload(values: object, device: torch.device, dtype: torch.dtype | None = Non
     """
     made = torch.tensor(values, dtype=dtype)
     return made if device.type == "cpu" else made.to(device, non_blocking=device.type == "cuda")
+
+
+def upload_array(values: npt.NDArray[np.generic], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """Return the same for an array, converted to `dtype`; on the CPU it shares the array's memory if it can."""
+    return torch.from_numpy(values).to(device=device, dtype=dtype, non_blocking=device.type == "cuda")
 
 
 class DeviceTimer:

@@ -73,5 +73,7 @@ class Counts:
         for name in ("waits", "uploads", "launches", "attention"):
             found: Counter[Cause] = getattr(self, name)
             text.append(f"{name}: {sum(found.values()) / tokens:.2f} per token")
-            text += [f"   {count / tokens:7.2f}  {func:28} {line}" for (func, line), count in found.most_common(lines)]
+            text += [
+                f"   {count / tokens:7.2f}  {func:28} {line}" for (func, line), count in (+found).most_common(lines)
+            ]
         return "\n".join([*text, f"graphs: {dict(self.graphs)}"])

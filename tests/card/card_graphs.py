@@ -8,10 +8,12 @@ outputs of the last one.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_flatten
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from tests.card.card_tensor import CardTensor, MemoryBlock
 
@@ -42,6 +44,18 @@ class GraphRecording:
                 self.written.add(id(value.block))
 
 
+def _input_tensors(items: Iterable[Any]) -> Iterator[CardTensor]:
+    """Yield the tensors among the arguments and in the layers of caches, which dynamo makes inputs of the graph."""
+    for item in items:
+        if isinstance(item, CardTensor):
+            yield item
+        elif isinstance(item, EncoderDecoderCache):
+            yield from _input_tensors([item.self_attention_cache, item.cross_attention_cache])
+        elif isinstance(item, Cache):
+            for layer in item.layers:
+                yield from (value for value in vars(layer).values() if isinstance(value, CardTensor))
+
+
 class CompiledFunction:
     """A function or module that torch.compile was applied to.
 
@@ -61,7 +75,7 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         card = self._card
-        inputs = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, CardTensor)]
+        inputs = list(_input_tensors(tree_flatten((args, kwargs))[0]))
         static = [getattr(item, "_dynamo_static_input_type", None) for item in inputs]
         key = tuple(
             (tuple(one.shape), one.dtype, one.stride(), id(one) if kind == "guarded" else None)

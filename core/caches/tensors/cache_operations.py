@@ -78,7 +78,7 @@ def compact(cache: Cache) -> None:
 
 def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
     """Make new row i the old row `rows[i]`, of `before` rows; a no-op if nothing changes."""
-    move = RowMove(tuple(rows), before)
+    move = RowMove(rows, before)
     if move.rows == tuple(range(before)):
         return
     wait_for_transfers(cache)

@@ -377,7 +377,7 @@ class DiskLayer(CacheLayerMixin, AdaptedLayer):
 
     def reorder(self, move: RowMove) -> None:
         """Reorder in place in the files if the number of rows stays the same."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(torch.device("cpu")))
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values as stored."""

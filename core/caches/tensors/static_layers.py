@@ -26,6 +26,7 @@ from core.caches.tensors.adapted_layer import (
 from core.caches.tensors.dynamic_layers import with_cross_attention
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
+from core.system.gpu import upload
 from resources.language import tr
 
 _SIZE_STEP = 128
@@ -152,14 +153,14 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
         if not self.is_initialized:
             return
         stop = base + len(rows)
-        index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.keys.device)
+        index = upload([base + row for row in rows], self.keys.device, torch.long)
         for tensor in (self.keys, self.values):
             tensor[:, :, base:stop] = tensor.index_select(2, index)
         self.truncate(stop, self.length)
 
     def reorder(self, move: RowMove) -> None:
         """Reorder in place if the number of rows stays the same."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(self.keys.device if self.is_initialized else torch.device("cpu")))
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values as stored."""

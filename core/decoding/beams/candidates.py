@@ -15,6 +15,7 @@ from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.constraint_banks import ConstraintBanks
 from core.decoding.processor_pipeline import ActiveStage, build_pipeline
 from core.processors.base import Context
+from core.system.gpu import upload
 from resources.language import tr
 
 
@@ -87,7 +88,7 @@ def find_candidates(
     Raises FloatingPointError when a score is NaN.
     """
     group, vocabulary = group_scores.group, group_scores.scores.shape[-1]
-    running = torch.tensor([beam.score for beam in group.beams], device=group_scores.scores.device)
+    running = upload([beam.score for beam in group.beams], group_scores.scores.device)
     total = group_scores.scores + running[:, None]
     if banks is not None:
         total = banks.mask(total, group.beams)
@@ -96,7 +97,7 @@ def find_candidates(
     if banks is None:
         return found, []
     more = banks.extra_continuations(total, group.beams, {(node.row - group.start, node.token) for node in found})
-    where = torch.tensor([row * vocabulary + token for row, token in more], dtype=torch.long, device=flat.device)
+    where = upload([row * vocabulary + token for row, token in more], flat.device, torch.long)
     return found, _build_nodes(group_scores, settings, flat[where], where) if more else []
 
 

@@ -23,6 +23,7 @@ from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import StrategyError
 from core.models.loaded_model import LoadedModel, has_state_only
 from core.models.text_decoder import position_function
+from core.system.gpu import upload
 from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
@@ -151,7 +152,7 @@ class Forward:
         if self.cache is not None:
             reorder(self.cache, rows, before)
         else:
-            self.reorder(torch.tensor(rows, device=self.model.device))
+            self.reorder(upload(rows, self.model.device))
         if self._encoder is not None and len(rows) != before:
             self._encoder = _select_encoder_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
 

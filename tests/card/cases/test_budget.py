@@ -30,6 +30,7 @@ class Budget(NamedTuple):
 
 
 GREEDY: dict[str, Any] = {}
+DRAFTED = {"num_assistant_tokens": 4, "num_assistant_tokens_schedule": "constant"}
 SAMPLING = {"do_sample": True, "top_k": 20, "top_p": 0.9}
 ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
     "greedy": (GREEDY, {}, Budget(1, 0, 100)),
@@ -47,9 +48,9 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
     "constrained": (
         {"num_beams": 3, "force_words_ids": [[11, 12]]}, {"strategy": "constrained_beam_search"}, Budget(2, 2),
     ),
-    "assisted": (GREEDY, {"strategy": "assisted"}, Budget(1.5, 1)),
-    "assisted, static": (GREEDY, {"strategy": "assisted", "cache": "static"}, Budget(1.5, 1)),
-    "tree": (GREEDY, {"strategy": "token_tree"}, Budget(2, 1.5)),
+    "assisted": (DRAFTED, {"strategy": "assisted"}, Budget(1.5, 1)),
+    "assisted, static": (DRAFTED, {"strategy": "assisted", "cache": "static"}, Budget(1.5, 1)),
+    "tree": (DRAFTED, {"strategy": "token_tree"}, Budget(2, 1.5)),
     "offloaded": (GREEDY, {"cache": "offloaded"}, Budget(1)),
 }  # fmt: skip
 

@@ -111,8 +111,8 @@ def test_4_7_several_rows_run_in_one_graph(card: PretendCard) -> None:
     core.run(model, asked)
     with card.counting() as counts:
         core.run(model, asked)
+    assert counts.graphs["launch"] > 5, counts.table()
     assert set(counts.graphs) <= {"launch", "compile"}, counts.table()
-    assert not counts.launches["copy of inputs", "graph"] - counts.graphs["launch"], "only the token ids are copied"
 
 
 def test_4_8_a_draft_on_another_device_is_refused_with_the_reason(card: PretendCard) -> None:
@@ -164,7 +164,7 @@ def _waits_for(function: Callable[[], object]) -> list[object]:
 def test_4_11_every_wait_names_its_device() -> None:
     with PretendCard(count=2, is_strict=True):
         model = matrix.on_card(matrix.host_model("llama"), "cuda:1")
-        asked = _request("offloaded", num_beams=3)
+        asked = _request("offloaded", prompt_lookup_num_tokens=3)
         devices = _waits_for(lambda: core.run(model, asked))
         assert devices
         assert all(torch.device(device) == torch.device("cuda:1") for device in devices), devices

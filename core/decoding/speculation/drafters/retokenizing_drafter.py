@@ -22,7 +22,7 @@ from core.decoding.speculation.drafters.model_drafter import PassReader, read_te
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.tree import Branch
 from core.models.text import TokenSpellings
-from core.system.gpu import DeviceTimer
+from core.system.gpu import DeviceTimer, upload
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -269,9 +269,7 @@ class RetokenizingDrafter:
         else:
             self.reader.commit(range(rows))
         self._cached_ids, self._cached_drafts = ids, []
-        return read_text_in_chunks(
-            self.reader, torch.tensor([ids[cached_count + rows :]], device=self._device), self._is_cancelled
-        )
+        return read_text_in_chunks(self.reader, upload([ids[cached_count + rows :]], self._device), self._is_cancelled)
 
     def _draft_tokens(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _DraftTokens | None:
         """Draft the most likely tokens, at most `count`; `pace` of them correspond to one target token."""

@@ -13,6 +13,7 @@ from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.round_plan import DraftGate, RoundPlan
 from core.decoding.speculation.tree import Branch, NodePipeline
 from core.decoding.tensor_utils import draw_samples
+from core.system.gpu import upload
 
 _MAX_GATED_CHILDREN = 8
 """Maximum number of children of a node where the gate decides."""
@@ -154,4 +155,4 @@ class TreeDrafter:
     def _extend_prefixes(self, frontier: list[int], tokens: list[int]) -> None:
         for node, token in zip(frontier, tokens, strict=True):
             parent = self._prefixes[self.branch.parents[node - 1]]
-            self._prefixes[node] = torch.cat([parent, torch.tensor([[token]], device=parent.device)], dim=1)
+            self._prefixes[node] = torch.cat([parent, upload([[token]], parent.device)], dim=1)
