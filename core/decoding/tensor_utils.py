@@ -68,6 +68,14 @@ def draw_one(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return p.div(torch.empty_like(p).exponential_(1, generator=generator)).argmax(-1)
 
 
+def to_host(ids: torch.Tensor, values: torch.Tensor) -> tuple[list[list[int]], list[list[float]]]:
+    """Return token ids and their values, both [n, k], as lists; from a GPU in one transfer."""
+    if ids.device.type == "cpu":
+        return ids.tolist(), values.tolist()
+    numbers, figures = torch.stack([ids.to(values.dtype), values]).tolist()
+    return [[int(number) for number in row] for row in numbers], figures
+
+
 def widest_float(device: torch.device) -> torch.dtype:
     """Return the most exact dtype of a device for sums: MPS has no float64."""
     return torch.float32 if device.type == "mps" else torch.float64

@@ -85,7 +85,7 @@ class Outcome(NamedTuple):
 
 
 @cache
-def host_model(kind: str, dtype: str = "float32", seed: int = 0) -> core.LoadedModel:
+def host_model(kind: str, dtype: str = "float32", seed: int = 0, noise: float = 0.15) -> core.LoadedModel:
     """Return a tiny model on the CPU. `seed` other than 0: a draft model, the same with noise in its weights."""
     if kind in tiny_media.KINDS:
         model = tiny_media.make(kind)
@@ -96,7 +96,7 @@ def host_model(kind: str, dtype: str = "float32", seed: int = 0) -> core.LoadedM
         with torch.no_grad():
             for parameter in model.model.parameters():
                 if parameter.dim() > 1:
-                    parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * 0.15)
+                    parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * noise)
     model.model.to(getattr(torch, dtype))
     return model
 
