@@ -300,7 +300,10 @@ class CoreEngine:
         self._drafters = drafters
         for name in request.draft_names:
             if name not in drafters:
-                drafters[name] = _load_model(_draft_load_request(request, name))
+                wanted = _draft_load_request(request, name)
+                # With packed weights or a memory limit, the device “auto” is the CPU, which the draft does not require.
+                device = wanted.device if self._model is None else str(self._model.device)
+                drafters[name] = _load_model(replace(wanted, device=device))
         return [drafters[name] for name in request.draft_names]
 
 

@@ -12,7 +12,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits, detach_storage
 from core.decoding.step_details import StepDetails, build_alternative
 from core.decoding.step_replayer import StepReplayer, StepRng
-from core.decoding.step_stats import StepStats, add_stage_details, compute_step_stats
+from core.decoding.step_stats import StepStats, add_stage_details, compute_device_stats, compute_step_stats
 from core.decoding.tensor_utils import GrowableTensor, growable_ids
 from core.events import Alternative, Event, Method
 from core.models.text import TokenSpellings
@@ -62,8 +62,18 @@ class CandidateScores:
 
     @property
     def best_index(self) -> torch.Tensor:
-        """Index of the best candidate."""
-        return self.score.argmax()
+        """Index of the best candidate, [1]."""
+        return self.score.argmax(-1, keepdim=True)
+
+    def columns(self, raw: torch.Tensor) -> torch.Tensor:
+        """Return per candidate token, penalty, score, the model's log-probability, the processed one, and rank, [6, k];
+        `raw` are the model's logits [V].
+        """
+        log_raw = torch.log_softmax(raw, -1)
+        mine = log_raw.index_select(0, self.candidates)
+        ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
+        parts = (self.candidates, self.penalty, self.score, mine, self.confidence.log(), ranks)
+        return torch.stack([part.to(log_raw.dtype) for part in parts])
 
 
 def score_candidates(
@@ -84,6 +94,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Evaluate the k most likely tokens in one batched pass per step and keep the one with the best score."""
     k, alpha = _contrastive_settings(run)
     track, ids, step = run.writer.new_sequence(0), growable_ids(run.start_ids, 1, run.device), 0
+    on_gpu = run.device.type != "cpu"  # there the scores are checked when the statistics arrive
     output, prefilled = run.prefill(hidden=True, is_whole=True)
     yield prefilled
     assert output.hidden is not None
@@ -91,22 +102,25 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     run.forward.expand(k)
     while True:
         scores = run.pipeline.trace(ids.tensor, raw)
-        run.check_scores(scores[-1], raw, step, scores)
+        if not on_gpu:
+            run.check_scores(scores[-1], raw, step, scores)
         evaluated = score_candidates(run, scores[-1][0], history, k, alpha)
-        chosen = evaluated.candidates[evaluated.best_index][None]
+        best = evaluated.best_index
+        chosen = evaluated.candidates.index_select(0, best)
+        stats, columns = _step_stats(run, scores, evaluated, chosen, step)
         if run.score_cache is not None:
-            penalties = dict(zip(evaluated.candidates.tolist(), evaluated.penalty.tolist(), strict=True))
-            run.score_cache.add(step, StepLogits(detach_storage(raw), penalties=penalties), chosen.tolist())
-        yield from run.writer.append_and_emit(track, _step_stats(run, scores, evaluated, chosen), "contrastive")
+            penalties = dict(zip(map(int, columns[0]), columns[1], strict=True))
+            run.score_cache.add(step, StepLogits(detach_storage(raw), penalties=penalties), [stats.token])
+        yield from run.writer.append_and_emit(track, stats, "contrastive")
         yield from run.finish_step(step)
         step += 1
         if track.stop or run.is_cancelled():
             break
         # All k rows continue from the best candidate, so the next batch needs no extra copies.
-        run.forward.reorder(evaluated.best_index.repeat(k))
-        history.append(evaluated.states[evaluated.best_index])
+        run.forward.reorder(best.repeat(k))
+        history.append(evaluated.states.index_select(0, best)[0])
         ids.append(chosen[None])
-        raw = run.replace_invalid(evaluated.logits[evaluated.best_index][None])
+        raw = run.replace_invalid(evaluated.logits.index_select(0, best))
     yield from run.finish([track])
 
 
@@ -115,25 +129,37 @@ def _contrastive_settings(run: DecodingRun) -> tuple[int, float]:
     return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
 
 
+Columns = Sequence[Sequence[float]]
+"""`CandidateScores.columns` on the host."""
+
+
 def _step_stats(
-    run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor
-) -> StepStats:
-    """Return the step's statistics, with every candidate among the alternatives unless tracing is off."""
-    names = [stage.heading for stage in run.pipeline.stages]
-    reading = compute_step_stats(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
+    run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor, step: int
+) -> tuple[StepStats, Columns]:
+    """Return the step's statistics, with every candidate among the alternatives unless tracing is off, and the columns
+    of the candidates. On a GPU, all of them are transferred at once. Raises the errors of `check_scores` there.
+    """
+    names, top_n, pieces = [stage.heading for stage in run.pipeline.stages], run.request.top_n, run.model.pieces
+    columns: Columns = ()
+    found = trial.columns(scores[0][0]) if top_n or run.score_cache is not None else None
+    if run.device.type == "cpu":
+        reading = compute_step_stats(scores, chosen, top_n, names, pieces)[0]
+        columns = found.tolist() if found is not None else ()
+    else:
+        read = compute_device_stats(scores, chosen, top_n, None if found is None else found.flatten())
+        run.check_scores(scores[-1], scores[0], step, scores, read.maxima)
+        reading, k = read.step_stats(names, top_n, pieces)[0], len(trial.candidates)
+        columns = [read.more[begin : begin + k] for begin in range(0, len(read.more), k)]
     reading = add_stage_details(reading, scores, 0, run.pipeline.observers())
-    return add_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
+    return add_candidates(reading, columns, pieces) if top_n else reading, columns
 
 
-def add_candidates(stats: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: TokenSpellings) -> StepStats:
+def add_candidates(stats: StepStats, columns: Columns, pieces: TokenSpellings) -> StepStats:
     """Add penalty and score to every candidate; candidates outside the top n are appended."""
-    log_raw = torch.log_softmax(raw, -1)
-    mine = log_raw[trial.candidates]
-    ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
-    columns = (trial.candidates, trial.penalty, trial.score, mine, trial.confidence.log(), ranks)
     known: dict[int, Alternative] = {item.id: item for item in stats.details.alternatives()}
-    for token, similarity, value, log_p, log_c, rank in zip(*(column.tolist() for column in columns), strict=True):
-        item = known.get(token) or build_alternative(token, log_p, log_c, rank, pieces)
+    for number, similarity, value, log_p, log_c, rank in zip(*columns, strict=True):
+        token = int(number)
+        item = known.get(token) or build_alternative(token, log_p, log_c, int(rank), pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
     return stats._replace(details=StepDetails(tuple(ordered), stats.details.funnel()))
@@ -150,14 +176,16 @@ class ContrastiveReplay(StepReplayer):
     def pick(self, scores: torch.Tensor, step_logits: StepLogits, rng: StepRng | None) -> int | None:
         """Return the candidate with the best score; None where one was never evaluated."""
         trial = self._replay_candidates(scores, step_logits)
-        return int(trial.candidates[trial.best_index]) if trial is not None else None
+        return int(trial.candidates.index_select(0, trial.best_index)) if trial is not None else None
 
     def add_strategy_stats(
         self, stats: StepStats, scores: Sequence[torch.Tensor], step_logits: StepLogits
     ) -> StepStats:
         """Add penalty and score to every candidate."""
         trial = self._replay_candidates(scores[-1], step_logits)
-        return add_candidates(stats, trial, scores[0][0], self.run.model.pieces) if trial is not None else stats
+        if trial is None:
+            return stats
+        return add_candidates(stats, trial.columns(scores[0][0]).tolist(), self.run.model.pieces)
 
     def _replay_candidates(self, scores: torch.Tensor, step_logits: StepLogits) -> CandidateScores | None:
         """Return the candidates of scores [1, V] without states and logits; None where one was never evaluated."""

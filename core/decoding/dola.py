@@ -38,8 +38,8 @@ class LayerContrast:
 
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
-    ) -> tuple[torch.Tensor, LayerChoice]:
-        """Return contrasted scores [B, V] and the chosen layer.
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return contrasted scores [B, V], and the divergence of each layer followed by the chosen one's index.
 
         `logits` are the final ones [B, V], `hidden` the states of all layers [B, T, D], `allowed` the logits with
         forbidden tokens at −∞.
@@ -51,9 +51,14 @@ class LayerContrast:
             )
         premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self.layers])
         divergences = jensen_shannon(logits, premature).mean(-1)
-        best = int(divergences.argmax())
-        choice = LayerChoice(self.layers[best], tuple(zip(self.layers, divergences.tolist(), strict=True)))
-        return contrast_layers(allowed, premature[best]), choice
+        best = divergences.argmax(-1, keepdim=True)
+        scores = contrast_layers(allowed, premature.index_select(0, best)[0])
+        return scores, torch.cat([divergences, best.to(divergences.dtype)])
+
+    def layer_choice(self, values: Sequence[float]) -> LayerChoice:
+        """Return the chosen layer from the values of `apply`."""
+        *divergences, best = values
+        return LayerChoice(self.layers[int(best)], tuple(zip(self.layers, divergences, strict=True)))
 
 
 def candidate_layers(setting: Layers, layers: int, is_tied_model: bool) -> list[int]:
@@ -147,7 +152,8 @@ class DolaReplay(StepReplayer):
         """Return the contrasted scores from the hidden states of all layers."""
         assert output.hidden is not None, "asked for by `reads_layers`"
         raw = self.run.replace_invalid(output.last)
-        return StepLogits(raw, *self._contrast.apply(raw, output.hidden, raw))
+        contrasted, values = self._contrast.apply(raw, output.hidden, raw)
+        return StepLogits(raw, contrasted, self._contrast.layer_choice(values.tolist()))
 
     def stage_headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
         """Put the contrast first."""

@@ -17,6 +17,7 @@ from core.decoding.prompt_inputs import PromptInputs
 from core.decoding.run_preparation import DecodingStrategy
 from core.models.loaded_model import LoadedModel
 from core.request import Request
+from core.system.gpu import synchronize
 
 CHUNK_SECONDS = 0.25
 """Target duration of one chunk."""
@@ -85,8 +86,7 @@ def prefill_in_chunks(
         outputs.append(run_chunk(chunk))
         if not ids.shape[1]:
             return outputs
-        if ids.device.type == "cuda":
-            torch.cuda.synchronize(ids.device)
+        synchronize(ids.device)
         sizes.update(size, time.perf_counter() - begun)
         if is_cancelled():
             raise PrefillStoppedError

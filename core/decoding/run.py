@@ -45,6 +45,7 @@ from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, Run
 from core.models.loaded_model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
+from core.system.gpu import synchronize
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -241,8 +242,7 @@ class DecodingRun:
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
             output = ForwardOutput(output.logits.expand(rows, -1, -1), output.hidden)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        synchronize(device)
         return output, Prefilled(self.inputs.length, self.counters.finish_prefill(begun), reused)
 
     def _read_prompt(self, ids: torch.Tensor, *, hidden: bool) -> ForwardOutput:
@@ -311,10 +311,11 @@ class DecodingRun:
         return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
 
     def check_scores(
-        self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = ()
-    ) -> None:
+        self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = (),
+        maxima: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         """Check the scores of a step. Raises NumericError, ParameterError like `run_preparation.check_scores`."""
-        check_scores(self.model, scores, raw, step, self.pipeline.stages, trace)
+        check_scores(self.model, scores, raw, step, self.pipeline.stages, trace, maxima)
 
     def _build_cache(self) -> Cache | None:
         """Build an empty cache; with drafts, one whose tokens can be removed."""

@@ -120,14 +120,15 @@ def check_scores(
     step: int,
     stages: Sequence[ActiveStage] = (),
     trace: Sequence[torch.Tensor] = (),
+    maxima: Sequence[float] | None = None,
 ) -> None:
-    """Check scores [B, V] before a token is chosen from them.
+    """Check scores [B, V] before a token is chosen from them, or before it is shown if `maxima` of the rows are known.
 
     `raw`: the model's logits. `stages`: the processors that were applied. `trace`: the scores before the first of them
     and after each, if known; it shows which processor is the cause. Raises NumericError for logits that are not
     numbers, ParameterError where the settings leave no token.
     """
-    if all(map(math.isfinite, row_max(scores))):
+    if all(map(math.isfinite, row_max(scores) if maxima is None else maxima)):
         return
     if torch.isnan(raw).any() or torch.isposinf(raw).any():
         raise NumericError(

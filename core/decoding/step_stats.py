@@ -91,6 +91,88 @@ def compute_step_stats(
     return [_to_step_stats(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
 
 
+class DeviceStats(NamedTuple):
+    """Statistics of a step computed on a GPU and transferred in one piece."""
+
+    rows: list[array[float]]
+    """A row of values per text (see `row_length`)."""
+    maxima: list[float]
+    """Greatest processed score of each text; NaN where one is NaN."""
+    survivors: list[int]
+    """Number of tokens that the model's own logits allow."""
+    more: list[float]
+    """The further values that were transferred with them."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """The chosen token of each text."""
+        return [int(row[FIXED_COLUMNS - 1]) for row in self.rows]
+
+    def select(self, rows: Sequence[int]) -> DeviceStats:
+        """Return the statistics of some of the rows."""
+        return DeviceStats(
+            [self.rows[row] for row in rows], [self.maxima[row] for row in rows],
+            [self.survivors[row] for row in rows], self.more,
+        )  # fmt: skip
+
+    def step_stats(self, names: Sequence[StageHeading], top_n: int, pieces: TokenSpellings) -> list[StepStats]:
+        """Return the statistics of all texts."""
+        return [
+            _row_to_step_stats(row, top_n, names, pieces, survivors)
+            for row, survivors in zip(self.rows, self.survivors, strict=True)
+        ]
+
+
+def compute_device_stats(
+    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, more: torch.Tensor | None = None
+) -> DeviceStats:
+    """Compute the statistics of a step where its scores are, with the only wait for the device.
+
+    `scores`: [B, V], raw and after every stage; `chosen`: [B]; `more`: further values [m] to transfer.
+    """
+    top_n = min(top_n, scores[0].shape[-1])
+    raw = torch.log_softmax(scores[0], -1)
+    alive = scores[0] > -math.inf
+    columns = [
+        scores[-1].amax(-1, keepdim=True), alive.sum(-1, keepdim=True).to(raw.dtype),
+        *_stat_columns(scores, chosen, top_n, raw, raw.clamp(min=_LEAST_LOG_PROBABILITY)),
+    ]  # fmt: skip
+    if top_n and len(scores) > 1:
+        columns.append(_count_more_likely_on_device(raw, columns[-1]))  # the last column: of the last stage's tokens
+    count = 0 if more is None else len(more)
+    if more is not None:
+        columns.append(more.to(raw.dtype).expand(len(raw), -1))
+    values = torch.cat(columns, dim=1).tolist()
+    further = [values[0].pop() for _ in range(count)][::-1]
+    rows = [array("d", row[2 : len(values[0])]) for row in values]
+    if top_n and len(scores) > 1:
+        for row in rows:
+            _mark_known(row, top_n)
+    return DeviceStats(rows, [row[0] for row in values], [int(row[1]) for row in values], further)
+
+
+_LEAST_LOG_PROBABILITY = -1e18
+"""Stands for −∞ in sums: its product with a probability of 0, and that of its square, is 0 and not NaN."""
+_MAX_COMPARED = 2**26
+"""Maximum number of comparisons in one operation, each of which needs a byte."""
+
+
+def _count_more_likely_on_device(raw: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return how many log-probabilities [B, V] are greater than each of the values [B, n], as floats [B, n]."""
+    if raw.numel() * values.shape[1] <= _MAX_COMPARED:
+        return (raw[:, None] > values[:, :, None]).sum(-1).to(raw.dtype)
+    return torch.stack([(raw > column[:, None]).sum(-1) for column in values.unbind(1)], 1).to(raw.dtype)
+
+
+def _mark_known(row: array[float], top_n: int) -> None:
+    """Replace the last n values, numbers of more likely tokens, by -1 for the model's own most likely tokens."""
+    known = set(row[FIXED_COLUMNS : FIXED_COLUMNS + top_n])
+    tokens, counts = len(row) - 4 * top_n, len(row) - top_n
+    for place in range(top_n):
+        if row[tokens + place] in known:
+            row[counts + place] = -1.0
+
+
 def compute_steps_stats(
     steps: Sequence[Sequence[torch.Tensor]],
     chosen: Sequence[torch.Tensor],
@@ -114,9 +196,24 @@ def compute_steps_stats(
 def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
     """Return a row of values per text (see `row_length`)."""
     raw = torch.log_softmax(scores[0], -1)
+    columns = _stat_columns(scores, chosen, top_n, raw, raw)
+    # Ids are exact in float32 up to 16,777,216, more than any vocabulary.
+    rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
+    if top_n and len(scores) > 1:
+        for row, own in zip(rows, raw, strict=True):
+            row.extend(_count_more_likely(own, row, top_n))
+    return rows
+
+
+def _stat_columns(
+    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, raw: torch.Tensor, summands: torch.Tensor
+) -> list[torch.Tensor]:
+    """Return the columns of the rows without the last n values. `raw`: log-probabilities [B, V] of the model;
+    `summands`: the same for sums, in which a device replaces −∞.
+    """
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
-    columns = _fixed_columns(raw, final, probabilities, chosen)
+    columns = _fixed_columns(raw, final, probabilities, chosen, summands)
     if top_n:
         top = raw.topk(top_n, dim=1)
         columns += [top.indices.to(raw.dtype), top.values]
@@ -124,12 +221,7 @@ def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, to
             stages = _stage_columns(scores, probabilities, top_n)
             last = stages[:, -2 * top_n : -top_n].long()
             columns += [final.gather(1, top.indices), stages, raw.gather(1, last)]
-    # Ids are exact in float32 up to 16,777,216, more than any vocabulary.
-    rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
-    if top_n and len(scores) > 1:
-        for row, own in zip(rows, raw, strict=True):
-            row.extend(_count_more_likely(own, row, top_n))
-    return rows
+    return columns
 
 
 def _count_more_likely(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
@@ -142,14 +234,15 @@ def _count_more_likely(raw: torch.Tensor, row: array[float], top_n: int) -> Iter
 
 
 def _fixed_columns(
-    raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
+    raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor, summands: torch.Tensor
 ) -> list[torch.Tensor]:
     """Return seven columns [B, 1], in the order of `FIXED_COLUMNS`."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     above = (raw > picked).sum(1, keepdim=True)
-    entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf (handled later)
-    varentropy = torch.linalg.vecdot(probabilities, (raw - entropy).square_())[:, None]
+    # Negative; NaN where a summand is -inf (handled later).
+    entropy = torch.linalg.vecdot(probabilities, summands)[:, None]
+    varentropy = torch.linalg.vecdot(probabilities, (summands - entropy).square_())[:, None]
     # One dtype throughout: concatenating several dtypes takes five times as long.
     ahead, token = above.to(raw.dtype), index.to(raw.dtype)
     if final is raw:
@@ -182,10 +275,18 @@ def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, 
 def _to_step_stats(
     row: array[float], top_n: int, names: Sequence[StageHeading], pieces: TokenSpellings, logits: torch.Tensor
 ) -> StepStats:
-    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED_COLUMNS]
-    rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
-    if math.isnan(entropy):
+    survivors = len(logits)
+    if math.isnan(row[4]):
         entropy, varentropy, survivors = _stats_with_banned(logits)
+        row[4], row[5] = -entropy, varentropy
+    return _row_to_step_stats(row, top_n, names, pieces, survivors)
+
+
+def _row_to_step_stats(
+    row: array[float], top_n: int, names: Sequence[StageHeading], pieces: TokenSpellings, survivors: int
+) -> StepStats:
+    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED_COLUMNS]
+    rank, entropy = int(above) + 1, max(-entropy, 0.0)
     look = LazyStepDetails(row, top_n, names, pieces, survivors) if top_n else _NO_DETAILS
     return StepStats(int(token), raw, final, rank, entropy, int(ahead) + 1 if names else None, varentropy, look)
 

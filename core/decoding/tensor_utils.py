@@ -57,6 +57,30 @@ def _is_cpu_float32(scores: torch.Tensor) -> bool:
     return scores.is_cpu and scores.dtype is torch.float32 and not scores.requires_grad
 
 
+def draw_one(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw one token from every row of `p` [n, V]; return ids [n].
+
+    `torch.multinomial` draws as below. On a GPU it also checks its argument, with a dozen launches, and an assertion
+    that fails makes the device unusable. Here NaN gives any token, and the caller checks the scores.
+    """
+    if p.device.type == "cpu":
+        return torch.multinomial(p, 1, generator=generator).squeeze(1)
+    return p.div(torch.empty_like(p).exponential_(1, generator=generator)).argmax(-1)
+
+
+def to_host(ids: torch.Tensor, values: torch.Tensor) -> tuple[list[list[int]], list[list[float]]]:
+    """Return token ids and their values, both [n, k], as lists; from a GPU in one transfer."""
+    if ids.device.type == "cpu":
+        return ids.tolist(), values.tolist()
+    numbers, figures = torch.stack([ids.to(values.dtype), values]).tolist()
+    return [[int(number) for number in row] for row in numbers], figures
+
+
+def widest_float(device: torch.device) -> torch.dtype:
+    """Return the most exact dtype of a device for sums: MPS has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def draw_samples(p: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
     """Draw `count` independent samples from every row of `p` [n, V], which need not sum to one; return token ids [n,
     count].
@@ -64,7 +88,7 @@ def draw_samples(p: torch.Tensor, count: int, generator: torch.Generator) -> tor
     `torch.multinomial` generates a random number per vocabulary entry, this function one per sample, at a seventh of
     the cost. Only plain sampling uses multinomial, to match `generate`.
     """
-    exact = torch.float32 if p.device.type == "mps" else torch.float64
+    exact = widest_float(p.device)
     sums = p.cumsum(-1, dtype=exact)
     places = torch.rand(p.shape[0], count, generator=generator, device=p.device, dtype=exact) * sums[:, -1:]
     return torch.searchsorted(sums, places, right=True).clamp_(max=p.shape[-1] - 1)

@@ -13,8 +13,14 @@ from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
 from core.decoding.step_replayer import RngReplay, StepReplayer
-from core.decoding.step_stats import add_stage_details, compute_steps_stats
-from core.decoding.tensor_utils import GrowableTensor, argmax, growable_ids
+from core.decoding.step_stats import (
+    DeviceStats,
+    StepStats,
+    add_stage_details,
+    compute_device_stats,
+    compute_steps_stats,
+)
+from core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
 from core.events import Event, LayerChoice, Method
 from resources.language import tr
 
@@ -41,6 +47,8 @@ class _PendingStep(NamedTuple):
     """Row, sequence and appended token of the sequences that were still running."""
     observers: list[StageObserver | None]
     """Observers of its last stages."""
+    stats: list[StepStats] | None
+    """Statistics of all texts, if they were read together with the tokens."""
 
 
 class StepEventWriter:
@@ -61,10 +69,14 @@ class StepEventWriter:
         self._batch_started = time.perf_counter()
 
     def write(
-        self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None
-    ) -> Iterator[Event]:
-        """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns."""
-        tokens = chosen.tolist()
+        self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None,
+        read: DeviceStats | None = None,
+    ) -> Iterator[Event]:  # fmt: skip
+        """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns.
+
+        `read`: the step's statistics, if they were computed on a GPU.
+        """
+        tokens = chosen.tolist() if read is None else read.tokens
         if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
             problem = tr("the chosen token id {id} is not one of the model's ids, 0 to {last:,}")
             raise ValueError(problem.format(id=unknown[0], last=self._run.model.vocabulary - 1))
@@ -77,7 +89,9 @@ class StepEventWriter:
         if self._run.score_cache is not None:
             contrasted = scores[1] if choice is not None else None
             self._run.score_cache.add(number, StepLogits(scores[0], contrasted, choice), tokens)
-        self._pending.append(_PendingStep(number, scores, chosen, choice, notes, witnesses))
+        request = self._run.request
+        stats = None if read is None else read.step_stats(self._headings, request.top_n, self._run.model.pieces)
+        self._pending.append(_PendingStep(number, scores, chosen, choice, notes, witnesses, stats))
         if self._is_due(number):
             yield from self.flush()
             self._batch_started = time.perf_counter()
@@ -88,7 +102,8 @@ class StepEventWriter:
         """
         step, run = self._pending[-1], self._run
         return (
-            len(self._pending) == _BATCH_STEPS
+            step.stats is not None
+            or len(self._pending) == _BATCH_STEPS
             or is_cache_measured(number)
             or time.perf_counter() - self._batch_started > _MAX_WAIT_SECONDS
             or any(track.stop for _, track, _ in step.appended)
@@ -101,8 +116,10 @@ class StepEventWriter:
         if not waiting:
             return
         run, begun = self._run, time.perf_counter()
-        scores, chosen = [step.scores for step in waiting], [step.chosen for step in waiting]
-        readings = compute_steps_stats(scores, chosen, run.request.top_n, self._headings, run.model.pieces)
+        readings = [stats for step in waiting for stats in step.stats or ()]
+        if not readings:
+            scores, chosen = [step.scores for step in waiting], [step.chosen for step in waiting]
+            readings = compute_steps_stats(scores, chosen, run.request.top_n, self._headings, run.model.pieces)
         share = (time.perf_counter() - begun) / len(waiting)
         for place, step in enumerate(waiting):
             for row, track, note in step.appended:
@@ -139,7 +156,7 @@ class MultinomialPicker:
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Sample once from softmax(scores) for each row."""
-        return torch.multinomial(torch.softmax(scores, -1), 1, generator=generator).squeeze(1)
+        return draw_one(torch.softmax(scores, -1), generator)
 
 
 class SeededMultinomialPicker:
@@ -157,7 +174,7 @@ class SeededMultinomialPicker:
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Sample once from softmax(scores) for each row, with the row's own generator."""
         shares = torch.softmax(scores, -1)
-        drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
+        drawn = [draw_one(row[None], own) for row, own in zip(shares, self._generators, strict=True)]
         return drawn[0] if len(drawn) == 1 else torch.cat(drawn)
 
     def uniform(self, rows: int) -> torch.Tensor:
@@ -181,10 +198,13 @@ class ContrastMethod(Protocol):
 
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
-    ) -> tuple[torch.Tensor, LayerChoice]:
-        """Return contrasted scores [B, V] and the chosen layer; `allowed` are the logits with forbidden tokens at
-        −∞.
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return contrasted scores [B, V], and the values [m] that `layer_choice` takes; `allowed` are the logits with
+        forbidden tokens at −∞.
         """
+
+    def layer_choice(self, values: Sequence[float]) -> LayerChoice:
+        """Return the chosen layer from values on the host."""
 
 
 class ContrastPipeline:
@@ -200,11 +220,15 @@ class ContrastPipeline:
 
     def trace(
         self, ids: torch.Tensor, raw: torch.Tensor, hidden: tuple[torch.Tensor, ...]
-    ) -> tuple[list[torch.Tensor], LayerChoice]:
-        """Return the scores before the first stage and after each, all [B, V], and the chosen layer."""
+    ) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Return the scores before the first stage and after each, all [B, V], and the values of the layer choice."""
         first = self._stages_before.trace(ids, raw)
-        contrasted, choice = self._contrast.apply(raw, hidden, first[-1])
-        return [*first, *self._stages_after.trace(ids, contrasted)], choice
+        contrasted, values = self._contrast.apply(raw, hidden, first[-1])
+        return [*first, *self._stages_after.trace(ids, contrasted)], values
+
+    def layer_choice(self, values: Sequence[float]) -> LayerChoice:
+        """Return the chosen layer from the values of `trace` on the host."""
+        return self._contrast.layer_choice(values)
 
 
 def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMethod | None = None) -> Iterator[Event]:
@@ -232,20 +256,28 @@ def _decode_steps(
     funnel: ProcessorPipeline | ContrastPipeline,
     writer: StepEventWriter,
 ) -> Iterator[Event]:
-    contrasts = isinstance(funnel, ContrastPipeline)
+    contrasts, on_gpu = isinstance(funnel, ContrastPipeline), run.device.type != "cpu"
     output, prefilled = run.prefill(len(states), hidden=contrasts)
     yield prefilled
     step = 0
     while True:
-        raw, choice = run.replace_invalid(output.last), None
+        raw, choice, read = run.replace_invalid(output.last), None, None
+        values: torch.Tensor | None = None
         if isinstance(funnel, ContrastPipeline):
             assert output.hidden is not None
-            scores, choice = funnel.trace(ids.tensor, raw, output.hidden)
+            scores, values = funnel.trace(ids.tensor, raw, output.hidden)
         else:
             scores = funnel.trace(ids.tensor, raw)
-        run.check_scores(scores[-1], raw, step, scores)
-        chosen = picker.pick(scores[-1], run.generator)
-        yield from writer.write(step, scores, chosen, choice)
+        if on_gpu:  # everything that the host needs is transferred at once
+            chosen = picker.pick(scores[-1], run.generator)
+            read = compute_device_stats(scores, chosen, run.request.top_n, values)
+            run.check_scores(scores[-1], raw, step, scores, read.maxima)
+        else:
+            run.check_scores(scores[-1], raw, step, scores)
+            chosen = picker.pick(scores[-1], run.generator)
+        if isinstance(funnel, ContrastPipeline) and values is not None:
+            choice = funnel.layer_choice(values.tolist() if read is None else read.more)
+        yield from writer.write(step, scores, chosen, choice, read)
         column = chosen[:, None]
         ids.append(column)
         step += 1

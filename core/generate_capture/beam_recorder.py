@@ -102,7 +102,7 @@ class BeamRecorder(CallRecorder):
         flat = rows * final.shape[-1] + tokens
         nodes: list[BeamNode | None] = []
         columns = candidate_columns(view, settings, scores, flat)
-        for (score, _, log_p, share, normalized, _, *own_raw), row, token in zip(
+        for (score, _, _, log_p, share, normalized, _, *own_raw), row, token in zip(
             columns, rows.tolist(), tokens.tolist(), strict=True
         ):
             if not score > DEAD:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from transformers import GenerationConfig
 
 from core import caches
@@ -24,6 +23,7 @@ from core.models.loaded_model import LoadedModel, check_model
 from core.models.model_entry import BYTES, counted_tokens, free_memory, has_room
 from core.request import Request, check_request
 from core.settings import resolve_settings
+from core.system.gpu import free_device_bytes
 from resources.language import tr, trn
 
 _CHARACTERS_PER_TOKEN = 3
@@ -305,6 +305,5 @@ def _max_fitting(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _free_bytes(model: LoadedModel) -> int:
-    if model.device.type == "cuda":
-        return int(torch.cuda.mem_get_info(model.device)[0])
-    return free_memory()
+    free = free_device_bytes(model.device)
+    return free_memory() if free is None else free

@@ -53,10 +53,13 @@ def _best_time(dtype: torch.dtype, rows: int) -> float:
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def choose_device(requested: str) -> torch.device:
-    """Choose a device; `auto` takes cuda, then mps, then cpu. Raises DeviceError if the requested one is not
-    available.
+def choose_device(requested: str, needs_cpu: bool = False) -> torch.device:
+    """Choose a device; `auto` takes cuda, then mps, then cpu, or only cpu if the weights `needs_cpu`.
+
+    Raises DeviceError if the requested one is not available.
     """
+    if requested == "auto" and needs_cpu:
+        return torch.device("cpu")
     if requested == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import json
@@ -21,7 +22,7 @@ from core.events import ModelIdentity
 from core.models import catalog, token_bytes
 from core.models.adapters.adapter_choice import Choice, check_adapters
 from core.models.adapters.adapter_set import AdapterSet
-from core.models.config_validation import stays_quantized
+from core.models.config_validation import PACKED, stays_quantized
 from core.models.devices import choose_device, choose_weights
 from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
@@ -169,8 +170,16 @@ class LoadedModel:
 
     @property
     def config(self) -> PreTrainedConfig:
-        """Config of the text decoder (the generating part of a larger model)."""
-        return self.model.config.get_text_config(decoder=True)
+        """Config of the text decoder (the generating part of a larger model). T5 counts the encoder's layers in it and
+        the decoder's in another field: here they are the decoder's.
+        """
+        config = self.model.config.get_text_config(decoder=True)
+        depth = getattr(config, "num_decoder_layers", None)
+        if depth is None or depth == config.num_hidden_layers:
+            return config
+        own = copy.copy(config)
+        own.num_hidden_layers = depth
+        return own
 
     @property
     def generation_config(self) -> GenerationConfig:
@@ -319,13 +328,14 @@ def load(
     as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are quantized layer by layer while
     loading, on a CPU, and computed in float32. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the
     minimum, `fit` for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
-    (`core.throughput_estimate` predicts the speed). `adapters`: LoRA adapters to use, as `AdapterSet.set` accepts them.
+    (`core.throughput_estimate` predicts the speed). With int8, int4 or a limit, the device auto is the CPU.
+    `adapters`: LoRA adapters to use, as `AdapterSet.set` accepts them.
 
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     choices = check_adapters(adapters)
     path = catalog.locate(name)
-    where = choose_device(device)
+    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
@@ -374,7 +384,7 @@ def blueprint(
     Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """
     path = catalog.locate(name)
-    where = choose_device(device)
+    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)

@@ -257,11 +257,11 @@ def fits(entry: ModelEntry, dtype: str = "auto", device: str = "auto", tokens: i
     return check_memory(weights, cache, tokens, rows)
 
 
-def check_memory(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
-    """Check whether the given bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into free
-    memory.
+def check_memory(weights: int, cache: int, tokens: int = 0, rows: int = 1, free: int | None = None) -> Fit:
+    """Check whether the given bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into `free`
+    bytes, by default those of the host.
     """
-    needed, free = weights + cache, free_memory()
+    needed, free = weights + cache, free_memory() if free is None else free
     ok = has_room(needed, free)
     if cache:
         fits_template = mark("needs {needed} ({weights} for weights, {cache} for {tokens}) of {free} free")

@@ -109,7 +109,9 @@ def _likely_by_torch(row: torch.Tensor, threshold: float, max_count: int) -> Lik
     top = shares.topk(max_count)
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     high = [(token, share) for token, share in pairs if share >= threshold]
-    count = len(high) if len(high) < max_count else int((shares.double() >= threshold).sum())
+    count = (
+        len(high) if len(high) < max_count else int((shares.cpu().double() >= threshold).sum())
+    )  # MPS has no float64
     return LikelyTokens([token for token, _ in high], [share for _, share in high], count)
 
 

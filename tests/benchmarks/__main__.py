@@ -32,6 +32,8 @@ TARGETS: dict[str, str] = {
     "beam search ÷ generate, storyteller": "≥ 1.00",
     "beam search ÷ generate, 97 M Llama": "≥ 1.00",
     "events of 16 beams, 200 steps (MB)": "≤ 50",
+    "decode ÷ bandwidth, 1 B, cuda": "≥ 0.75",
+    "decode ÷ bandwidth, 8 B, cuda": "≥ 0.85",
     "draft acceptance, greedy": "≥ 0.75",
     "tree ⟨3 3 2 2 1 1 1 1⟩ ÷ chain of 8 (tokens a pass)": "≥ 1.15",
     "assisted ÷ greedy": "≥ 1.70",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy as copying
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from transformers.cache_utils import CacheLayerMixin, DummyLayer, LinearAttentionCacheLayerMixin
 
 from core.errors import CacheError
+from core.system.gpu import upload
 from resources.language import mark, tr
 
 NEVER = 1 << 62
@@ -33,23 +33,29 @@ class StoredTensor(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
 class RowMove:
-    """A reordering of rows: new row i is old row `rows[i]`, of `before` old rows."""
+    """A reordering of rows: new row i is old row `rows[i]`, of `before` old rows. Its index tensors are uploaded once
+    for all layers.
+    """
 
-    rows: tuple[int, ...]
-    before: int
+    def __init__(self, rows: Sequence[int], before: int) -> None:
+        self.rows, self.before = tuple(rows), before
+        self._indices: dict[torch.device, torch.LongTensor] = {}
+        self._changes: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    @property
-    def index(self) -> torch.LongTensor:
-        """`rows` as a LongTensor on the CPU."""
-        return torch.LongTensor(self.rows)
+    def index(self, device: torch.device) -> torch.LongTensor:
+        """Return `rows` as a tensor on the device."""
+        if device not in self._indices:
+            self._indices[device] = cast("torch.LongTensor", upload(self.rows, device, torch.long))
+        return self._indices[device]
 
-    @property
-    def changes(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (indices of changed rows, their source rows)."""
-        moved = [place for place, row in enumerate(self.rows) if row != place]
-        return torch.tensor(moved), torch.tensor([self.rows[place] for place in moved])
+    def changes(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (indices of changed rows, their source rows) on the device."""
+        if device not in self._changes:
+            moved = [place for place, row in enumerate(self.rows) if row != place]
+            places, sources = upload([moved, [self.rows[place] for place in moved]], device, torch.long)
+            self._changes[device] = places, sources
+        return self._changes[device]
 
 
 class AdaptedLayer(ABC):

@@ -19,6 +19,7 @@ from core.caches.measurement import Measurement
 from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, Spans
 from core.caches.tensors.disk_cache import DiskCache, DiskLayer
 from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
+from core.caches.tensors.host_offload import wait_for_transfers
 from core.caches.tensors.layer_adapters import adapt_layer
 from core.errors import CacheError
 from resources.language import tr
@@ -45,6 +46,7 @@ def select(cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
     """Keep the tokens at `positions` (ascending). Raises CacheError as `truncate` does."""
     indices = [int(p) for p in (positions.tolist() if isinstance(positions, torch.Tensor) else positions)]
     base = next((place for place, old in enumerate(indices) if place != old), len(indices))
+    wait_for_transfers(cache)
     for layer in adapted_layers(cache):
         layer.keep_rows(base, [place - base for place in indices[base:]])
         layer.compact()
@@ -52,7 +54,7 @@ def select(cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
 
 def crop(cache: Cache, length: int) -> None:
     """Drop everything after the first `length` tokens; storage stays allocated until `compact`."""
-    _wait_for_transfers(cache)
+    wait_for_transfers(cache)
     total = tokens_read(cache)
     for layer in adapted_layers(cache):
         layer.truncate(min(length, total), total)
@@ -63,7 +65,7 @@ def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
     if list(rows) == list(range(len(rows))):
         crop(cache, base + len(rows))
         return
-    _wait_for_transfers(cache)
+    wait_for_transfers(cache)
     for layer in adapted_layers(cache):
         layer.keep_rows(base, rows)
 
@@ -77,9 +79,10 @@ def compact(cache: Cache, keep_spare: bool = False) -> None:
 
 def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
     """Make new row i the old row `rows[i]`, of `before` rows; a no-op if nothing changes."""
-    move = RowMove(tuple(rows), before)
+    move = RowMove(rows, before)
     if move.rows == tuple(range(before)):
         return
+    wait_for_transfers(cache)
     for layer in adapted_layers(cache):
         layer.reorder(move)
     if len(rows) != before:
@@ -97,6 +100,7 @@ def copy(cache: Cache) -> Cache:
         return pair
     if isinstance(cache, DiskCache):
         return cache.clone()
+    wait_for_transfers(cache)
     twin: Cache = copying.copy(cache)
     twin.layers = [adapt_layer(layer).clone() for layer in cache.layers]
     return twin
@@ -159,12 +163,6 @@ def tokens_read(cache: Cache) -> int:
     return next((read for layer in adapted_layers(cache) if (read := layer.tokens_read())), 0)
 
 
-def _wait_for_transfers(cache: Cache) -> None:
-    """Wait for transfers between GPU and main memory before layers are changed."""
-    if self_attention_half(cache).offloading:
-        torch.cuda.synchronize()
-
-
 def measure_storages(cache: Cache | None) -> Measurement:
     """Sum the tensor storages that a transformers cache holds, every storage once, by layer, device and part."""
     if cache is None:
@@ -223,6 +221,7 @@ def copy_prefix(cache: Cache, length: int, make_empty: Callable[[], Cache | None
 
     Caches of fixed size are refilled in the size of the new run. Raises CacheError as `truncate` does.
     """
+    wait_for_transfers(cache)
     if any(isinstance(layer, (StaticLayer, DiskLayer)) for layer in self_attention_half(cache).layers):
         empty = make_empty()
         assert empty is not None
@@ -233,8 +232,9 @@ def copy_prefix(cache: Cache, length: int, make_empty: Callable[[], Cache | None
                 assert isinstance(new, StaticSlidingWindowLayer)
                 _copy_full_window(old, new)
             else:
-                keys, values = adapt_layer(old).states()
-                empty.update(keys[:, :, :length], values[:, :, :length], number)
+                device = getattr(old, "device", None)  # of the pass: an offloaded layer's tensors are in host memory
+                keys, values = (one[:, :, :length].to(device or one.device) for one in adapt_layer(old).states())
+                empty.update(keys, values, number)
         return empty
     if all(map(is_plain_dynamic_layer, self_attention_half(cache).layers)) and isinstance(cache, DynamicCache):
         return _share_prefix(cache, length)

@@ -16,11 +16,12 @@ from typing import Any, Protocol, TypeVar
 
 import platformdirs
 import torch
-from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, EncoderDecoderCache, StaticCache
+from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, EncoderDecoderCache
 
 from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
 from core.caches.tensors.continuation_probe import full_cache
 from core.caches.tensors.dynamic_layers import with_cross_attention
+from core.caches.tensors.host_offload import HostOffloadedCache, HostOffloadedStaticCache
 from core.caches.tensors.static_layers import convert_static_layers
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
@@ -376,7 +377,7 @@ class DiskLayer(CacheLayerMixin, AdaptedLayer):
 
     def reorder(self, move: RowMove) -> None:
         """Reorder in place in the files if the number of rows stays the same."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(torch.device("cpu")))
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values as stored."""
@@ -471,17 +472,15 @@ def build_offloaded(model: LoadedModel, target: str, folder: str) -> Cache:
     """Build an empty growing cache."""
     if _check_disk(model, target):
         return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), None), folder)
-    cache = DynamicCache(config=model.config, offloading=True)
-    cache.layers = full_cache(model).layers
-    return with_cross_attention(model, cache)
+    return with_cross_attention(model, HostOffloadedCache(model, full_cache(model).layers))
 
 
 def build_offloaded_static(model: LoadedModel, length: int, target: str, folder: str) -> Cache:
     """Build an empty cache of fixed size."""
     if _check_disk(model, target):
         return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), length), folder)
-    cache = StaticCache(config=model.config, max_cache_len=length, offloading=True, offload_only_non_sliding=False)
-    cache.layers = convert_static_layers(model, cache.layers)
+    cache = HostOffloadedStaticCache(model, length)
+    cache.set_layers(model, convert_static_layers(model, cache.layers))
     return with_cross_attention(model, cache)
 
 

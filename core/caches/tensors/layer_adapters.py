@@ -32,6 +32,7 @@ from core.caches.tensors.adapted_layer import (
 )
 from core.caches.tensors.dynamic_layers import PreallocatedLayer, WindowLayer
 from core.errors import CacheError
+from core.system.gpu import upload
 from resources.language import tr
 
 K = TypeVar("K")
@@ -57,7 +58,13 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
         raise self._unsupported_error(tr("A layer of type {kind} cannot keep only selected positions."))
 
     def reorder(self, move: RowMove) -> None:
-        self.layer.reorder_cache(move.index)
+        self.layer.reorder_cache(move.index(self._device))
+
+    @property
+    def _device(self) -> torch.device:
+        """Device where the layer is now."""
+        keys = getattr(self.layer, "keys", None)
+        return keys.device if isinstance(keys, torch.Tensor) else torch.device("cpu")
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         return self.layer.keys, self.layer.values
@@ -135,7 +142,7 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
             return
         stop = base + len(rows)
         if list(rows) != list(range(len(rows))):
-            index = torch.tensor([base + row for row in rows], device=self.layer.keys.device)
+            index = upload([base + row for row in rows], self.layer.keys.device)
             for tensor in (self.layer.keys, self.layer.values):
                 tensor[..., base:stop, :] = tensor.index_select(-2, index)
         self._slice(slice(stop))
@@ -143,11 +150,11 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
     def reorder(self, move: RowMove) -> None:
         """Reorder in place, and only the changed rows, if their number stays the same."""
         if not self._is_filled or len(move.rows) != move.before:
-            self.layer.reorder_cache(move.index)
+            self.layer.reorder_cache(move.index(self._device))
             return
-        places, sources = move.changes
+        places, sources = move.changes(self._device)
         for tensor in (self.layer.keys, self.layer.values):
-            tensor.index_copy_(0, places.to(tensor.device), tensor.index_select(0, sources.to(tensor.device)))
+            tensor.index_copy_(0, places, tensor.index_select(0, sources))
 
     def compact(self) -> None:
         if self._is_filled:
@@ -215,7 +222,7 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
             setattr(self.layer, name, tensor.index_select(_INDEXED_DIMENSIONS[name], shown))
 
     def reorder(self, move: RowMove) -> None:
-        self.layer.reorder_cache(move.index)
+        self.layer.reorder_cache(move.index(self._device))
 
     def compact(self) -> None:
         for name, value in list(vars(self.layer).items()):
@@ -242,7 +249,7 @@ class WindowLayerAdapter(DynamicLayerAdapter):
         shown = [*range(base), *(base + row for row in rows)][-(int(self.layer.sliding_window) - 1) :]
         if gone and (base < gone or count < self.min_length()):
             raise window_moved_error(count)
-        index = torch.tensor([place - gone for place in shown], dtype=torch.long, device=self.layer.keys.device)
+        index = upload([place - gone for place in shown], self.layer.keys.device, torch.long)
         self.layer.keys = self.layer.keys.index_select(-2, index)
         self.layer.values = self.layer.values.index_select(-2, index)
         self.layer.cumulative_length = count
@@ -277,7 +284,7 @@ class StaticLayerAdapter(LayerAdapter[StaticLayer]):
         if not self.layer.is_initialized:
             return
         stop = base + len(rows)
-        index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.layer.keys.device)
+        index = upload([base + row for row in rows], self.layer.keys.device, torch.long)
         for tensor in (self.layer.keys, self.layer.values):
             tensor[:, :, base:stop] = tensor.index_select(2, index)
         self.truncate(stop, int(self.layer.get_seq_length()))

@@ -304,7 +304,7 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
 
     def reorder(self, move: RowMove) -> None:
         """Reorder the rows of codes, scales and latest tokens."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(self.keys.device if self.is_initialized else torch.device("cpu")))
 
     def error_sums(self) -> tuple[float, float]:
         """Return the sums of squares of the keys."""

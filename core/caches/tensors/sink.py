@@ -152,7 +152,7 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
 
     def reorder(self, move: RowMove) -> None:
         """Reorder the rows, which all hold the same positions."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(self.keys.device if self.is_initialized else torch.device("cpu")))
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values as stored."""

@@ -26,12 +26,19 @@ from core.caches.tensors.adapted_layer import (
 from core.caches.tensors.dynamic_layers import with_cross_attention
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
+from core.system.gpu import upload
 from resources.language import tr
 
 _SIZE_STEP = 128
 """Compiled code is specific to one size, so sizes are rounded up to a multiple of this and runs of similar length share
 it.
 """
+
+
+def _as_static(storage: torch.Tensor) -> torch.Tensor:
+    """Mark a storage whose address stays the same: only then may a CUDA graph write to it."""
+    torch._dynamo.mark_static_address(storage)
+    return storage
 
 
 class _InPlaceReorder:
@@ -51,7 +58,7 @@ class _InPlaceReorder:
             if rows.shape == old.shape:
                 old.copy_(rows)
             else:
-                setattr(self, name, rows)
+                setattr(self, name, _as_static(rows))
 
 
 class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
@@ -65,6 +72,8 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
     values: torch.Tensor
     allows_fused_pass = True
     trimmed = False
+    _host_length = 0
+    """Copy of `cumulative_length` in host memory: reading that one waits for a GPU."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
@@ -72,6 +81,8 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
         """Append new tokens [B, H, n, D]; return all positions, or only the filled ones while `trimmed`."""
         if not self.trimmed:
             seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
+            if not torch.compiler.is_compiling():  # a graph repeats no Python: see `note_compiled_step`
+                self._host_length += key_states.shape[-2]
             return seen
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -80,13 +91,42 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
         self._ensure_capacity(stop)
         self.keys[:, :, start:stop] = key_states
         self.values[:, :, start:stop] = value_states
-        self.cumulative_length.fill_(stop)
+        self._set_length(stop)
         return self.keys[:, :, :stop], self.values[:, :, :stop]
+
+    def _set_length(self, length: int) -> None:
+        self.cumulative_length.fill_(length)
+        self._host_length = length
+
+    def count_tokens(self, count: int) -> None:
+        """Count tokens whose keys and values the caller writes into the storages."""
+        self.cumulative_length.add_(count)
+        self._host_length += count
+
+    def note_compiled_step(self) -> None:
+        """Count the token that a compiled step has read."""
+        self._host_length += 1
 
     @property
     def length(self) -> int:
         """Number of tokens held."""
-        return int(self.cumulative_length) if self.is_initialized else 0
+        return self._host_length
+
+    def get_seq_length(self) -> int:
+        """Return the number of tokens held; within compiled code the tensor that counts them."""
+        if torch.compiler.is_compiling():
+            return super().get_seq_length()
+        return self._host_length
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Drop the last tokens; transformers passes a negative number."""
+        super().crop(tokens_to_remove)
+        self._host_length -= abs(tokens_to_remove)
+
+    def reset(self) -> None:
+        """Drop all tokens."""
+        super().reset()
+        self._host_length = 0
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Return (number of positions a pass attends to, position of the first)."""
@@ -106,21 +146,21 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
         if length < held:
             self.keys[:, :, length:held].zero_()
             self.values[:, :, length:held].zero_()
-            self.cumulative_length.fill_(length)
+            self._set_length(length)
 
     def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Keep these rows after the first `base` tokens."""
         if not self.is_initialized:
             return
         stop = base + len(rows)
-        index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.keys.device)
+        index = upload([base + row for row in rows], self.keys.device, torch.long)
         for tensor in (self.keys, self.values):
             tensor[:, :, base:stop] = tensor.index_select(2, index)
         self.truncate(stop, self.length)
 
     def reorder(self, move: RowMove) -> None:
         """Reorder in place if the number of rows stays the same."""
-        self.reorder_cache(move.index)
+        self.reorder_cache(move.index(self.keys.device if self.is_initialized else torch.device("cpu")))
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values as stored."""
@@ -147,7 +187,7 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
             old = getattr(self, name)
             larger = old.new_zeros(*old.shape[:2], tokens, old.shape[-1])
             larger[:, :, : old.shape[2]] = old
-            setattr(self, name, larger)
+            setattr(self, name, _as_static(larger))
         self.max_cache_len = tokens
 
 
@@ -175,6 +215,14 @@ def is_compiled(cache: Cache | None) -> bool:
     """Return whether the cache was made for compiled steps."""
     own = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
     return isinstance(own, PreallocatedStaticCache) and own.compiled
+
+
+def note_compiled_step(cache: Cache) -> None:
+    """Count the token that a compiled step has read in every layer."""
+    own = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+    for layer in own.layers:
+        if isinstance(layer, FixedSizeLayer):
+            layer.note_compiled_step()
 
 
 def convert_static_layers(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:

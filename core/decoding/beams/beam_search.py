@@ -30,6 +30,7 @@ from core.decoding.stopping import StopReason
 from core.errors import ParameterError, StrategyError
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
 from core.models.text import TokenSpellings
+from core.system.gpu import upload
 from resources.language import tr, trn
 
 _NATURAL_ENDS = ("eos", "stop_string")
@@ -168,7 +169,7 @@ class BeamSearch:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
                 considered += nodes
                 if counts is not None:
-                    tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # empty when all beams ended
+                    tokens = upload(chosen, counts.device, torch.long)  # empty when all beams ended
                     counts.index_add_(0, tokens, counts.new_ones(len(chosen)))
         if not considered and not any(group.hypotheses.items for group in self._groups):
             alive = self._last_scores.masked_fill(self._last_scores <= DEAD, -math.inf)
@@ -248,11 +249,11 @@ class BeamSearch:
         self._run.forward.select_rows(rows, before)
         device = self._ids.device
         places, tokens = (
-            torch.tensor(rows, device=device),
-            torch.tensor([[node.token] for node in running], device=device),
+            upload(rows, device),
+            upload([[node.token] for node in running], device),
         )
-        own = [torch.tensor([node.row - group.start for node in group.running_beams()]) for group in self._groups]
-        self._scorer.reorder(places, [item.to(device) for item in own])
+        own = [upload([node.row - group.start for node in group.running_beams()], device) for group in self._groups]
+        self._scorer.reorder(places, own)
         self._ids = torch.cat([self._ids.index_select(0, places), tokens], 1)
         start = 0
         for group in self._groups:

@@ -15,6 +15,7 @@ from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.constraint_banks import ConstraintBanks
 from core.decoding.processor_pipeline import ActiveStage, build_pipeline
 from core.processors.base import Context
+from core.system.gpu import upload
 from resources.language import tr
 
 
@@ -87,7 +88,7 @@ def find_candidates(
     Raises FloatingPointError when a score is NaN.
     """
     group, vocabulary = group_scores.group, group_scores.scores.shape[-1]
-    running = torch.tensor([beam.score for beam in group.beams], device=group_scores.scores.device)
+    running = upload([beam.score for beam in group.beams], group_scores.scores.device)
     total = group_scores.scores + running[:, None]
     if banks is not None:
         total = banks.mask(total, group.beams)
@@ -96,7 +97,7 @@ def find_candidates(
     if banks is None:
         return found, []
     more = banks.extra_continuations(total, group.beams, {(node.row - group.start, node.token) for node in found})
-    where = torch.tensor([row * vocabulary + token for row, token in more], dtype=torch.long, device=flat.device)
+    where = upload([row * vocabulary + token for row, token in more], flat.device, torch.long)
     return found, _build_nodes(group_scores, settings, flat[where], where) if more else []
 
 
@@ -106,20 +107,20 @@ def _build_nodes(
     """Build nodes of continuations from their total scores `values` and their indices `indices` into the flattened [m ·
     V].
     """
-    group, vocabulary, nodes = group_scores.group, group_scores.scores.shape[-1], []
-    for score, place, log_p, share, normalized, penalty, *raw in candidate_columns(
+    group, nodes = group_scores.group, list[BeamNode]()
+    for score, beam, token, log_p, share, normalized, penalty, *raw in candidate_columns(
         group_scores, settings, values, indices
     ):
         if score != score:
             raise FloatingPointError(tr("a beam's score is not a number"))
         if score <= DEAD:
             continue
-        beam, token = divmod(int(place), vocabulary)
-        parent = group.beams[beam]
+        row = int(beam)
+        parent = group.beams[row]
         nodes.append(
             BeamNode(
-                token, parent, group.start + beam, group_scores.length, score, parent.text_path, normalized=normalized,
-                log_probability=log_p, probability=share, group=group.number, penalty=penalty,
+                int(token), parent, group.start + row, group_scores.length, score, parent.text_path,
+                normalized=normalized, log_probability=log_p, probability=share, group=group.number, penalty=penalty,
                 raw_log_probability=raw[0], raw_rank=int(raw[1]), entropy=raw[2],
             )
         )  # fmt: skip
@@ -129,8 +130,8 @@ def _build_nodes(
 def candidate_columns(
     group_scores: GroupScores, settings: BeamSettings, values: torch.Tensor, indices: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
-    """Return per candidate (score, index, log-probability, probability, normalized score, penalty, and from the model
-    alone log-probability, rank, entropy), in one transfer to the host.
+    """Return per candidate (score, row, token, log-probability, probability, normalized score, penalty, and from the
+    model alone log-probability, rank, entropy), in one transfer to the host.
     """
     scores, vocabulary = group_scores.scores, group_scores.scores.shape[-1]
     rows = (indices // vocabulary).clamp(max=len(scores) - 1)
@@ -142,16 +143,18 @@ def candidate_columns(
     penalty = (
         torch.zeros_like(values) if group_scores.penalties is None else group_scores.penalties[indices % vocabulary]
     )
+    # Rows and tokens are exact in float32, and MPS has nothing wider; indices of many beams are not.
     columns = (
         values,
-        indices,
+        indices // vocabulary,
+        indices % vocabulary,
         log_p,
         share.exp(),
         normalized,
         penalty,
         *_raw_columns(group_scores.raw_log_probabilities, rows, indices),
     )
-    figures: list[tuple[float, ...]] = torch.stack([column.double() for column in columns], 1).tolist()
+    figures: list[tuple[float, ...]] = torch.stack([column.float() for column in columns], 1).tolist()
     return figures
 
 

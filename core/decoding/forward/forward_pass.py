@@ -13,8 +13,9 @@ from transformers.utils.generic import ModelOutput
 
 from core.caches.tensors.cache_operations import copy, reorder, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
+from core.caches.tensors.host_offload import wait_for_transfers
 from core.caches.tensors.sink import SinkCache
-from core.caches.tensors.static_layers import is_compiled
+from core.caches.tensors.static_layers import is_compiled, note_compiled_step
 from core.decoding.forward.fused_decoder import select_fused_pass
 from core.decoding.forward.native_step import get_native_step
 from core.decoding.media_inputs.image_inputs import first_pass_inputs
@@ -22,6 +23,7 @@ from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import StrategyError
 from core.models.loaded_model import LoadedModel, has_state_only
 from core.models.text_decoder import position_function
+from core.system.gpu import upload
 from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
@@ -144,6 +146,7 @@ class Forward:
     def reorder(self, rows: torch.Tensor) -> None:
         """Set row i of the cache to the former row `rows[i]`; rows may repeat or be left out."""
         if self.cache is not None:
+            wait_for_transfers(self.cache)
             self.cache.reorder_cache(rows)
         if self._ids is not None:
             self._ids = self._ids.index_select(0, rows)
@@ -153,7 +156,7 @@ class Forward:
         if self.cache is not None:
             reorder(self.cache, rows, before)
         else:
-            self.reorder(torch.tensor(rows, device=self.model.device))
+            self.reorder(upload(rows, self.model.device))
         if self._encoder is not None and len(rows) != before:
             self._encoder = _select_encoder_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
 
@@ -166,23 +169,35 @@ class Forward:
             return self._run_in_chunks(ids, keep, hidden, extra)
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
             self.cache.prepare_pass(ids.shape[1])
-        mask = extra.get("attention_mask")
+        mask, positions = extra.get("attention_mask"), extra.get("position_ids")
+        # On the CPU, hidden states come from the module, whose native step and attention differ in the last digits.
+        if hidden and ids.device.type != "cpu" and not isinstance(mask, dict) and self._fuses(ids):
+            assert self._fused is not None
+            self.passes += 1
+            return ForwardOutput(*self._fused.with_states(ids, self.cache, keep, mask, positions))
         if not hidden and not isinstance(mask, dict):
-            positions = extra.get("position_ids")
             if self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
                 return ForwardOutput(self._native(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
-            if self._fused is not None and (ids.shape[1] > 1 or not is_compiled(self.cache)):
+            if self._fused is not None and self._fuses(ids):
                 self.passes += 1
                 return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
+        if self._is_compiled_step(ids.shape[1]):
+            note_compiled_step(self.cache)
         self.passes += 1
         self._has_read = True
         logits = outputs.logits[:, -(keep or ids.shape[1]) :]
+        if ids.device.type == "cuda" and self._is_compiled_step(ids.shape[1]):
+            logits = logits.clone()  # the next launch of the CUDA graph overwrites its outputs
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
         if hidden:
             _check_states(self.model, states)
         return ForwardOutput(logits.float(), states if hidden else None)
+
+    def _fuses(self, ids: torch.Tensor) -> bool:
+        """Return whether a fused pass reads these tokens."""
+        return self._fused is not None and not self._is_compiled_step(ids.shape[1])
 
     def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
         """Feed ids like `__call__` and return the head's input [B, n, D] as the last (or only) element of `hidden`."""
@@ -266,9 +281,12 @@ class Forward:
         begun = read - self.offset + self._position_shift
         return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
 
+    def _is_compiled_step(self, tokens: int) -> bool:
+        return tokens == 1 and is_compiled(self.cache)
+
     def _module_for(self, tokens: int) -> _Module:
         """Return the module; for single steps on a compilable cache the compiled one (kept with the model)."""
-        if tokens > 1 or not is_compiled(self.cache):
+        if not self._is_compiled_step(tokens):
             return self._module
         if "compiled" not in self.model.strategy_data:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"

@@ -26,6 +26,7 @@ from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
 from core.decoding.forward.fused_layers import TensorFunction
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, map_modules
 from core.decoding.forward.rotary import RotaryTable, Rotation
+from core.decoding.tensor_utils import widest_float
 from core.models.adapters.low_rank_path import LowRankPath, path_serials
 from core.models.loaded_model import LoadedModel
 from core.models.quantized.packed_layers import content_hashes, packed_bits
@@ -73,13 +74,29 @@ class FusedDecoder:
         (hidden,) = deque(self._run_layers(ids, cache, keep, mask, positions), maxlen=1)
         return self.logits(hidden)
 
+    def with_states(
+        self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:  # fmt: skip
+        """Return logits like a call, and the hidden states [B, n, D] that the module returns: the embedding output and
+        each layer's output, the last one after the final norm.
+        """
+        *states, last = self._run_layers(ids, cache, 0, mask, positions)
+        normed = last if self.modules.norm is None else self.modules.norm(last)
+        kept = normed[:, -keep:] if keep else normed
+        narrow = self.modules.narrow
+        return self._project(kept if narrow is None else narrow(kept)), (*states, normed)
+
     def layer_states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
         """Return the hidden states [L + 1, B, n, D]: the embedding output, then each layer's output."""
         return torch.stack(list(self._run_layers(ids, cache, 0, None, None)))
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return float32 logits [.., V] of states [.., D] from any layer."""
-        logits = self.modules.head(self.modules.head_input(hidden))
+        return self._project(self.modules.head_input(hidden))
+
+    def _project(self, head_input: torch.Tensor) -> torch.Tensor:
+        logits = self.modules.head(head_input)
         if (scale := self.modules.logit_scale) != 1.0:
             logits = logits * scale
         if (cap := self.modules.logit_cap) is not None:
@@ -96,7 +113,9 @@ class FusedDecoder:
         places = slice(past, past + count) if positions is None else positions.reshape(-1)
         hidden = self.modules.embed_tokens(ids, places)
         yield hidden
-        turns, masks = self.rotations(places), _AttentionMasks(mask, places, past, count, hidden)
+        # Every position is below the length: looking for the last one would wait for a GPU.
+        turns = self.rotations(places, past + count if hidden.device.type != "cpu" else None)
+        masks = _AttentionMasks(mask, places, past, count, hidden)
         last = len(self.modules.layers) - 1
         for index, layer in enumerate(self.modules.layers):
             kept = keep if index == last and keep < count else 0  # after the last layer only these are needed
@@ -198,14 +217,16 @@ class FusedDecoder:
         logits = logits if mask is None else logits + mask
         return logits.softmax(-1, dtype=torch.float32).to(queries.dtype) @ values
 
-    def rotations(self, places: Positions) -> dict[str, tuple[Rotation, bool]]:
+    def rotations(self, places: Positions, length: int | None = None) -> dict[str, tuple[Rotation, bool]]:
         """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding, and
-        whether it rotates neighbours.
+        whether it rotates neighbours; `length` is a number above all positions, if one is known.
         """
         if isinstance(places, slice):
             start, stop = places.start, places.stop
+        elif self.has_fixed_rotation:
+            start, stop = 0, int(places.max()) + 1 if length is None else length
         else:
-            start, stop = (int(places.min()) if not self.has_fixed_rotation else 0), int(places.max()) + 1
+            start, stop = int(places.min()), int(places.max()) + 1
         ropes = self.modules.ropes.items()
         return {kind: (self._table(kind, start, stop).at(places), rope.is_adjacent) for kind, rope in ropes}
 
@@ -514,5 +535,9 @@ def _own_difference(model: LoadedModel, texts: Sequence[torch.Tensor], expected:
 
 def _relative_difference(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
     """Return the norm of the difference of logits, relative to the norm of those expected, over all texts."""
-    wrong = sum(float((one - other).double().square().sum()) for one, other in zip(found, expected, strict=True))
-    return math.sqrt(wrong / max(sum(float(logits.double().square().sum()) for logits in expected), 1e-30))
+    wrong = sum(_square_sum(one - other) for one, other in zip(found, expected, strict=True))
+    return math.sqrt(wrong / max(sum(map(_square_sum, expected)), 1e-30))
+
+
+def _square_sum(logits: torch.Tensor) -> float:
+    return float(logits.to(widest_float(logits.device)).square().sum())

@@ -88,7 +88,7 @@ class _LayerStorage:
         """Record the buffers of a fixed-size layer."""
         place = layer.keys.data_ptr(), layer.values.data_ptr(), _token_capacity(layer.keys)
         self._record(index, place, place)
-        layer.cumulative_length.add_(count)
+        layer.count_tokens(count)
 
     def _record(self, index: int, old: _BufferAddress, new_address: _BufferAddress) -> None:
         self.old_keys[index], self.old_values[index], self.old_capacities[index] = old

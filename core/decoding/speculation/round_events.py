@@ -17,6 +17,7 @@ from core.decoding.speculation.tree_passes import remembered_cost
 from core.decoding.speculation.verification import VerifiedPath
 from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
 from core.models.text import TokenSpellings
+from core.system.gpu import upload
 
 
 class Stopwatch:
@@ -227,8 +228,12 @@ def target_probabilities(scores: torch.Tensor, tree: DraftTree) -> list[float]:
     """Return the target's processed probability of every node given its parent (1 for the root), [N]; scores [N, V]."""
     if len(tree) == 1:
         return [1.0]
-    parents = torch.tensor(tree.parents[1:], device=scores.device)
-    tokens = torch.tensor(tree.ids[1:], device=scores.device)
-    log_p = torch.log_softmax(scores, -1)[parents, tokens]
-    found: list[float] = log_p.exp().tolist()
+    found: list[float] = node_probabilities(scores, tree).tolist()
     return [1.0, *found]
+
+
+def node_probabilities(scores: torch.Tensor, tree: DraftTree) -> torch.Tensor:
+    """Return the same for all nodes but the root, as a tensor [N - 1]."""
+    parents = upload(tree.parents[1:], scores.device)
+    tokens = upload(tree.ids[1:], scores.device)
+    return torch.log_softmax(scores, -1)[parents, tokens].exp()

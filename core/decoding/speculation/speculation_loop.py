@@ -22,6 +22,7 @@ from core.decoding.speculation.round_events import (
     Stopwatch,
     build_round_event,
     find_banning_stages,
+    node_probabilities,
     target_probabilities,
 )
 from core.decoding.speculation.round_plan import RoundPlan, RoundResult
@@ -29,10 +30,11 @@ from core.decoding.speculation.target_model import TargetModel
 from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
 from core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
 from core.decoding.speculation.verification import AcceptanceRng, VerifiedPath, verify_greedy, verify_sampled
-from core.decoding.step_stats import StepStats, add_stage_details, compute_step_stats
+from core.decoding.step_stats import DeviceStats, StepStats, add_stage_details, compute_device_stats, compute_step_stats
 from core.decoding.tensor_utils import draw_samples
 from core.decoding.token_loop import StepEventWriter
 from core.events import CostCurve, Event, Method, Origin
+from core.system.gpu import upload
 
 _PAUSE_PLAN = RoundPlan(0)
 """Plan of a round without drafting."""
@@ -95,6 +97,7 @@ class Speculation:
         """Number of plain steps so far."""
         self._acceptance_rng = AcceptanceRng(run.generator)
         self._clock = pricing_clock(run.device)
+        self._is_on_gpu = run.device.type != "cpu"
         self._method: Method = "sampled" if shape.is_sampled else "greedy"
         self._writer = StepEventWriter(run, [self.sequence], target.headings, self._method, target.pipeline.observers)
 
@@ -106,7 +109,7 @@ class Speculation:
         yield prefilled
         try:
             scores = self.target.score_prompt(output, self.text)
-            yield from self._write_plain(scores, self._choose_token(scores))
+            yield from self._write_plain(scores, *self._choose_token(scores))
             selector = None
             while not self.sequence.stop and not run.is_cancelled():
                 selector = selector or self._make_selector()
@@ -142,20 +145,20 @@ class Speculation:
         tree = merge_branches(self.text.ids[-1], draft.branches, group.drafters)
         watch.lap()
         scores = self.target.score_tree(self.text, tree, self._extra_rows_drafter)
-        verdict = self._verify(tree, scores[-1])
+        verdict, read = self._verify(tree, scores)
         watch.lap()
         self._commit(tree, verdict)
         pool = (
             self._extra_rows_drafter.ngram_pool(self.run.model.pieces) if self._extra_rows_drafter is not None else None
         )
         found = RoundOutcome(tree, verdict, plan.depth, selector.explain_choice(group, draft.without_proposal), pool)
-        shares = target_probabilities(scores[-1], tree)
+        shares = target_probabilities(scores[-1], tree) if read is None else [1.0, *read.more]
         judged = NodeProbabilities(
             shares, find_banning_stages(scores, [stage.name for stage in self.target.headings], tree, shares)
         )
         watch.lap()
         waiting, step = list(self._writer.flush()), len(self.sequence.ids)
-        events = self._write_path(found, scores)
+        events = self._write_path(found, scores, read)
         written = len(self.sequence.ids) - step
         watch.lap()
         watch.finish()
@@ -183,12 +186,12 @@ class Speculation:
         self._plain_steps += 1
         begun = time.perf_counter()
         scores = self.target.score_step(self.text)
-        token = self._choose_token(scores)
+        token, read = self._choose_token(scores)
         self.totals.verify_seconds += time.perf_counter() - begun
         if watch is None:
-            return self._write_plain(scores, token)
+            return self._write_plain(scores, token, read)
         watch.lap()
-        events = list(self._write_plain(scores, token))
+        events = list(self._write_plain(scores, token, read))
         watch.lap()
         watch.finish()
         selector.update_plain(watch.lap_cost(0), watch.lap_cost(1))
@@ -198,14 +201,14 @@ class Speculation:
         """Decode one token with a lookahead branch in the same pass."""
         watch = self._start_stopwatch()
         scores = self._score_with_extra_rows(extra_rows_drafter)
-        token = self._choose_token(scores)
+        token, read = self._choose_token(scores)
         watch.lap()
         watch.finish()
         # Rows of a window cost time even if they bring no draft.
         tree, nothing = merge_branches(self.text.ids[-1], [Branch()]), VerifiedPath([], -1, True)
         selector.update(selector.ranked_groups()[0], RoundResult(tree, nothing, 0, 0.0, watch.lap_cost(0)))
         self.totals.verify_seconds += watch.seconds[0]
-        return self._write_plain(scores, token)
+        return self._write_plain(scores, token, read)
 
     def _score_with_extra_rows(self, extra_rows_drafter: ExtraRowsDrafter) -> list[torch.Tensor]:
         """Return the scores after the text, each [1, V], from a pass that includes the lookahead rows."""
@@ -213,20 +216,30 @@ class Speculation:
         self.target.commit([])
         return scores
 
-    def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
+    def _write_plain(
+        self, scores: list[torch.Tensor], chosen: torch.Tensor, read: DeviceStats | None
+    ) -> Iterator[Event]:
         """Append one token [1]; the statistics of fast steps are computed in pairs."""
         step = len(self.sequence.ids)
         if is_cache_measured(step):
             cache_operations.compact(self.run.forward.cache, keep_spare=True)
-        yield from self._writer.write(step, scores, chosen, None)
+        yield from self._writer.write(step, scores, chosen, None, read)
         self.text.extend(self.sequence.ids[step:], chosen)
 
-    def _choose_token(self, scores: list[torch.Tensor]) -> torch.Tensor:
-        """Choose a token [1] from scores [1, V]."""
-        self.run.check_scores(scores[-1], scores[0], len(self.sequence.ids), scores)
+    def _choose_token(self, scores: list[torch.Tensor]) -> tuple[torch.Tensor, DeviceStats | None]:
+        """Choose a token [1] from scores [1, V]; on a GPU, return its statistics too."""
+        step = len(self.sequence.ids)
+        if not self._is_on_gpu:
+            self.run.check_scores(scores[-1], scores[0], step, scores)
         if self.shape.is_sampled:
-            return draw_samples(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
-        return scores[-1].argmax(-1)
+            chosen = draw_samples(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
+        else:
+            chosen = scores[-1].argmax(-1)
+        if not self._is_on_gpu:
+            return chosen, None
+        read = compute_device_stats(scores, chosen, self.run.request.top_n)
+        self.run.check_scores(scores[-1], scores[0], step, scores, read.maxima)
+        return chosen, read
 
     def _plan(self, group: DrafterGroup) -> RoundPlan:
         target_length = group.schedule.length()
@@ -257,12 +270,20 @@ class Speculation:
             silent += group.drafters if plan.depth else ()
         return _RoundDraft(group, plan, [], silent)
 
-    def _verify(self, tree: DraftTree, scores: torch.Tensor) -> VerifiedPath:
+    def _verify(self, tree: DraftTree, scores: list[torch.Tensor]) -> tuple[VerifiedPath, DeviceStats | None]:
+        """Return the accepted path. For greedy decoding on a GPU, also the statistics of the best token after every
+        node, with the probabilities of the nodes: the token after an accepted node is always the best one.
+        """
+        final = scores[-1]
+        if self._is_on_gpu and not self.shape.is_sampled:
+            more = node_probabilities(final, tree) if len(tree) > 1 else None
+            read = compute_device_stats(scores, final.argmax(-1), self.run.request.top_n, more)
+            return verify_greedy(tree, read.tokens), read
         if not self.shape.is_sampled:
-            return verify_greedy(tree, scores.argmax(-1).tolist())
+            return verify_greedy(tree, final.argmax(-1).tolist()), None
         # A node whose tokens are all banned has no distribution; `_write_path` reports an error if it is reached.
-        p = torch.softmax(scores, -1).nan_to_num(1.0 / scores.shape[-1])
-        return verify_sampled(tree, p, self._acceptance_rng, self.run.generator)
+        p = torch.softmax(final, -1).nan_to_num(1.0 / final.shape[-1])
+        return verify_sampled(tree, p, self._acceptance_rng, self.run.generator), None
 
     def _commit(self, tree: DraftTree, verdict: VerifiedPath) -> None:
         accepted = [tree.ids[node] for node in verdict.path]
@@ -270,27 +291,36 @@ class Speculation:
         for drafter in self.drafters:
             drafter.commit(accepted)
 
-    def _write_path(self, outcome: RoundOutcome, scores: list[torch.Tensor]) -> list[Event]:
-        """Emit the accepted tokens and the target's own token after them."""
-        tree, verdict = outcome.tree, outcome.verified
+    def _write_path(self, outcome: RoundOutcome, scores: list[torch.Tensor], read: DeviceStats | None) -> list[Event]:
+        """Emit the accepted tokens and the target's own token after them. `read`: statistics of all nodes, if known."""
+        tree, verdict, run = outcome.tree, outcome.verified, self.run
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra_token]
-        rows = [0, *verdict.path]
-        picked = [score[rows] for score in scores]
-        self.run.check_scores(picked[-1], picked[0], len(self.sequence.ids), picked)
+        rows, chosen = [0, *verdict.path], upload(tokens, run.device)
+        places = upload(rows, run.device)
+        picked = [score.index_select(0, places) for score in scores]
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
-        chosen = torch.tensor(tokens, device=self.run.device)
-        if self.run.score_cache is not None:
+        readings = self._path_stats(picked, chosen, read.select(rows) if read is not None else None)
+        if run.score_cache is not None:
             for place, token in enumerate(tokens):
-                self.run.score_cache.add(
-                    len(self.sequence.ids) + place, StepLogits(picked[0][place : place + 1]), [token]
-                )
-        readings = compute_step_stats(
-            picked, chosen, self.run.request.top_n, self.target.headings, self.run.model.pieces
-        )
+                run.score_cache.add(len(self.sequence.ids) + place, StepLogits(picked[0][place : place + 1]), [token])
         seen = self.target.pipeline.observers()
         detailed = [add_stage_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]
         return self._write(detailed, chosen, [*drafted, last])
+
+    def _path_stats(
+        self, picked: list[torch.Tensor], chosen: torch.Tensor, read: DeviceStats | None
+    ) -> list[StepStats]:
+        """Return the statistics of accepted tokens [n], from their scores [n, V]. Raises the errors of
+        `check_scores`.
+        """
+        step, top_n, pieces = len(self.sequence.ids), self.run.request.top_n, self.run.model.pieces
+        if read is None and not self._is_on_gpu:
+            self.run.check_scores(picked[-1], picked[0], step, picked)
+            return compute_step_stats(picked, chosen, top_n, self.target.headings, pieces)
+        found = compute_device_stats(picked, chosen, top_n) if read is None else read
+        self.run.check_scores(picked[-1], picked[0], step, picked, found.maxima)
+        return found.step_stats(self.target.headings, top_n, pieces)
 
     def _write(self, readings: list[StepStats], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
         """Append tokens [n] until the text ends."""

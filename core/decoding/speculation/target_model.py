@@ -14,6 +14,7 @@ from core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafte
 from core.decoding.speculation.tree import DraftTree, NodePipeline
 from core.decoding.speculation.tree_passes import TreePasses, last_hidden_states
 from core.errors import ParameterError
+from core.system.gpu import upload
 from resources.language import tr
 
 
@@ -67,7 +68,7 @@ class TargetModel:
         self, text: SpeculationText, tree: DraftTree, extra_rows_drafter: ExtraRowsDrafter | None = None
     ) -> list[torch.Tensor]:
         """Return the scores after every node, each [N, V]; the rows of a lookahead branch share the pass."""
-        ids = torch.tensor([tree.ids], device=self._run.device)
+        ids = upload([tree.ids], self._run.device)
         raw = (
             self.passes.read_nodes(ids, tree.depths, tree.ancestor_mask())
             if extra_rows_drafter is None
@@ -82,7 +83,7 @@ class TargetModel:
     ) -> torch.Tensor:
         """Run one pass over tree and lookahead rows; return the tree's logits [N, V]."""
         riders, nodes = extra_rows_drafter.extra_rows(text), len(tree)
-        ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.device)
+        ids = upload([[*tree.ids, *riders.ids]], self._run.device)
         sees = np.zeros((ids.shape[1], ids.shape[1]), dtype=np.bool_)
         sees[:nodes, :nodes], sees[nodes:, nodes:] = tree.ancestor_mask(), riders.sees
         sees[nodes:, 0] = True

@@ -13,6 +13,7 @@ import torch
 
 from core.decoding.processor_pipeline import ActiveStage
 from core.processors.base import no_detail
+from core.system.gpu import upload
 
 if TYPE_CHECKING:
     from core.processors.base import DetailFactory, StageObserver
@@ -275,6 +276,6 @@ def node_prefixes(text: torch.Tensor, tree: DraftTree) -> list[torch.Tensor]:
     """Return the prefix of every node: text and path, ids [1, T + depth]."""
     found = [text]
     for node in range(1, len(tree)):
-        token = torch.tensor([[tree.ids[node]]], device=text.device)
+        token = upload([[tree.ids[node]]], text.device)
         found.append(torch.cat([found[tree.parents[node]], token], dim=1))
     return found

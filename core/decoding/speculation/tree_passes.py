@@ -18,6 +18,7 @@ from core.caches.tensors import cache_operations
 from core.decoding.forward.forward_pass import Forward, ForwardOutput, TokenPositions
 from core.decoding.speculation.tree_support import TreePositions, causal_visibility, supports_trees
 from core.models.loaded_model import LoadedModel
+from core.system.gpu import synchronize
 
 
 class TargetHiddenStates:
@@ -245,8 +246,7 @@ def _sizes_in_context(passes: TreePasses) -> list[int]:
 def _time_pass(passes: TreePasses, token: int, size: int) -> float:
     device = passes.forward.model.device
     ids = torch.full((1, size), token, device=device)
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    synchronize(device)
     clock = pricing_clock(device)
     begun = clock()
     logits = passes.read_nodes(ids, range(size), causal_visibility(size))

@@ -19,6 +19,7 @@ from core.decoding.speculation.tree import build_ancestor_mask
 from core.models.loaded_model import LoadedModel
 from core.models.text_decoder import dummy_encoder_outputs
 from core.system.device_memory import is_out_of_memory
+from core.system.gpu import upload, upload_array
 
 
 class TreePositions:
@@ -41,7 +42,7 @@ class TreePositions:
         The nodes are at `depths` after `length` tokens and see [n, rows]; `offset` cache positions come before the
         text.
         """
-        position = torch.tensor([depths], device=self._device) + length
+        position = upload([[length + depth for depth in depths]], self._device)
         return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, visibility)}
 
     def _mask(self, length: int, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> Mask:
@@ -71,7 +72,7 @@ class TreePositions:
 
     def _additive(self, blocked: npt.NDArray[np.bool_]) -> torch.Tensor:
         mask = np.where(blocked, np.float32(self._lowest), np.float32(0.0))[None, None]
-        return torch.from_numpy(mask).to(device=self._device, dtype=self._dtype)
+        return upload_array(mask, self._device, self._dtype)
 
 
 def causal_visibility(count: int) -> npt.NDArray[np.bool_]:

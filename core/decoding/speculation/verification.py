@@ -14,6 +14,7 @@ import torch
 
 from core.decoding.speculation.tree import DraftTree, DraftTrial
 from core.decoding.tensor_utils import draw_samples
+from core.system.gpu import upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def verify_sampled(tree: DraftTree, p: torch.Tensor, rng: AcceptanceRng, generat
     `p`: the target's processed distribution after every node, [N, V]. At a node the proposals are tried in random
     order: v drawn by drafter s is accepted if die < p(v) / q_s(v), else p becomes norm(max(0, p − q_s)).
     """
-    parents = torch.tensor(tree.parents[1:], device=p.device)
-    tokens = torch.tensor(tree.ids[1:], device=p.device)
+    parents = upload(tree.parents[1:], p.device)
+    tokens = upload(tree.ids[1:], p.device)
     first = [1.0, *p[parents, tokens].tolist()] if len(tree) > 1 else [1.0]
     verdict = VerifiedPath([], -1, True)
     node = 0

@@ -19,9 +19,11 @@ from core.generation.running import Result, run
 from core.labs.speed.events import Asked, Ground, Measured, Row
 from core.models import catalog
 from core.models.config_validation import PACKED
+from core.models.devices import choose_device
 from core.models.loaded_model import LoadedModel, load
 from core.models.model_entry import ModelEntry, free_memory, has_room, weight_bytes
 from core.request import Request
+from core.system.gpu import free_device_bytes, synchronize
 from resources.language import tr
 
 _MIN_BYTES, _MAX_BYTES = 2**20, 2**29
@@ -46,16 +48,11 @@ _WIDTH = 1024
 
 def _time_read(block: torch.Tensor, row: torch.Tensor) -> float:
     """Return the time of one product, which reads every number once, like a layer's."""
-    _synchronize(block.device)
+    synchronize(block.device)
     began = time.perf_counter()
     torch.mv(block, row)
-    _synchronize(block.device)
+    synchronize(block.device)
     return time.perf_counter() - began
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 _MIN_TOKENS, _MAX_TOKENS = 8, 64
@@ -114,7 +111,9 @@ class MeasuredModel:
     def load_as(self, weights: str) -> LoadedModel:
         """Load the model with these weights if memory allows. Raises DecodescopeError."""
         settings = self.settings
-        needed, free = weight_bytes(self.entry, weights), free_memory()
+        device = choose_device(settings.device, needs_cpu=weights in tuple(PACKED))
+        needed, free = weight_bytes(self.entry, weights), free_device_bytes(device)
+        free = free_memory() if free is None else free
         if not has_room(needed, free):
             raise OutOfMemoryError(
                 tr("Its weights need {needed}, but only {free} are free.").format(needed=size(needed), free=size(free))
@@ -137,9 +136,9 @@ class MeasuredModel:
     def find_draft(self, model: LoadedModel) -> LoadedModel | None:
         """Return a draft model for this model."""
         if name := self.settings.draft:
-            return load(name, device=self.settings.device)
+            return load(name, device=str(model.device))
         for name in _draft_candidates(self.entry):
-            found = load(name, device=self.settings.device)
+            found = load(name, device=str(model.device))
             if why_not_draft(model, found) is None:
                 return found
         return None

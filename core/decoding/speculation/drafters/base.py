@@ -11,6 +11,7 @@ from core.common.lightweight_dataclass import plain
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.tree import Branch
 from core.decoding.tensor_utils import growable_ids
+from core.system.gpu import upload
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -39,7 +40,7 @@ class SpeculationText:
     def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
         """Append tokens; `tensor` [n or more] begins with the same ids, if they are already on the device."""
         if tensor is None:
-            tensor = torch.tensor(tokens, device=self.tensor.device)
+            tensor = upload(tokens, self.tensor.device)
         fitting = tensor if len(tensor) == len(tokens) else tensor[: len(tokens)]
         self._tensor.append(fitting.unsqueeze(0))
         self.ids += tokens
@@ -55,8 +56,10 @@ class Drafter(Protocol):
     name: str
     parameter_count: int
     """Number of its model's parameters; 0 without a model."""
-    first_token_seconds: float
-    """Seconds of the latest proposal up to its first token, by the clock used for pass costs."""
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds of the latest proposal up to its first token, by the clock used for pass costs."""
 
     def max_length(self, length: int) -> int:
         """Return the maximum draft length after a text of `length` tokens."""

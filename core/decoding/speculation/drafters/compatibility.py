@@ -53,6 +53,10 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
     check_model(draft)
     if reason := target_unsupported_reason(draft):
         return reason
+    if draft.device != target.device:
+        return tr("{draft} is on {device}, but {target} is on {other_device}.").format(
+            draft=draft.name, device=draft.device, target=target.name, other_device=target.device
+        )
     if draft.is_encoder_decoder != target.is_encoder_decoder:
         kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
         return tr("{draft} is {kind}, but {target} is {other_kind}.").format(

@@ -24,6 +24,7 @@ from core.decoding.speculation.tree_passes import TargetHiddenStates
 from core.decoding.speculation.tree_support import causal_visibility
 from core.models.head_detection import head_folder
 from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
+from core.system.gpu import upload
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class HeadReader:
             adapt_layer(self._cache.layers[head]).truncate(length, self._cached_rows(head))
 
     def _to_tensor(self, ids: Sequence[int]) -> torch.Tensor:
-        return torch.tensor([list(ids)], device=self._device)
+        return upload([list(ids)], self._device)
 
 
 class _HeadStates:

@@ -20,6 +20,7 @@ from core.decoding.tensor_utils import draw_samples
 from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
+from core.system.gpu import DeviceTimer, synchronize, upload
 from resources.language import tr, trn
 
 Leaf = tuple[int, int, float]
@@ -62,6 +63,7 @@ def read_text_in_chunks(reader: PassReader, ids: torch.Tensor, is_cancelled: Cal
     while ids.shape[1] > size + size // 2:
         begun = time.perf_counter()
         reader.read_text(ids[:, :size])
+        synchronize(ids.device)
         if is_cancelled():
             return None
         ids = ids[:, size:]
@@ -93,9 +95,14 @@ class ModelDrafter:
         self._context = context
         self._lacks_ids = False
         """Whether its logits have fewer columns than the target's."""
-        self.first_token_seconds = 0.0
+        self._first_token: DeviceTimer | None = None
         self._cached_nodes: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the cached node rows."""
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds of the latest proposal up to its first token; on a GPU, of its work and not of its launches."""
+        return self._first_token.seconds if self._first_token is not None else 0.0
 
     def max_length(self, length: int) -> int:
         """Return the remaining context length."""
@@ -104,12 +111,13 @@ class ModelDrafter:
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Read new text, then draft."""
         self._cached_nodes = []
-        begun = time.perf_counter()
+        timer = DeviceTimer(self._generator.device)
         raw = read_text_in_chunks(self.reader, self._clamp_ids(text.ids_from(self.reader.length)), self._is_cancelled)
         if raw is None:
             return None
         logits = self._fit_vocabulary(raw)
-        self.first_token_seconds = time.perf_counter() - begun
+        timer.stop()
+        self._first_token = timer
         if not plan.is_chain or (plan.allows_leaves and plan.gate is not None and plan.gate.should_branch()):
             return TreeDrafter(self, text, plan).draft(logits)
         reader = self.reader
@@ -151,6 +159,8 @@ class ModelDrafter:
         """Draft a chain; tensors stay on the device unless a rule needs a probability."""
         tokens: list[torch.Tensor] = []
         rows: list[torch.Tensor] = []
+        known: list[tuple[int, float]] = []
+        """Tokens and their probabilities on the host, where a rule needs them."""
         leaves: list[Leaf] = []
         looks, chance, prefix = plan.threshold > 0 or plan.gate is not None, 1.0, text.tensor
         for depth in range(plan.depth):
@@ -163,7 +173,8 @@ class ModelDrafter:
             tokens.append(token)
             rows.append(scores)
             if looks:
-                share = float(scores[0, token])
+                number, share = torch.cat([token.to(scores.dtype), scores[0].index_select(0, token)]).tolist()
+                known.append((int(number), share))
                 leaves += self._leaves(depth, scores, share, chance, plan, len(leaves))
                 chance *= plan.gate.acceptance(self._index, share) if plan.gate else 1.0
                 nodes = depth + 1 + len(leaves)
@@ -179,7 +190,15 @@ class ModelDrafter:
             logits = self._fit_vocabulary(
                 self.reader.read_nodes(ids, (depth,), np.ones((1, depth + 1), dtype=np.bool_))
             )
-        return self._finish_chain(tokens, rows, leaves, plan, plan.is_sampled or looks) if tokens else Branch()
+        if not tokens:
+            return Branch()
+        q = torch.cat(rows) if plan.is_sampled or looks else torch.softmax(torch.cat(rows), -1)
+        if not known:
+            drawn = torch.cat(tokens)
+            numbers, shares = torch.stack([drawn.to(q.dtype), q.gather(1, drawn[:, None])[:, 0]]).tolist()
+            known = [(int(number), share) for number, share in zip(numbers, shares, strict=True)]
+        chain, probabilities = [number for number, _ in known], [share for _, share in known]
+        return self._branch(chain, probabilities, leaves, list(q) if plan.keeps_q else ())
 
     def _draft_argmax_chain(self, reader: ArgmaxReader, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
         """Draft the same chain token by token, with the scores as the only tensors."""
@@ -225,16 +244,6 @@ class ModelDrafter:
             if share > 0
         ]
 
-    def _finish_chain(
-        self, tokens: list[torch.Tensor], rows: list[torch.Tensor], leaves: list[Leaf], plan: RoundPlan,
-        are_probabilities: bool,
-    ) -> Branch:  # fmt: skip
-        drawn = torch.cat(tokens)
-        scores = torch.cat(rows)
-        q = scores if are_probabilities else torch.softmax(scores, -1)
-        probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
-        return self._branch(drawn.tolist(), probabilities, leaves, list(q) if plan.keeps_q else ())
-
     def _branch(
         self, ids: list[int], probabilities: list[float], leaves: list[Leaf], q: Sequence[torch.Tensor] = ()
     ) -> Branch:
@@ -250,7 +259,7 @@ class ModelDrafter:
     ) -> torch.Tensor:
         """Read one level of a tree; return logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
         self._cached_nodes += zip(parents, tokens, strict=True)
-        ids = self._clamp_ids(torch.tensor([list(tokens)], device=self._generator.device))
+        ids = self._clamp_ids(upload([list(tokens)], self._generator.device))
         return self._fit_vocabulary(self.reader.read_nodes(ids, [depth] * len(tokens), visibility))
 
     @property

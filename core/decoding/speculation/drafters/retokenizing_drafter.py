@@ -7,7 +7,6 @@ else drawn from p without x. That is lossless for any draft.
 from __future__ import annotations
 
 import math
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from core.decoding.speculation.drafters.model_drafter import PassReader, read_te
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.tree import Branch
 from core.models.text import TokenSpellings
+from core.system.gpu import DeviceTimer, upload
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -204,7 +204,7 @@ class RetokenizingDrafter:
         weights: int = 0,
     ) -> None:
         self.name, self.reader, self.parameter_count = name, reader, weights
-        self.first_token_seconds = 0.0
+        self._first_token: DeviceTimer | None = None
         self._draft_vocabulary, self._target_vocabulary, self._index, self._is_cancelled = (
             draft_vocabulary,
             target_vocabulary,
@@ -221,13 +221,18 @@ class RetokenizingDrafter:
         self._cached_drafts: list[int] = []
         """Cached tokens after them that were guesses."""
 
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds of the latest proposal up to its first token; on a GPU, of its work and not of its launches."""
+        return self._first_token.seconds if self._first_token is not None else 0.0
+
     def max_length(self, length: int) -> int:
         """Return no limit: its context counts other tokens, and `propose` checks it."""
         return 1_000_000
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Propose a chain in the target's tokens; empty where the text cannot be retokenized."""
-        begun = time.perf_counter()
+        timer = DeviceTimer(self._device)
         self._text.append_new(text.ids)
         whole = complete_length(self._text.data)
         pieces = retokenize(self._pieces, bytes(self._text.data[:whole]), self._draft_vocabulary.tokenizer)
@@ -240,7 +245,8 @@ class RetokenizingDrafter:
         logits = self._catch_up(ids)
         if logits is None:
             return None
-        self.first_token_seconds = time.perf_counter() - begun
+        timer.stop()
+        self._first_token = timer
         guess = self._draft_tokens(logits, plan, count, pace)
         return None if guess is None else self._to_target_branch(guess, bytes(self._text.data[whole:]), plan)
 
@@ -263,9 +269,7 @@ class RetokenizingDrafter:
         else:
             self.reader.commit(range(rows))
         self._cached_ids, self._cached_drafts = ids, []
-        return read_text_in_chunks(
-            self.reader, torch.tensor([ids[cached_count + rows :]], device=self._device), self._is_cancelled
-        )
+        return read_text_in_chunks(self.reader, upload([ids[cached_count + rows :]], self._device), self._is_cancelled)
 
     def _draft_tokens(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _DraftTokens | None:
         """Draft the most likely tokens, at most `count`; `pace` of them correspond to one target token."""

@@ -12,7 +12,8 @@ import torch
 from core.decoding.speculation.drafters.base import SpeculationText
 from core.decoding.speculation.round_plan import DraftGate, RoundPlan
 from core.decoding.speculation.tree import Branch, NodePipeline
-from core.decoding.tensor_utils import draw_samples
+from core.decoding.tensor_utils import draw_samples, to_host
+from core.system.gpu import upload
 
 _MAX_GATED_CHILDREN = 8
 """Maximum number of children of a node where the gate decides."""
@@ -78,7 +79,7 @@ class TreeDrafter:
         """Draw children independently with replacement; a repeated one is a second trial of the same node."""
         drawn = draw_samples(q, self.plan.width(depth), self.drafter.generator)
         new: list[int] = []
-        for parent, tokens, shares in zip(frontier, drawn.tolist(), q.gather(1, drawn).tolist(), strict=True):
+        for parent, tokens, shares in zip(frontier, *to_host(drawn, q.gather(1, drawn)), strict=True):
             new += self.branch.draw(parent, tokens, shares)
         return new
 
@@ -87,7 +88,7 @@ class TreeDrafter:
         top = q.topk(min(self.plan.width(depth), q.shape[-1]))
         return [
             self.branch.add(parent, token, share)
-            for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True)
+            for parent, tokens, shares in zip(frontier, *to_host(top.indices, top.values), strict=True)
             for token, share in zip(tokens, shares, strict=True)
             if share > 0
         ]
@@ -99,7 +100,7 @@ class TreeDrafter:
             before = self._path_probabilities[parent]
             if count := gate.draw_count(before, len(self.branch.ids) + 1):
                 drawn = draw_samples(q[place : place + 1], count, self.drafter.generator)
-                tokens, shares = drawn[0].tolist(), q[place, drawn[0]].tolist()
+                (tokens,), (shares,) = to_host(drawn, q[place : place + 1].gather(1, drawn))
                 for number, child in enumerate(self.branch.draw(parent, tokens, shares)):
                     share = self.branch.probabilities[child - 1]
                     self._path_probabilities[child] = before * gate.acceptance(self.drafter.index, share, number > 0)
@@ -110,7 +111,7 @@ class TreeDrafter:
         """Add all children that pay off, most likely ones of the level first."""
         top = q.topk(min(_MAX_GATED_CHILDREN, q.shape[-1]))
         found: list[tuple[float, int, int, float]] = []
-        for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
+        for parent, tokens, shares in zip(frontier, *to_host(top.indices, top.values), strict=True):
             max_chance = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, shares[0])
             for place, (token, share) in enumerate(zip(tokens, shares, strict=True)):
                 chance = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, share, place > 0)
@@ -154,4 +155,4 @@ class TreeDrafter:
     def _extend_prefixes(self, frontier: list[int], tokens: list[int]) -> None:
         for node, token in zip(frontier, tokens, strict=True):
             parent = self._prefixes[self.branch.parents[node - 1]]
-            self._prefixes[node] = torch.cat([parent, torch.tensor([[token]], device=parent.device)], dim=1)
+            self._prefixes[node] = torch.cat([parent, upload([[token]], parent.device)], dim=1)

@@ -8,6 +8,7 @@ from core.errors import OutOfMemoryError
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
 from core.models.model_entry import cache_bytes, check_memory, read_config
+from core.system.gpu import free_device_bytes
 
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
 
@@ -28,6 +29,6 @@ def _check_free_memory(subject: MeasuredModel, texts: int) -> None:
     model = subject.base
     length = subject.tokens + 2 * len(subject.settings.prompt)  # a token has at least half a character
     needed = texts * cache_bytes(read_config(subject.entry.path), length, model.dtype.itemsize)
-    fit = check_memory(0, needed, length, texts)
+    fit = check_memory(0, needed, length, texts, free_device_bytes(model.device))
     if not fit.ok:
         raise OutOfMemoryError(fit.sentence)

@@ -1,0 +1,89 @@
+"""The budget of a token in steady state: waits of the host, blocking uploads, launches.
+
+Counted on a tiny model with four layers: a wait or an upload in every layer shows as four. What drafting costs per
+token depends on the tokens of a round; the draft model is similar enough for three and more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from tests.card import matrix
+from tests.card.card_counts import Counts, Totals
+from tests.card.pretend_card import PretendCard
+from tests.core import tiny
+
+FIRST, MORE = 20, 32
+"""New tokens of the first run, which is subtracted, and further ones of the second: two measurements of the cache."""
+
+
+class Budget(NamedTuple):
+    """Limits per token."""
+
+    waits: float
+    uploads: float = 0.0
+    launches: float = float("inf")
+
+
+GREEDY: dict[str, Any] = {}
+DRAFTED = {"num_assistant_tokens": 4, "num_assistant_tokens_schedule": "constant"}
+SAMPLING = {"do_sample": True, "top_k": 20, "top_p": 0.9}
+ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
+    "greedy": (GREEDY, {}, Budget(1, 0, 100)),
+    "greedy, static": (GREEDY, {"cache": "static"}, Budget(1, 0, 115)),
+    "greedy, compiled": (GREEDY, {"cache": "static", "cache_options": {"compile": True}}, Budget(1, 0, 32)),
+    "sampling": (SAMPLING, {}, Budget(1)),
+    "sampling ×3": ({"do_sample": True, "num_return_sequences": 3}, {}, Budget(1)),
+    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}, Budget(2)),
+    "dola": ({"dola_layers": "low"}, {}, Budget(1)),
+    "beams": ({"num_beams": 3}, {"strategy": "beam_search"}, Budget(1, 1)),
+    "diverse": (
+        {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5}, {"strategy": "diverse_beam_search"},
+        Budget(2, 2),
+    ),
+    "constrained": (
+        {"num_beams": 3, "force_words_ids": [[11, 12]]}, {"strategy": "constrained_beam_search"}, Budget(2, 2),
+    ),
+    "assisted": (DRAFTED, {"strategy": "assisted"}, Budget(1.5, 1)),
+    "assisted, static": (DRAFTED, {"strategy": "assisted", "cache": "static"}, Budget(1.5, 1)),
+    "tree": (DRAFTED, {"strategy": "token_tree"}, Budget(2, 1.5)),
+    "offloaded": (GREEDY, {"cache": "offloaded"}, Budget(1)),
+}  # fmt: skip
+
+
+def count_per_token(card: PretendCard, row: str, top_n: int) -> tuple[Totals, Counts]:
+    """Count a row of `ROWS` per token: the difference of a long and a short run."""
+    config, request, _ = ROWS[row]
+    model, drafters = matrix.on_card(matrix.host_model("llama")), ()
+    if request.get("strategy") in ("assisted", "token_tree"):
+        drafters = (matrix.on_card(matrix.host_model("llama", seed=3, noise=0.05)),)
+    found = []
+    for tokens in (FIRST, FIRST, FIRST + MORE):
+        config = GenerationConfig(**{**config, "max_new_tokens": tokens, "eos_token_id": [tiny.VOCABULARY + 5]})
+        asked = core.Request(tiny.prompt(), config, top_n=top_n, steady=True, **request)
+        config = ROWS[row][0]
+        with card.counting() as counts:
+            result = core.run(model, asked, drafters=drafters)
+        assert len(result.sequences[0]) == tokens
+        found.append(counts)
+    _, short, long = found
+    for name in ("waits", "uploads", "launches"):
+        getattr(long, name).subtract(getattr(short, name))
+    return long.totals(MORE), long
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("top_n", [10, 0], ids=["traced", "untraced"])
+def test_a_token_stays_within_its_budget(card: PretendCard, row: str, top_n: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        totals, counts = count_per_token(card, row, top_n)
+    budget = ROWS[row][2]
+    print(f"{row}: waits {totals.waits:.2f}, uploads {totals.uploads:.2f}, launches {totals.launches:.0f}")
+    within = [found <= limit + 0.2 for found, limit in zip(totals, budget, strict=True)]  # two measurements in 32
+    assert all(within), counts.table(MORE)

@@ -1,0 +1,207 @@
+"""The matrix: every strategy with every cache on models of several families, on the CPU and on the pretend card.
+
+A run on the card must yield the events of the same run on the CPU, or be refused for the same reason.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from transformers import GenerationConfig
+
+import core
+from core.errors import DecodescopeError
+from core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
+from tests.core import tiny, tiny_media
+
+TOKENS = 6
+MODELS = ("llama", "gpt2", "t5", "mistral", "mamba", "whisper", "captioner")
+"""Grouped-query attention, learned positions, a decoder with another depth than its encoder, a sliding window, a
+recurrent state, sound, pictures."""
+DTYPES = ("float32", "bfloat16")
+_NO_END = [tiny.VOCABULARY + 5]
+_MEASURED = ("seconds", "time_to_first_token", "tokens_per_second", "speedup", "peak_memory_bytes")
+"""Endings of the names of fields that depend on time or on the machine."""
+
+
+class Setting(NamedTuple):
+    """Settings of one row of the matrix."""
+
+    strategy: str
+    config: Mapping[str, Any]
+    options: Mapping[str, Any] = {}
+    drafters: tuple[int, ...] = ()
+    """Seeds of the draft models."""
+
+
+SETTINGS: dict[str, Setting] = {
+    "greedy": Setting("greedy", {"repetition_penalty": 1.2}),
+    "sampling": Setting("sampling", {"do_sample": True, "top_k": 20, "top_p": 0.9}),
+    "sampling ×3": Setting("sampling", {"do_sample": True, "num_return_sequences": 3, "temperature": 0.8}),
+    "contrastive": Setting("contrastive", {"penalty_alpha": 0.6, "top_k": 3}),
+    "dola": Setting("dola", {"dola_layers": "low"}),
+    "beam_search": Setting("beam_search", {"num_beams": 3, "num_return_sequences": 2}),
+    "beam_sampling": Setting("beam_sampling", {"num_beams": 3, "do_sample": True}),
+    "diverse_beam_search": Setting(
+        "diverse_beam_search", {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5}
+    ),
+    "constrained_beam_search": Setting("constrained_beam_search", {"num_beams": 3, "force_words_ids": [[11, 12]]}),
+    "prompt_lookup": Setting("prompt_lookup", {"prompt_lookup_num_tokens": 3}),
+    "lookahead": Setting("lookahead", {}),
+    "early_exit": Setting("early_exit", {"assistant_early_exit": 2}),
+    "assisted": Setting("assisted", {}, drafters=(3,)),
+    "assisted, sampled": Setting("assisted", {"do_sample": True}, drafters=(3,)),
+    "token_tree": Setting("token_tree", {}, drafters=(3,)),
+    "token_tree, two drafts": Setting("token_tree", {"do_sample": True}, drafters=(3, 4)),
+    "prediction_heads": Setting("prediction_heads", {}),
+}
+DRAWN_IN_FLOAT64 = ("assisted, sampled", "token_tree, two drafts")
+"""Rows whose drafts are drawn with float64 numbers, except on MPS: another seed's text there."""
+SHORT = (
+    ("greedy", "static"),
+    ("sampling ×3", "offloaded"),
+    ("contrastive", "dynamic"),
+    ("dola", "dynamic"),
+    ("beam_search", "offloaded_static"),
+    ("constrained_beam_search", "quantized"),
+    ("assisted", "dynamic"),
+    ("token_tree", "static"),
+)
+"""Rows and caches of the short form."""
+SHORT_MODELS = ("llama", "t5", "mistral", "mamba", "whisper")
+
+
+class Outcome(NamedTuple):
+    """Comparable events of a run, or its refusal."""
+
+    events: list[Any]
+    error: tuple[str, str] | None
+
+
+@cache
+def host_model(kind: str, dtype: str = "float32", seed: int = 0, noise: float = 0.15) -> core.LoadedModel:
+    """Return a tiny model on the CPU. `seed` other than 0: a draft model, the same with noise in its weights."""
+    if kind in tiny_media.KINDS:
+        model = tiny_media.make(kind)
+    else:
+        model = tiny.make(kind, **({"num_decoder_layers": 2} if kind == "t5" else {}))
+    if seed:
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.model.parameters():
+                if parameter.dim() > 1:
+                    parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * noise)
+    model.model.to(getattr(torch, dtype))
+    return model
+
+
+def on_card(model: core.LoadedModel, device: str = "cuda") -> core.LoadedModel:
+    """Return a copy of a model on the pretend card."""
+    twin = copy.deepcopy(model.model).to(device)
+    return core.wrap(twin, model.tokenizer, model.name, processor=model.processor)
+
+
+def request(setting: Setting, cache_name: str, traced: bool, media: str | None) -> core.Request:
+    """Return the request of one cell of the matrix."""
+    config = GenerationConfig(max_new_tokens=TOKENS, eos_token_id=_NO_END, **setting.config)
+    return core.Request(
+        "" if media else tiny.prompt(), config, setting.strategy, setting.options, cache_name,
+        top_n=5 if traced else 0, seed=1, steady=True, media=(media,) if media else (),
+    )  # fmt: skip
+
+
+def outcome(
+    model: core.LoadedModel, asked: core.Request, drafters: tuple[core.LoadedModel, ...] = (), **more: Any
+) -> Outcome:
+    """Run a request. An error that is not a DecodescopeError is a fault and raises."""
+    events: list[Any] = []
+    try:
+        for event in core.stream(model, asked, drafters=drafters, **more):
+            events.append(plain(event))
+    except DecodescopeError as error:
+        return Outcome([one for one in events if one is not None], (type(error).__name__, error.cause))
+    return Outcome([one for one in events if one is not None], None)
+
+
+def plain(event: Event) -> Any:
+    """Return an event as plain data, without what depends on time or device; None for plans and measured sizes."""
+    if isinstance(event, CachePlan | CacheMeasured):
+        return None
+    found = _plain(event)
+    if isinstance(event, RunStarted):
+        del found["device"]
+    if isinstance(event, Finished):
+        found["metrics"] = {key: value for key, value in found["metrics"].items() if not key.startswith("cache_")}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        names = [one.name for one in dataclasses.fields(value) if one.name != "source"]
+        names += [name for name in ("alternatives", "stages") if hasattr(value, name) and name not in names]
+        kept = {name: _plain(getattr(value, name)) for name in names if not name.endswith(_MEASURED)}
+        return {"": type(value).__name__, **kept}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def differences(host: Any, card: Any, tolerance: float, where: str = "") -> Iterator[str]:
+    """Yield the first differences of two outcomes; numbers may differ by `tolerance`."""
+    if isinstance(host, float) and isinstance(card, float):
+        if not math.isclose(host, card, rel_tol=tolerance, abs_tol=tolerance) and not (
+            math.isnan(host) and math.isnan(card)
+        ):
+            yield f"{where}: {host} on the CPU, {card} on the card"
+    elif isinstance(host, dict) and isinstance(card, dict) and host.keys() == card.keys():
+        for key, value in host.items():
+            yield from differences(value, card[key], tolerance, f"{where}.{key}" if key else where)
+    elif isinstance(host, list | tuple) and isinstance(card, list | tuple) and len(host) == len(card):
+        for place, (one, other) in enumerate(zip(host, card, strict=True)):
+            yield from differences(one, other, tolerance, f"{where}[{place}]")
+    elif host != card:
+        yield f"{where}: {str(host)[:200]} on the CPU, {str(card)[:200]} on the card"
+
+
+REFERENCES = {"offloaded_static": "static"}
+"""Caches that are another one on the CPU (a file on disk): the cache to compare with. Its layers are the same."""
+TITLES = {"Offloaded, static": "Static"}
+
+
+def compare(
+    host: core.LoadedModel, card: core.LoadedModel, row: str, cache_name: str, traced: bool, media: str | None,
+    drafters: Mapping[int, tuple[core.LoadedModel, core.LoadedModel]],
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Run one cell on both. Return `same` or `refused`, and the differences: none if all is well."""
+    setting = SETTINGS[row]
+    reference = REFERENCES.get(cache_name, cache_name)
+    on_host = outcome(
+        host, request(setting, reference, traced, media), tuple(drafters[seed][0] for seed in setting.drafters)
+    )
+    on_the_card = outcome(
+        card, request(setting, cache_name, traced, media), tuple(drafters[seed][1] for seed in setting.drafters)
+    )
+    if reference != cache_name:
+        on_the_card = _as_reference(on_the_card, reference)
+    tolerance = 1e-3 if host.has_exact_dtype else 5e-2
+    found = [f"{row}, {cache_name}: {one}" for one in differences(on_host, on_the_card, tolerance)]
+    return "refused" if on_host.error else "same", found
+
+
+def _as_reference(found: Outcome, reference: str) -> Outcome:
+    """Return an outcome in the words of the cache that it is compared with."""
+    for event in found.events:
+        if event[""] == "RunStarted":
+            event["cache"] = reference
+    if found.error is None:
+        return found
+    kind, cause = found.error
+    for title, other in TITLES.items():
+        cause = cause.replace(title, other)
+    return Outcome(found.events, (kind, cause))
