@@ -145,5 +145,5 @@ class AdapterController(QObject):
 def describe(info: AdapterInfo) -> str:
     """Return what an adapter is: `LoRA · rank 8 · 24 layers · 1.2 MB`."""
     ranks = ", ".join(map(str, info.ranks))
-    parts = [info.kind, *([tr("rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
+    parts = [info.kind, *([tr("LoRA rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
     return " · ".join(parts)
