@@ -19,7 +19,7 @@ from app.state.worker_messages import AdapterInfo, AdapterRequest
 from app.storage.settings import ModelsSection
 from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from core import AdapterChoice, adapters, words
-from resources.language import tr
+from resources.language import tr, trc
 
 if TYPE_CHECKING:
     from app.session.mailbox import Answer
@@ -145,5 +145,5 @@ class AdapterController(QObject):
 def describe(info: AdapterInfo) -> str:
     """Return what an adapter is: `LoRA · rank 8 · 24 layers · 1.2 MB`."""
     ranks = ", ".join(map(str, info.ranks))
-    parts = [info.kind, *([tr("LoRA rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
+    parts = [info.kind, *([trc("an adapter", "rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
     return " · ".join(parts)
