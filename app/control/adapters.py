@@ -145,5 +145,6 @@ class AdapterController(QObject):
 def describe(info: AdapterInfo) -> str:
     """Return what an adapter is: `LoRA · rank 8 · 24 layers · 1.2 MB`."""
     ranks = ", ".join(map(str, info.ranks))
-    parts = [info.kind, *([trc("an adapter", "rank {rank}").format(rank=ranks)] if ranks else []), words.size(info.bytes)]
+    rank = [trc("an adapter", "rank {rank}").format(rank=ranks)] if ranks else []
+    parts = [info.kind, *rank, words.size(info.bytes)]
     return " · ".join(parts)

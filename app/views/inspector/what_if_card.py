@@ -48,8 +48,9 @@ class WhatIfContent(NamedTuple):
         if answer.error is not None:
             return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
         result = answer.result
-        is_other = isinstance(result, PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool)
-        return about if is_other else about._replace(replay=result)
+        if isinstance(result, PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool):
+            return about
+        return about._replace(replay=result)
 
     def is_about(self, token: TokenChosen) -> bool:
         """Return whether the content is about that token's step."""
