@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
     from core.generation.step_replay import StepCounterfactual, replay_step
+    from core.generation.thread_choice import choose_threads, usable_processors
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
     from core.interpretability.adapter_effect import AdapterChange, AdapterEffect, adapter_effect
@@ -120,6 +121,7 @@ __all__ = [
     "caches",
     "capture",
     "catalog",
+    "choose_threads",
     "cut_short",
     "effective_settings",
     "enable_native_steps",
@@ -183,6 +185,7 @@ __all__ = [
     "stream",
     "together",
     "trace",
+    "usable_processors",
     "watermark_found",
     "watermark_settings",
     "weights_cost",
@@ -244,6 +247,8 @@ _HOMES = {
     "beam_grammar_figures": "core.explain.text_statistics",
     "beginning": "core.common.text",
     "blueprint": "core.models.loaded_model",
+    "choose_threads": "core.generation.thread_choice",
+    "usable_processors": "core.generation.thread_choice",
     "cut_short": "core.common.text",
     "effective_settings": "core.generation.running",
     "encode": "core.decoding.prompt",

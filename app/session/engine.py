@@ -372,9 +372,9 @@ def _check_memory(request: LoadRequest) -> None:
 def _load_checked(request: LoadRequest) -> core.LoadedModel:
     import torch
 
-    from core.generation.thread_choice import choose_threads
+    import core
 
     _check_memory(request)
     model = _load_model(request)
-    torch.set_num_threads(request.threads or choose_threads(model))
+    torch.set_num_threads(request.threads or core.choose_threads(model))
     return model

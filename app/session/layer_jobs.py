@@ -28,10 +28,10 @@ def inspect_layers(model: core.LoadedModel, request: ModelQuery) -> Iterator[Par
     """
     import torch
 
-    from core.generation.thread_choice import usable_processors
+    import core
 
     before = torch.get_num_threads()
-    torch.set_num_threads(request.load.threads or max(before, usable_processors()))
+    torch.set_num_threads(request.load.threads or max(before, core.usable_processors()))
     try:
         yield from _KINDS[request.query.kind](model, request)
     finally:

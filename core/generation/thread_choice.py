@@ -11,6 +11,7 @@ import torch
 
 from core.errors import DecodescopeError
 from core.generation.running import run
+from core.models.loaded_model import check_model
 from core.models.machine_speeds import read_speeds, write_speed
 from core.request import Request
 
@@ -43,8 +44,10 @@ def choose_threads(model: LoadedModel) -> int:
 
     The first model of a size and kind of weights is measured with up to 18 tokens for each candidate, a second at most;
     the result is kept in the user's cache folder. Models on a GPU, small ones, slow ones, and those that need more than
-    tokens are decided by `default_threads`. torch's number of threads is the same afterwards.
+    tokens are decided by `default_threads`. torch's number of threads is the same afterwards. Raises ParameterError for
+    a value that is not a loaded model.
     """
+    check_model(model)
     most = default_threads(model.parameters)
     if most == 1 or model.device.type != "cpu" or model.disk_offload is not None:
         return most
