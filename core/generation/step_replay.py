@@ -26,7 +26,7 @@ from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import Settings, short_repr
 from core.plugins.guarded_thread import iterate_guarded
 from core.plugins.installation import used_plugins
-from core.request import Request
+from core.request import Request, check_request
 from core.settings import resolve_settings
 from core.strategies.base import Strategy
 from resources.language import tr
@@ -103,6 +103,7 @@ def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: ScoreCache | None,
 ) -> Iterator[StepCounterfactual]:  # fmt: skip
+    check_request(request)
     with model.adapters.using(request.adapters):
         yield _replay_adapted(model, request, ids, step, changes, sequence, scores)
 
