@@ -326,7 +326,9 @@ def _explain_greedy(node: DraftNode, event: DraftRound) -> Sentence:
                    if other.parent == node.parent and other.fate == "accepted"), None)  # fmt: skip
     if chosen is None and event.extra_kind == "correction" and _is_last_accepted(node.parent, event):
         chosen = quote(event.extra_piece, event.extra_special)
-    return _OTHER.say(other=chosen) if chosen else _ANOTHER.say()
+    if chosen is None or chosen == quote(node.piece, node.special):  # another token may look the same
+        return _ANOTHER.say()
+    return _OTHER.say(other=chosen)
 
 
 def _is_last_accepted(node: int, event: DraftRound) -> bool:

@@ -1,4 +1,4 @@
-"""What was measured of this machine, kept in a file of the user's cache folder."""
+"""Measurements of this machine, kept in a file of the user's cache folder."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ KIND_TITLES: dict[PluginKind, str] = {
     "processor": mark("Processor"),
     "cache": mark("Cache"),
     "drafter": mark("Drafter"),
-    "measure": mark("Measure"),
+    "measure": mark("Text measure"),
 }
 
 

@@ -104,7 +104,8 @@ _BY_NAME: Mapping[str, Ranges] = {
     **dict.fromkeys(
         ("raw_log_probability", "log_probability", "score", "scores", "normalized", "value", "divergence", "error",
          "degeneration_penalty", "worths", "ratio", "die", "chance", "threshold", "deviation", "floor", "lowest",
-         "target", "limit", "surprise", "temperature", "low", "high", "share", "weighted", "expected", "penalty"),
+         "target", "limit", "surprise", "temperature", "low", "high", "share", "weighted", "expected", "penalty",
+         "strength"),
         REAL),
     **dict.fromkeys(("entropy", "varentropy"), ENTROPY),
     **dict.fromkeys(("length_penalty", "diversity_penalty"), EXPONENT),

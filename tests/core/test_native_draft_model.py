@@ -117,6 +117,7 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     model = tiny.shared("llama")
     step_of(model)
     ids, forward, plain = tiny.prompt(64), Forward(model, draft_cache(model)), Forward(model, draft_cache(model))
+    forward.extra_capacity = 32
     passes = TreePasses(forward)
     for one in (passes.read_text, lambda text: plain(text)):
         one(torch.tensor([ids[:12]]))

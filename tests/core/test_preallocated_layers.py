@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from core.caches.tensors.cache_operations import compact, copy, copy_prefix
+from core.caches.tensors.cache_operations import compact, copy, copy_prefix, measure_storages
 from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
 from core.caches.tensors.layer_adapters import PreallocatedLayerAdapter, adapt_layer
 
@@ -115,8 +115,7 @@ def test_copies_and_shared_beginnings_have_no_part_in_the_room() -> None:
     assert shown(layer) == [0, 1, 2, 3, 4, 5]
 
 
-def test_bytes_count_the_room_until_it_is_given_back() -> None:
-    """What is measured is what lies in memory: a run gives room back before it measures."""
+def test_room_is_counted_apart_until_it_is_given_back() -> None:
     layer = roomy()
     cache = cache_of(layer)
     assert isinstance(adapt_layer(layer), PreallocatedLayerAdapter)
@@ -124,9 +123,12 @@ def test_bytes_count_the_room_until_it_is_given_back() -> None:
     def held() -> list[int]:
         return [piece.bytes for piece in adapt_layer(layer).stored_tensors()]
 
-    assert held() == [PLACES * TOKEN_BYTES] * 2
+    compact(cache, keep_spare=True)
+    assert held() == [HELD * TOKEN_BYTES] * 2
+    assert measure_storages(cache)[::6] == (2 * HELD * TOKEN_BYTES, 2 * (PLACES - HELD) * TOKEN_BYTES)
     compact(cache)
     assert held() == [HELD * TOKEN_BYTES] * 2
+    assert measure_storages(cache).spare_bytes == 0
     assert shown(layer) == [0, 1, 2, 3, 4]
     assert not layer.reserve(1)
 

@@ -369,7 +369,7 @@ def test_a_tree_is_only_as_large_as_its_widths_say() -> None:
 
 
 def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() -> None:
-    """Bloom's positions follow from its mask, so a tree would be read wrongly: chains only, and exactly."""
+    """MPT's positions follow from its mask, so a tree would be read wrongly: chains only, and exactly."""
     small: dict[str, Any] = {"vocab_size": tiny.VOCABULARY, "hidden_size": 32, "bos_token_id": 1, "eos_token_id": 2}
     torch.manual_seed(0)
     bloom = core.wrap(transformers.BloomForCausalLM(transformers.BloomConfig(n_layer=2, n_head=4, **small)))
@@ -378,15 +378,23 @@ def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() ->
             transformers.GPTNeoXConfig(num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, **small)
         )
     )
-    assert not supports_trees(bloom)
+    mpt = core.wrap(
+        transformers.MptForCausalLM(
+            transformers.MptConfig(d_model=32, n_layers=2, n_heads=4, vocab_size=tiny.VOCABULARY, eos_token_id=2)
+        )
+    )
+    assert not supports_trees(mpt)
     assert supports_trees(neox)
-    for model in (bloom, neox):
+    assert supports_trees(bloom)
+    for model in (bloom, neox, mpt):
         request = core.Request(tiny.prompt(), config(num_assistant_tokens=4), drafters=[model])
         result = core.run(model, request)
         assert result.sequences[0] == greedy(model)
         assert result.metrics.acceptance_rate == 1.0
     with pytest.raises(StrategyError, match="order"):
-        core.run(bloom, core.Request(tiny.prompt(), config(), "token_tree", drafters=[bloom]))
+        core.run(mpt, core.Request(tiny.prompt(), config(), "token_tree", drafters=[mpt]))
+    tree = core.run(bloom, core.Request(tiny.prompt(), config(), "token_tree", drafters=[bloom]))
+    assert tree.sequences[0] == greedy(bloom)
 
 
 @pytest.mark.parametrize("kind", tiny.DECODERS)

@@ -57,6 +57,11 @@ ALLOWED = (
     Allowed("core/models/config_validation.py", r"NVIDIA ModelOpt|[A-Z][\w -]+", "names of programs"),
     Allowed("core/common/setting_values.py", r"Tensor", "the name of a class"),
     Allowed("core/trace/validation.py", r"[A-Z][A-Za-z]+", "names of events"),
+    Allowed(
+        "core/decoding/forward/rotary.py", r"The model knows .*", "an IndexError, which the check of lengths prevents"
+    ),
+    Allowed("core/generation/thread_choice.py", r"threads .*", "a key of a file"),
+    Allowed("core/models/gguf/architectures.py", r"by group|log negated|joined by head", "names of operations"),
     Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
     Allowed(
         "core/deprecated_names.py",

@@ -72,4 +72,4 @@ def test_a_bundled_model_is_written_and_opens_again(qtbot: QtBot, config_dir: Pa
     assert loaded.weights == "Q8_0"
     assert loaded.name == "s"
     export(qtbot, window, tmp_path / "missing" / "s.gguf", 0, LONG_MS)
-    assert "could not be saved" in window.parts.centre.error_banner.accessibleDescription()
+    assert "cannot be written" in window.parts.centre.error_banner.accessibleDescription()

@@ -1,0 +1,1 @@
+"""Templates of plug-ins that the window writes."""
