@@ -243,8 +243,8 @@ OTHERS = {"action.quit", *(f"action.speak_{name}" for name in ("as_system", "eng
 """What closes the window or makes it anew: tried by itself."""
 OTHERS |= {f"action.{name}" for name in ("new_text", "cut", "copy", "paste", "select_all")}
 """What depends on the text field that has the cursor, or leaves nothing to run: tried in `test_menu_bar`."""
-OTHERS |= {"action.find_engines"}
-"""Shown in the open model picker: tried in `test_local_engines`."""
+OTHERS |= {"action.find_engines", "action.open_documentation"}
+"""Shown in the open model picker, or by another program: tried in `test_local_engines` and `test_documentation`."""
 
 
 MANY = ("setting", "strategy", "cache", "model", "example", "tour", "size", "term")
