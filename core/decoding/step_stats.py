@@ -49,7 +49,7 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     place, _ = read.buffer_info()
     addresses = [stage.data_ptr() for stage in contiguous]
     # One thread: on a busy machine, waiting for another one takes longer than the work.
-    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place, 1)
+    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place)
     return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
 
 

@@ -205,7 +205,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 12
+VERSION = 13
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -239,7 +239,7 @@ class NativeLibrary:
         )  # fmt: skip
         self._step.argtypes = (POINTER(ModelStruct), POINTER(PassStruct))
         self._multiply.argtypes = (POINTER(MatrixStruct), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
-        self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64)
+        self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
         self._stats_with_gil = at_once.decodescope_read
         self._stats_with_gil.argtypes = self._stats.argtypes
         self._ragged_attention = loaded.decodescope_ragged_attention
@@ -289,16 +289,16 @@ class NativeLibrary:
         self._rows(matrix, ids, count, found)
 
     def compute_stats(
-        self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, output_address: int, threads: int
+        self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, output_address: int
     ) -> None:
-        """Compute the statistics of `rows` steps, with several threads for a large vocabulary.
+        """Compute the statistics of `rows` steps.
 
         `scores` are float32 [rows, vocabulary] before the first stage and after each stage, `chosen` int64 [rows],
         `output_address` float32 [rows, `columns`].
         """
         pointers = (c_void_p * len(scores))(*scores)
         read = self._stats_with_gil if len(scores) * rows * vocabulary <= MAX_WITH_GIL else self._stats
-        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, output_address, threads))
+        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, output_address))
 
     def ragged_attention(self, attention: RaggedAttentionStruct) -> None:
         """Compute a layer's attention for many tokens of several texts; queries and keys are rotated in place."""

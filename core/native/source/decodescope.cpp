@@ -11,7 +11,7 @@
 #endif
 
 // Version of the exported functions; Python checks it before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 12; }
+DECODESCOPE int64_t decodescope_version() { return 13; }
 
 // Whether the processor converts weights in float16 itself; otherwise they are slow.
 DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
@@ -62,17 +62,15 @@ DECODESCOPE void decodescope_rows(const Matrix* matrix, const int64_t* ids, int6
     write_rows(*matrix, ids, count, found);
 }
 
-// Figures of `rows` texts' steps, one row each; `scores`: [stages + 1] of [rows, vocabulary]. Long ones are shared out
-// among threads.
+// Figures of `rows` texts' steps, one row each; `scores`: [stages + 1] of [rows, vocabulary].
 DECODESCOPE int64_t decodescope_read(
-    const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found,
-    int64_t threads
+    const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
 ) try {
     static thread_local Shares shares;
     std::vector<const float*> own(stages + 1);
     for (long row = 0; row < rows; ++row) {
         for (long stage = 0; stage <= stages; ++stage) own[stage] = scores[stage] + row * vocabulary;
-        found = write_step(Step{own.data(), long(stages), long(vocabulary), long(chosen[row]), long(n), long(threads)}, shares, found);
+        found = write_step(Step{own.data(), long(stages), long(vocabulary), long(chosen[row]), long(n)}, shares, found);
     }
     return 0;
 } catch (...) {

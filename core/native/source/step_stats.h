@@ -23,22 +23,26 @@ struct Total {
     double all() { return settle(), whole; }
 };
 
-// Places of the `n` greatest, the greatest first, of equal ones the first.
+// Adds an index to a heap of the first `n` in the order `before`, if it belongs to them.
+template <typename Order>
+inline void keep_first(std::vector<long>& heap, long index, long n, const Order& before) {
+    if (long(heap.size()) == n) {
+        if (!before(index, heap.front())) return;
+        std::pop_heap(heap.begin(), heap.end(), before);
+        heap.pop_back();
+    }
+    heap.push_back(index);
+    std::push_heap(heap.begin(), heap.end(), before);
+}
+
+// Indices of the `n` greatest, the greatest first, of equal ones the first.
 inline void top(const float* values, long count, long n, std::vector<long>& places) {
     places.clear();
     const auto before = [values](long a, long b) { return values[a] > values[b] || (values[a] == values[b] && a < b); };
     for (long start = 0; start < count; start += LANES) {
         const long stop = std::min(start + LANES, count);
         if (long(places.size()) == n && !(greatest(values + start, stop - start) > values[places.front()])) continue;
-        for (long i = start; i < stop; ++i) {
-            if (long(places.size()) == n) {
-                if (!before(i, places.front())) continue;
-                std::pop_heap(places.begin(), places.end(), before);
-                places.pop_back();
-            }
-            places.push_back(i);
-            std::push_heap(places.begin(), places.end(), before);
-        }
+        for (long i = start; i < stop; ++i) keep_first(places, i, n, before);
     }
     std::sort_heap(places.begin(), places.end(), before);
 }
@@ -46,11 +50,10 @@ inline void top(const float* values, long count, long n, std::vector<long>& plac
 // The scores of one step for one text: raw, and behind each of the stages.
 struct Step {
     const float* const* scores;  // [stages + 1] of [vocabulary]
-    long stages, vocabulary, chosen, n, threads;
+    long stages, vocabulary, chosen, n;
 };
 
 constexpr long SCORES = 1024;           // scores of a block
-constexpr long MANY_SCORES = 65536;     // so many are shared out among threads
 
 // Scores [count], the greatest of each block, and what turns them into log-probabilities.
 struct Distribution {
@@ -116,15 +119,13 @@ inline void sum_block(Distribution& own, long block, bool keeps, const Others* o
 }
 
 // Reads scores [count]: as the model gives them, or with `others` those after a stage. `keeps`: whether exponentials are
-// kept. The result does not depend on the number of threads.
-inline BlockSums read_scores(Distribution& own, const float* scores, long count, long threads, bool keeps, const Others* others) {
+// kept.
+inline BlockSums read_scores(Distribution& own, const float* scores, long count, bool keeps, const Others* others) {
     own.scores = scores, own.count = count;
     const long blocks = own.blocks();
     own.maxima.resize(blocks);
     if (keeps) own.exponentials.resize(count);
     std::vector<BlockSums> sums(blocks);
-    const bool is_shared = threads > 1 && count >= MANY_SCORES;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (is_shared)
     for (long block = 0; block < blocks; ++block)
         own.maxima[block] = greatest(scores + block * SCORES, std::min(SCORES, count - block * SCORES));
     const long best = std::max_element(own.maxima.begin(), own.maxima.end()) - own.maxima.begin();
@@ -133,7 +134,6 @@ inline BlockSums read_scores(Distribution& own, const float* scores, long count,
         sum_block(own, best, false, others, sums[best]);
         own.center = float(sums[best].first / sums[best].total);
     }
-    #pragma omp parallel for schedule(static) num_threads(threads) if (is_shared)
     for (long block = 0; block < blocks; ++block)
         if (others == nullptr || !own.is_empty(block)) sum_block(own, block, keeps, others, sums[block]);
     BlockSums all_sums;
@@ -171,15 +171,7 @@ inline void top(const Distribution& own, long n, std::vector<float>& sorted, std
         for (long block = 0; block < own.blocks(); ++block) {
             if (own.maxima[block] - own.less < least - own.less) continue;
             const long end = std::min((block + 1) * SCORES, own.count);
-            for (long i = block * SCORES; i < end; ++i) {
-                if (long(places.size()) == n) {
-                    if (!before(i, places.front())) continue;
-                    std::pop_heap(places.begin(), places.end(), before);
-                    places.pop_back();
-                }
-                places.push_back(i);
-                std::push_heap(places.begin(), places.end(), before);
-            }
+            for (long i = block * SCORES; i < end; ++i) keep_first(places, i, n, before);
         }
         if (long(places.size()) == n) break;    // always, but for scores that are no numbers
     }
@@ -204,7 +196,7 @@ inline float* write_stage(const Step& step, long stage, Shares& shares, float* o
     }
     const Distribution& before = stage == 0 ? shares.raw : shares.before;
     const Others others{&before, &shares.raw};
-    const BlockSums sums = read_scores(shares.now, scores, step.vocabulary, step.threads, true, &others);
+    const BlockSums sums = read_scores(shares.now, scores, step.vocabulary, true, &others);
     out[0] = float(sums.left), out[1] = float(sums.mass / before.total), out[2] = float(sums.raw_mass / shares.raw.total);
     out += 3;
     top(shares.now, step.n, shares.sorted, shares.places);
@@ -228,13 +220,13 @@ inline float* write_brought_in(const Shares& shares, float* out) {
 // One row of figures, as core/decoding/step_details.py takes them apart; where it ends.
 inline float* write_step(const Step& step, Shares& shares, float* out) {
     const bool processed = step.stages > 0;
-    const BlockSums sums = read_scores(shares.raw, step.scores[0], step.vocabulary, step.threads, processed, nullptr);
+    const BlockSums sums = read_scores(shares.raw, step.scores[0], step.vocabulary, processed, nullptr);
     const Distribution& raw = shares.raw;
     float* const stages = out + 7 + 2 * step.n + (processed ? step.n : 0);
     float* end = stages;
     if (processed && step.n)
         for (long stage = 0; stage < step.stages; ++stage) end = write_stage(step, stage, shares, end);
-    else if (processed) read_scores(shares.before, step.scores[step.stages], step.vocabulary, step.threads, false, nullptr);
+    else if (processed) read_scores(shares.before, step.scores[step.stages], step.vocabulary, false, nullptr);
     const Distribution& final = processed ? shares.before : raw;
     out[0] = raw.log_probability(step.chosen), out[1] = final.log_probability(step.chosen);
     out[2] = above(raw, out[0]), out[3] = processed ? above(final, out[1]) : out[2];
