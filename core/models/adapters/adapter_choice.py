@@ -12,7 +12,7 @@ from core.common.setting_values import to_plain_value
 from core.common.text import cut_short
 from core.errors import AdapterError, DecodescopeError, ParameterError
 from core.models.gguf.gguf_file import SUFFIX, is_gguf, read_summary
-from core.models.model_files import is_file, read_json
+from core.models.model_files import JsonObject, is_file, read_json
 from core.parameter import short_repr
 from resources.language import mark, tr
 
@@ -58,6 +58,11 @@ def adapter_name(path: str) -> str:
     """Return a short name of an adapter: of its folder, its file, or its hub id."""
     name = Path(path).name
     return name.removesuffix(SUFFIX) or path
+
+
+def adapter_location(path: str) -> Path:
+    """Return the folder or file that a path names, with the home folder in place of `~`. Never raises."""
+    return Path(os.path.expanduser(path))
 
 
 def check_adapters(value: object) -> tuple[AdapterChoice, ...]:
@@ -126,6 +131,30 @@ def is_adapter_folder(path: Path) -> bool:
     return os.path.isfile(path / CONFIG_FILE)
 
 
+def read_adapter_config(folder: Path) -> JsonObject:
+    """Return the content of a folder's adapter_config.json. Raises AdapterError, ModelFileError."""
+    try:
+        return read_json(folder / CONFIG_FILE)
+    except FileNotFoundError:
+        raise not_an_adapter(str(folder)) from None
+
+
+def not_an_adapter(path: str) -> AdapterError:
+    """Return the error for a folder without an adapter."""
+    return AdapterError(
+        tr("{path} is not an adapter: it contains no {file}.").format(path=path, file=CONFIG_FILE),
+        tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
+    )
+
+
+def missing_weights(name: str) -> AdapterError:
+    """Return the error for a folder with a configuration but no weights."""
+    return AdapterError(
+        tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
+        tr("Copy or download the complete adapter again."),
+    )
+
+
 def check_supported(name: str, config: Mapping[str, object]) -> None:
     """Raise AdapterError for a kind of adapter that is not applied here."""
     kind = str(config.get("peft_type"))
@@ -162,7 +191,7 @@ def adapter_problem(name: str) -> tuple[str, str] | None:
     """Return why a folder or file is no adapter that can be applied, as cause and remedy, judged by its first bytes;
     None if it may be one. Never raises.
     """
-    path = Path(name).expanduser()
+    path = adapter_location(name)
     try:
         if is_gguf(path):
             reason = gguf_problem(read_summary(path))
@@ -170,15 +199,9 @@ def adapter_problem(name: str) -> tuple[str, str] | None:
                 return None
             cause = tr("The adapter {name} cannot be applied: {reason}.").format(name=adapter_name(name), reason=reason)
             return cause, tr("Choose a folder that PEFT has saved, or a GGUF adapter.")
-        check_supported(adapter_name(name), read_json(path / CONFIG_FILE))
-    except FileNotFoundError:
-        return tr("{path} is not an adapter: it contains no {file}.").format(path=name, file=CONFIG_FILE), tr(
-            "Choose a folder that PEFT has saved, or a GGUF adapter."
-        )
+        check_supported(adapter_name(name), read_adapter_config(path))
+        if not any(is_file(path / file) for file in (WEIGHTS_FILE, PICKLED_FILE)):
+            raise missing_weights(adapter_name(name))
     except DecodescopeError as error:
         return error.cause, error.remedy
-    if not any(is_file(path / file) for file in (WEIGHTS_FILE, PICKLED_FILE)):
-        return tr("The adapter {name} has no weights: the file {file} is missing.").format(
-            name=adapter_name(name), file=WEIGHTS_FILE
-        ), tr("Copy or download the complete adapter again.")
     return None

@@ -18,20 +18,27 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from core.common.text import cut_short
-from core.errors import AdapterError, CorruptWeightsError, PickledWeightsError
+from core.errors import AdapterError
 from core.models.adapters.adapter_choice import (
-    CONFIG_FILE,
     PICKLED_FILE,
     WEIGHTS_FILE,
     adapter_name,
     check_supported,
     gguf_problem,
+    missing_weights,
+    read_adapter_config,
 )
 from core.models.adapters.low_rank_path import LowRankFactors
 from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, target_of
 from core.models.gguf.block_formats import DEQUANTIZABLE
 from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
-from core.models.model_files import JsonObject, is_file, read_json
+from core.models.model_files import (
+    JsonObject,
+    corrupt_weights_error,
+    damage_description,
+    is_file,
+    pickled_weights_error,
+)
 from core.models.quantized.gguf_layers import GgufParameter
 from resources.language import tr
 
@@ -115,13 +122,7 @@ def _hash_of(weights: AdapterWeights) -> str:
 
 
 def _read_peft(folder: Path, allow_pickle: bool) -> AdapterWeights:
-    try:
-        config = read_json(folder / CONFIG_FILE)
-    except FileNotFoundError:
-        raise AdapterError(
-            tr("{path} is not an adapter: it contains no {file}.").format(path=folder, file=CONFIG_FILE),
-            tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
-        ) from None
+    config = read_adapter_config(folder)
     name = adapter_name(str(folder))
     check_supported(name, config)
     tensors = _tensors(folder, name, allow_pickle)
@@ -136,37 +137,19 @@ def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Ten
         with safe_open(file, framework="pt") as handle:
             return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
     except (SafetensorError, OSError, ValueError) as error:
-        raise CorruptWeightsError(
-            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=str(error).strip().splitlines()[0]
-            ),
-            tr("Copy or download it again; nothing was changed on disk."),
-        ) from error
+        raise corrupt_weights_error(file, damage_description(file), str(error)) from error
 
 
 def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
     file = folder / PICKLED_FILE
     if not is_file(file):
-        raise AdapterError(
-            tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
-            tr("Copy or download the complete adapter again."),
-        )
+        raise missing_weights(name)
     if not allow_pickle:
-        raise PickledWeightsError(
-            tr(
-                "{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded."
-            ).format(model=name, file=file.name),
-            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
-        )
+        raise pickled_weights_error(name, file)
     try:
         loaded: dict[str, torch.Tensor] = dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # pickles raise many types
-        raise CorruptWeightsError(
-            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=str(error).strip().splitlines()[0]
-            ),
-            tr("Copy or download it again; nothing was changed on disk."),
-        ) from error
+        raise corrupt_weights_error(file, str(error).strip().partition("\n")[0], str(error)) from error
     return loaded
 
 
