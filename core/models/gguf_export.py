@@ -30,6 +30,7 @@ from core.models.gguf.architectures import (
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
 from core.models.loaded_model import check_model
+from core.parameter import short_repr
 from core.system.file_writing import atomic_write
 from resources.language import tr
 
@@ -61,9 +62,9 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
     """Write a model with its tokenizer and chat template, with adapters merged into it, its matrices in the format
     `weights` (EXPORT_FORMATS).
 
-    The file appears at `path` once it is complete. Raises ParameterError for an unknown format or a value that is not a
-    loaded model, UnpackableError for an architecture or a tokenizer that cannot be written, and ModelFileError if the
-    file cannot be written; a file that was there is then unchanged.
+    The file appears at `path` once it is complete. Raises ParameterError for an unknown format, or a value that is not
+    a loaded model or a path, UnpackableError for an architecture or a tokenizer that cannot be written, and
+    ModelFileError if the file cannot be written; a file that was there is then unchanged.
     """
     check_model(model)
     if weights not in EXPORT_FORMATS:
@@ -71,6 +72,12 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
             tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
             tr("Use {names}.").format(names=", ".join(EXPORT_FORMATS)),
             "weights",
+        )
+    if not isinstance(path, (str, Path)):
+        raise ParameterError(
+            tr("{value} is not a path.").format(value=short_repr(path)),
+            tr("Pass the path of the file to write."),
+            "path",
         )
     target = Path(os.path.expanduser(path))
     name, known = _architecture(model)

@@ -60,7 +60,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     except PermissionError:
         raise _unreadable_error(file, tr("permission to read it was denied")) from None
     except (OSError, ValueError) as error:
-        raise _unreadable_error(file, str(error)) from error
+        raise _unreadable_error(file, getattr(error, "strerror", None) or str(error)) from error
 
 
 _READ_BYTES = 2**16
@@ -298,6 +298,8 @@ def damage_description(file: Path) -> str:
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
     expected = 8 + length + max((entry.data_offsets[1] for entry in header.values()), default=0)
+    if size >= expected:
+        return tr("its header contradicts its content ({size:,} bytes in total)").format(size=size)
     return tr("only {size:,} of {expected:,} bytes are present").format(size=size, expected=expected)
 
 

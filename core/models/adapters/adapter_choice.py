@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -82,12 +82,12 @@ def _checked(value: object) -> AdapterChoice:
     strength = to_plain_value(strength)
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise _invalid(value)
-    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not math.isfinite(strength):
+    if isinstance(strength, bool) or not isinstance(strength, (int, float)):
         raise _invalid(value)
-    if abs(strength) > MAX_STRENGTH:
+    if not abs(strength) <= MAX_STRENGTH:  # also if it is not a number (NaN)
         raise ParameterError(
-            tr("The strength of the adapter {name} is {strength:g}.").format(
-                name=adapter_name(str(path)), strength=strength
+            tr("The strength of the adapter {name} is {strength}.").format(
+                name=adapter_name(str(path)), strength=short_repr(strength)
             ),
             tr("Use a number from −{most:g} to {most:g}; 1 is the adapter as it was trained.").format(
                 most=MAX_STRENGTH
@@ -114,16 +114,17 @@ def _invalid(value: object) -> ParameterError:
 def parse_choice(text: str) -> AdapterChoice:
     """Return the adapter of `PATH` or `PATH=STRENGTH`. Raises ParameterError."""
     path, sign, number = text.rpartition("=")
-    if sign and not os.path.exists(text):
-        try:
-            return check_adapters([(path, float(number))])[0]
-        except ValueError:
-            raise ParameterError(
-                tr("{value} does not name adapters.").format(value=short_repr(text)),
-                tr("Write PATH or PATH=STRENGTH, for example my-adapter=0.5."),
-                "adapters",
-            ) from None
-    return check_adapters([text])[0]
+    if not sign or os.path.exists(text):
+        return check_adapters([text])[0]
+    with suppress(ValueError):
+        strength = float(number)
+        if path:
+            return check_adapters([(path, strength)])[0]
+    raise ParameterError(
+        tr("{value} does not name adapters.").format(value=short_repr(text)),
+        tr("Write PATH or PATH=STRENGTH, for example my-adapter=0.5."),
+        "adapters",
+    )
 
 
 def is_adapter_folder(path: Path) -> bool:

@@ -40,13 +40,17 @@ from core.models.model_files import (
     pickled_weights_error,
 )
 from core.models.quantized.gguf_layers import GgufParameter
+from core.parameter import short_repr
 from resources.language import tr
 
+MAX_SHOWN_NAME = 80
+"""Maximum characters of a name from a file in a sentence."""
 _PREFIX = "base_model.model."
 _PARTS = ("lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector")
 _QUICK_PATTERN = re.compile(r"(?:[^)]|\)(?![*+?{])){1,200}")
 """Regular expressions without repeated groups: those may take forever, and files may come from anywhere."""
 _MAX_QUANTIFIERS = 3
+_MAX_RANK, _MAX_ALPHA = 2**20, 2.0**64
 _OTHER_MODEL_TYPES = {"mistral": "llama", "llama": "mistral"}
 """Architectures for which llama.cpp has one name."""
 
@@ -88,7 +92,8 @@ def read_adapter(path: Path, model_type: str, heads: tuple[int, int], allow_pick
     with torch.inference_mode(False), torch.no_grad():
         found = _read_gguf(path, model_type, heads) if is_gguf(path) else _read_peft(path, allow_pickle)
         for name, factors in found.layers.items():
-            _check_finite(found.name, name, (factors.down, factors.up, factors.bias, factors.magnitude))
+            scaled = factors.up * factors.scale
+            _check_finite(found.name, name, (factors.down, scaled, factors.bias, factors.magnitude))
         for name, tensor in found.replacements.items():
             _check_finite(found.name, name, (tensor,))
         return replace(found, stamp=_hash_of(found))
@@ -99,7 +104,7 @@ def _check_finite(adapter: str, name: str, tensors: tuple[torch.Tensor | None, .
         if tensor is not None and not bool(torch.isfinite(tensor).all()):
             raise AdapterError(
                 tr("The adapter {adapter} contains numbers that are not finite, in {name}.").format(
-                    adapter=adapter, name=name
+                    adapter=adapter, name=cut_short(name, MAX_SHOWN_NAME)
                 ),
                 tr("Its training failed, or the file is damaged. Choose another one."),
             )
@@ -114,7 +119,7 @@ def _hash_of(weights: AdapterWeights) -> str:
                 total.update(tensor.contiguous().numpy().data)
     for name, tensor in sorted(weights.replacements.items()):
         total.update(name.encode())
-        total.update(tensor.contiguous().view(torch.uint8).numpy().data)
+        total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 
@@ -135,7 +140,8 @@ def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Ten
         return _pickled_tensors(folder, name, allow_pickle)
     try:
         with safe_open(file, framework="pt") as handle:
-            return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
+            # copies: the tensors are views of the file, which a training run may overwrite
+            return {key: handle.get_tensor(key).clone() for key in handle.keys()}  # not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise corrupt_weights_error(file, damage_description(file), str(error)) from error
 
@@ -160,6 +166,17 @@ def _sorted_tensors(
     replacements: dict[str, torch.Tensor] = {}
     for key, tensor in tensors.items():
         found = _split_key(key)
+        if not found.layer:
+            raise _unknown_tensor(name, key)
+        if not tensor.is_floating_point():
+            raise AdapterError(
+                tr("The adapter {name} contains numbers of the type {dtype}, in {layer}.").format(
+                    name=name, dtype=str(tensor.dtype).removeprefix("torch."), layer=cut_short(key, MAX_SHOWN_NAME)
+                ),
+                tr("Save it again in float32, float16 or bfloat16."),
+            )
+        if tensor.element_size() == 1:
+            tensor = tensor.float()  # torch computes nothing in float8
         if found.part:
             parts.setdefault(found.layer, {})[found.part] = tensor
         else:
@@ -173,7 +190,12 @@ def _sorted_tensors(
         )
     kind = "DoRA" if any(factors.magnitude is not None for factors in layers.values()) else "LoRA"
     base = config.get("base_model_name_or_path")
-    return AdapterWeights(folder, name, kind, base if isinstance(base, str) else "", layers, replacements)
+    return AdapterWeights(folder, name, kind, _shown_base(base), layers, replacements)
+
+
+def _shown_base(base: object) -> str:
+    """Return the stated name of the base model on one line, shortened; empty if it is no text."""
+    return cut_short(" ".join(base.split()), MAX_SHOWN_NAME) if isinstance(base, str) else ""
 
 
 class _Key(NamedTuple):
@@ -206,14 +228,14 @@ class _Scales:
         """Return rank and scale of a layer. Raises AdapterError."""
         rank = self._value(layer, "rank_pattern", "r")
         alpha = self._value(layer, "alpha_pattern", "lora_alpha")
-        if not isinstance(rank, int) or rank < 1:
+        if not isinstance(rank, int) or not 1 <= rank <= _MAX_RANK:
             raise AdapterError(
-                tr("The adapter {name} states the rank {rank}.").format(name=self._name, rank=rank),
+                tr("The adapter {name} states the rank {rank}.").format(name=self._name, rank=short_repr(rank)),
                 tr("A rank is a positive whole number. Correct adapter_config.json, or copy it again."),
             )
-        if not math.isfinite(alpha):
+        if not abs(alpha) <= _MAX_ALPHA:  # also if it is not a number (NaN)
             raise AdapterError(
-                tr("The adapter {name} states the scale {alpha}.").format(name=self._name, alpha=alpha),
+                tr("The adapter {name} states the scale {alpha}.").format(name=self._name, alpha=short_repr(alpha)),
                 tr("Correct lora_alpha in adapter_config.json, or copy the file again."),
             )
         return rank, alpha / math.sqrt(rank) if self._is_stabilized else alpha / rank
@@ -244,11 +266,12 @@ def _matches(pattern: str, layer: str) -> bool:
 
 
 def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _Scales) -> LowRankFactors:
+    shown = cut_short(layer, MAX_SHOWN_NAME)
     kind = "embedding_" if "lora_embedding_A" in stored or "lora_embedding_B" in stored else ""
     down, up = stored.get(f"lora_{kind}A"), stored.get(f"lora_{kind}B")
     if down is None or up is None:
         raise AdapterError(
-            tr("The adapter {name} has only one of the two matrices for {layer}.").format(name=name, layer=layer),
+            tr("The adapter {name} has only one of the two matrices for {layer}.").format(name=name, layer=shown),
             tr("Copy or download the complete adapter again."),
         )
     rank, scale = scales.of(layer)
@@ -256,7 +279,7 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
         raise AdapterError(
             tr(
                 "The adapter {name} has matrices of the shapes {down} and {up} for {layer}, whose rank is {rank}."
-            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=layer, rank=rank),
+            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=shown, rank=rank),
             tr("The file and adapter_config.json do not belong together. Copy or download both again."),
         )
     bias, magnitude = stored.get("lora_B.bias"), stored.get("lora_magnitude_vector")
@@ -264,7 +287,7 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
         if vector is not None and vector.numel() != len(up):
             raise AdapterError(
                 tr("The adapter {name} has {count} numbers for {layer}, which has {wanted} outputs.").format(
-                    name=name, count=vector.numel(), layer=layer, wanted=len(up)
+                    name=name, count=vector.numel(), layer=shown, wanted=len(up)
                 ),
                 tr("Copy or download the complete adapter again."),
             )
@@ -315,7 +338,7 @@ def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWe
     if not layers or not math.isfinite(alpha or 0.0):
         raise _unknown_tensor(name, "adapter.lora.alpha")
     base = file.text("general.base_model.0.name") or file.text("general.name") or ""
-    return AdapterWeights(path, name, "LoRA (GGUF)", base, layers)
+    return AdapterWeights(path, name, "LoRA (GGUF)", _shown_base(base), layers)
 
 
 def _gguf_floats(name: str, file: GgufFile, tensor: str, operation: str, heads: tuple[int, int]) -> torch.Tensor:

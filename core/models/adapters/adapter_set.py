@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from core.common.text import cut_short
 from core.errors import AdapterError
 from core.events import AdapterUsed
 from core.models.adapters.adapter_choice import (
@@ -24,7 +25,7 @@ from core.models.adapters.adapter_choice import (
     is_adapter_folder,
     not_an_adapter,
 )
-from core.models.adapters.adapter_files import AdapterWeights, read_adapter
+from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
 from core.models.catalog import cached_model
 from core.models.gguf.gguf_file import is_gguf
@@ -401,8 +402,8 @@ def _locate(name: str) -> Path:
 
 
 def _times(shape: Iterable[int]) -> str:
-    return " × ".join(map(str, shape))
+    return " × ".join(map(str, shape)) or "1"
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return ", ".join(cut_short(name, MAX_SHOWN_NAME) for name in names[:3]) + (" …" if len(names) > 3 else "")
