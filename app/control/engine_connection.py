@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
@@ -101,7 +102,7 @@ class EngineConnection(QObject):
     @Slot(object, str)
     def _connect(self, engine_input: EngineInput, name: str) -> None:
         parsed = remote.parse(engine_input.address, engine_input.allows_plain_http)
-        address = f"{parsed.base}#{name}"
+        address = str(replace(parsed, model=name))
         if engine_input.key:
             remote.keep_key(parsed, engine_input.key)
         if engine_input.allows_plain_http and address not in self._settings.allow_plain:
