@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -472,12 +474,20 @@ def test_a_file_overwritten_in_use_changes_nothing(llama: core.LoadedModel, lora
     expected = logits_of(llama.model)
     file = lora / "adapter_model.safetensors"
     size = file.stat().st_size
+    assert not llama.adapters.is_outdated(lora)
     with file.open("r+b") as stream:
         stream.seek(size // 2)
         stream.write(b"\x41" * (size // 3))
+    os.utime(file, (0, 0))
     llama.adapters.set([(lora, 0.5)])
     llama.adapters.set([lora])
     assert torch.equal(logits_of(llama.model), expected)
+    assert llama.adapters.is_outdated(lora)
+    llama.adapters.remove(lora)
+    llama.adapters.set([lora])
+    assert not torch.equal(logits_of(llama.model), expected)
+    shutil.rmtree(lora)
+    assert not llama.adapters.is_outdated(lora)
 
 
 def test_adapter_of_another_model_names_its_base(lora: Path) -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from core.common.text import cut_short
 from core.errors import AdapterError
 from core.models.adapters.adapter_choice import (
+    CONFIG_FILE,
     PICKLED_FILE,
     WEIGHTS_FILE,
     adapter_name,
@@ -55,6 +56,10 @@ _OTHER_MODEL_TYPES = {"mistral": "llama", "llama": "mistral"}
 """Architectures for which llama.cpp has one name."""
 
 
+FileStamp: TypeAlias = "tuple[tuple[int, int] | None, ...]"
+"""Size and time of each file of an adapter; None for a missing one."""
+
+
 @dataclass(frozen=True)
 class AdapterWeights:
     """The content of an adapter, with names of a module's layers and parameters."""
@@ -71,6 +76,8 @@ class AdapterWeights:
     """New values of whole parameters by name: modules to save, biases, embeddings."""
     stamp: str = ""
     """Hash of all tensors."""
+    file_stamp: FileStamp = ()
+    """Sizes and times of its files when it was read."""
 
     @property
     def nbytes(self) -> int:
@@ -89,6 +96,7 @@ def read_adapter(path: Path, model_type: str, heads: tuple[int, int], allow_pick
 
     Raises AdapterError, PickledWeightsError, ModelFileError, CorruptWeightsError.
     """
+    file_stamp = read_file_stamp(path)  # before the content, which may be changed meanwhile
     with torch.inference_mode(False), torch.no_grad():
         found = _read_gguf(path, model_type, heads) if is_gguf(path) else _read_peft(path, allow_pickle)
         for name, factors in found.layers.items():
@@ -96,7 +104,21 @@ def read_adapter(path: Path, model_type: str, heads: tuple[int, int], allow_pick
             _check_finite(found.name, name, (factors.down, scaled, factors.bias, factors.magnitude))
         for name, tensor in found.replacements.items():
             _check_finite(found.name, name, (tensor,))
-        return replace(found, stamp=_hash_of(found))
+        return replace(found, stamp=_hash_of(found), file_stamp=file_stamp)
+
+
+def read_file_stamp(path: Path) -> FileStamp:
+    """Return what identifies the content of an adapter's files without reading them. Never raises."""
+    files = (path,) if is_gguf(path) else (path / name for name in (CONFIG_FILE, WEIGHTS_FILE, PICKLED_FILE))
+    return tuple(map(_stamp_of, files))
+
+
+def _stamp_of(file: Path) -> tuple[int, int] | None:
+    try:
+        about = file.stat()
+    except (OSError, ValueError):
+        return None
+    return about.st_size, about.st_mtime_ns
 
 
 def _check_finite(adapter: str, name: str, tensors: tuple[torch.Tensor | None, ...]) -> None:

@@ -25,7 +25,7 @@ from core.models.adapters.adapter_choice import (
     is_adapter_folder,
     not_an_adapter,
 )
-from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter
+from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter, read_file_stamp
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
 from core.models.catalog import cached_model
 from core.models.gguf.gguf_file import is_gguf
@@ -98,6 +98,14 @@ class AdapterSet:
         if choices != self._active:
             self._active = choices
             self._apply()
+
+    def is_outdated(self, path: str | Path) -> bool:
+        """Return whether the files of a loaded adapter have changed since it was read, as after another training; False
+        if they are gone.
+        """
+        found = self._loaded.get(str(path))
+        stamp = read_file_stamp(found.path) if found is not None else ()
+        return found is not None and any(stamp) and stamp != found.file_stamp
 
     def remove(self, path: str | Path) -> None:
         """Forget an adapter and free its memory; an unknown one is ignored."""
