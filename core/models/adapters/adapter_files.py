@@ -203,7 +203,7 @@ def _sorted_tensors(
             parts.setdefault(found.layer, {})[found.part] = tensor
         else:
             replacements[found.layer] = tensor
-    scales = _Scales(name, config)
+    scales = _LayerScales(name, config)
     layers = {layer: _factors(name, layer, stored, scales) for layer, stored in parts.items()}
     if not layers and not replacements:
         raise AdapterError(
@@ -220,26 +220,26 @@ def _shown_base(base: object) -> str:
     return cut_short(" ".join(base.split()), MAX_SHOWN_NAME) if isinstance(base, str) else ""
 
 
-class _Key(NamedTuple):
+class _TensorName(NamedTuple):
     layer: str
     """Name of a layer; of a whole parameter where `part` is empty."""
     part: str
 
 
-def _split_key(key: str) -> _Key:
+def _split_key(key: str) -> _TensorName:
     """Take the name of a tensor apart: the layer, and which of its tensors."""
     names = [name for name in key.removeprefix(_PREFIX).split(".") if name != "base_layer"]
     at = next((place for place, name in enumerate(names) if name in _PARTS), None)
     if at is not None:
         is_bias = names[-1] == "bias"
-        return _Key(".".join(names[:at]), names[at] + (".bias" if is_bias else ""))
+        return _TensorName(".".join(names[:at]), names[at] + (".bias" if is_bias else ""))
     if "modules_to_save" in names:
         place = names.index("modules_to_save")
         names = names[:place] + names[place + (2 if len(names) > place + 2 else 1) :]
-    return _Key(".".join(names), "")
+    return _TensorName(".".join(names), "")
 
 
-class _Scales:
+class _LayerScales:
     """Rank and scale of each layer, by PEFT's rules."""
 
     def __init__(self, name: str, config: JsonObject) -> None:
@@ -287,7 +287,7 @@ def _matches(pattern: str, layer: str) -> bool:
         return False
 
 
-def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _Scales) -> LowRankFactors:
+def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _LayerScales) -> LowRankFactors:
     shown = cut_short(layer, MAX_SHOWN_NAME)
     kind = "embedding_" if "lora_embedding_A" in stored or "lora_embedding_B" in stored else ""
     down, up = stored.get(f"lora_{kind}A"), stored.get(f"lora_{kind}B")
