@@ -147,6 +147,28 @@ def test_several_adapters_add_up(llama: core.LoadedModel, lora: Path, tmp_path: 
     assert [one.name for one in llama.adapters.active] == ["lora", "other"]
 
 
+@pytest.mark.parametrize(
+    ("case", "layer"), [("dora", "model.layers.0.mlp.down_proj"), ("own-biases", "model.layers.0.self_attn.q_proj"),
+                        ("replaced", "lm_head"), ("embedding", "lm_head")],
+)  # fmt: skip
+def test_the_strength_multiplies_every_kind_of_change(case: str, layer: str, tmp_path: Path) -> None:
+    kind, settings = CASES[case]
+    model = make(kind)
+    save_lora(model, tmp_path / "lora", **settings)
+    module = model.model.get_submodule(layer)
+    vectors = torch.randn(3, int(module.in_features), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+
+    def output(strength: float) -> torch.Tensor:
+        model.adapters.set([(tmp_path / "lora", strength)])
+        with torch.no_grad():
+            return torch.as_tensor(module(vectors))
+
+    before, change = output(0), output(1) - output(0)
+    assert not torch.allclose(change, torch.zeros_like(change), atol=1e-2)
+    for strength in (0.25, -1.5):
+        torch.testing.assert_close(output(strength), before + strength * change, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("weights", ["int8", "int4", "bfloat16", "Q8_0", "F16"])
 def test_on_packed_weights(weights: str, tmp_path: Path) -> None:
     """The same change is added to the product of packed weights; PEFT does it to the weights that they stand for."""
