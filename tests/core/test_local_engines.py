@@ -111,6 +111,11 @@ def test_an_older_lm_studio_lists_its_models_as_well(ports: Callable[..., None])
         assert [(model.name, model.context, model.facts) for model in engine.models] == [
             ("tale-3b", 8192, ("qwen2", "Q4_K_M"))
         ]
+        idle = {"type": "llm", "id": "idle", "state": "not-loaded", "compatibility_type": "gguf"}
+        server.bodies["/api/v0/models"] = {"data": [idle | {"loaded_context_length": 8192}]}
+        assert [model.context for model in remote.find_local_engines()[0].models] == [None], (
+            "it may be loaded with less"
+        )
 
 
 @pytest.mark.parametrize(
