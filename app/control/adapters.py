@@ -143,7 +143,7 @@ class AdapterController(QObject):
 
 
 def describe(info: AdapterInfo) -> str:
-    """Return what an adapter is: `LoRA · rank 8 · 24 layers · 1.2 MB`."""
+    """Return what an adapter is: `LoRA · rank 8 · 1.2 MB`."""
     ranks = ", ".join(map(str, info.ranks))
     rank = [trc("an adapter", "rank {rank}").format(rank=ranks)] if ranks else []
     parts = [info.kind, *rank, words.size(info.bytes)]

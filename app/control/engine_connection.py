@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
@@ -65,14 +66,14 @@ class EngineConnection(QObject):
         if engine_input.key:
             remote.keep_key(address, engine_input.key)
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             try:
-                found = remote.probe(address, errand.stop_event)
+                found = remote.probe(address, task.stop_event)
             except Exception as error:
-                errand.post(self._on_error, errand, error_report(error))
+                task.post(self._on_error, task, error_report(error))
             else:
                 names = [(served.name, served.context) for served in found.models]
-                errand.post(self._on_models_found, errand, found.kind, names, address.model)
+                task.post(self._on_models_found, task, found.kind, names, address.model)
 
         self.dialog.show_status(tr("Connecting…"))
         self._task = self._tasks.start(_PROBE, work)
@@ -101,7 +102,7 @@ class EngineConnection(QObject):
     @Slot(object, str)
     def _connect(self, engine_input: EngineInput, name: str) -> None:
         parsed = remote.parse(engine_input.address, engine_input.allows_plain_http)
-        address = f"{parsed.base}#{name}"
+        address = str(replace(parsed, model=name))
         if engine_input.key:
             remote.keep_key(parsed, engine_input.key)
         if engine_input.allows_plain_http and address not in self._settings.allow_plain:
@@ -115,8 +116,8 @@ class EngineConnection(QObject):
     def _save_key(self, address: remote.Address, key: str) -> None:
         """Save the key in the system keyring, in the background: a locked keyring prompts for its password."""
 
-        def work(errand: BackgroundTask) -> None:
-            errand.post(self._on_key_saved, remote.keep_key(address, key, lasting=True))
+        def work(task: BackgroundTask) -> None:
+            task.post(self._on_key_saved, remote.keep_key(address, key, lasting=True))
 
         self.dialog.show_status(tr("Saving the key in the system keyring…"))
         self._tasks.start(_SAVE_KEY, work)

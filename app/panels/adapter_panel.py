@@ -43,7 +43,6 @@ class AdapterRow(Themed, QWidget):
         self.path, name = entry.path, adapters.adapter_name(entry.path)
         self.setToolTip(tooltip(entry.path))
         self.switch = QCheckBox()
-        self.switch.setChecked(entry.is_on)
         self.switch.setAccessibleName(tr("Use the adapter {name}").format(name=name))
         self.name = ElidedLabel()
         self.name.setText(name)
@@ -66,18 +65,24 @@ class AdapterRow(Themed, QWidget):
         self.remark.setProperty("role", "muted")
         self.remark.hide()
         self._lay_out()
-        self.strength.setValue(entry.strength)
-        self._sync_slider()
-        self._update_enabled()
         self.switch.toggled.connect(self._on_toggled)
         self.slider.valueChanged.connect(self._on_slider)
         self.strength.valueChanged.connect(self._on_strength)
         self.remove_button.clicked.connect(self.removeRequested)
+        self.show_entry(entry)
 
     @property
     def entry(self) -> AdapterEntry:
         """The adapter with its present strength."""
         return AdapterEntry(self.path, round(self.strength.value(), 2), self.switch.isChecked())
+
+    def show_entry(self, entry: AdapterEntry) -> None:
+        """Show this switch and strength; emits nothing."""
+        with QSignalBlocker(self):
+            self.switch.setChecked(entry.is_on)
+            self.strength.setValue(entry.strength)
+            self._sync_slider()
+            self._update_enabled()
 
     def show_remark(self, text: str, is_problem: bool = False) -> None:
         """Show what kind of adapter it is, or why it cannot be used; nothing if empty."""
@@ -161,21 +166,32 @@ class AdapterPanel(Themed, QWidget):
         return tuple(row.entry for row in self.rows)
 
     def set_entries(self, entries: Sequence[AdapterEntry]) -> None:
-        """Show these adapters instead; emits nothing."""
-        for row in self.rows:
+        """Show these adapters instead; those already in the list keep their rows and remarks. Emits nothing."""
+        known = {row.path: row for row in self.rows}
+        before, self.rows = self.rows, []
+        for entry in entries:
+            row = known.pop(entry.path, None)
+            if row is None:
+                row = self._new_row(entry)
+            else:
+                row.show_entry(entry)
+            self.rows.append(row)
+        for row in set(before).difference(self.rows):
             row.hide()
             self._column.removeWidget(row)
             row.deleteLater()
-        self.rows = []
-        for entry in entries:
-            row = AdapterRow(entry, self)
-            row.set_theme(self._theme)
-            row.changed.connect(self.changed)
-            row.removeRequested.connect(self._on_remove)
-            self.rows.append(row)
-            self._column.addWidget(row)
+        for index, row in enumerate(self.rows, 1):  # below the heading
+            if self._column.indexOf(row) != index:
+                self._column.insertWidget(index, row)
         self.setVisible(bool(entries))
         self.updateGeometry()
+
+    def _new_row(self, entry: AdapterEntry) -> AdapterRow:
+        row = AdapterRow(entry, self)
+        row.set_theme(self._theme)
+        row.changed.connect(self.changed)
+        row.removeRequested.connect(self._on_remove)
+        return row
 
     def show_remark(self, path: str, text: str, is_problem: bool = False) -> None:
         """Show a remark below an adapter."""

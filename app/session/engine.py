@@ -218,9 +218,11 @@ class CoreEngine:
         return is_held and self._model is not None and core.has_native_step(self._model)
 
     def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
-        """Load an adapter for the loaded model and describe it."""
+        """Load an adapter for the loaded model, again if its files have changed, and describe it."""
         if self._model is None or self._loaded != request.load:
             return None
+        if self._model.adapters.is_outdated(request.path):
+            self._model.adapters.remove(request.path)
         found = self._model.adapters.load(request.path, request.load.allow_pickle)
         return AdapterInfo(found.kind, found.base, found.ranks, len(found.layers), found.nbytes)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from core.models.gguf.gguf_names import SEPARATOR, group_models
+from core.models.gguf.gguf_names import SEPARATOR, find_model, group_models
 
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -109,7 +109,7 @@ class HubModel:
 
     def with_variant(self, key: str) -> HubModel:
         """Return the model with another GGUF model chosen; itself if there is none with that key or format."""
-        chosen = find_variant(self.variants, key)
+        chosen = find_model(self.variants, key)
         if chosen is None or chosen.key == self.variant:
             return self
         own = {file.path for variant in self.variants for file in variant.files}
@@ -218,12 +218,6 @@ def gguf_variants(files: Iterable[HubFile]) -> tuple[GgufVariant, ...]:
         for names in group_models(known)
     )
     return tuple(sorted(found, key=lambda variant: (variant.size, variant.key)))
-
-
-def find_variant(variants: Sequence[GgufVariant], wanted: str) -> GgufVariant | None:
-    """Return the variant with that key, or else the first one in that format."""
-    exact = (variant for variant in variants if variant.key == wanted)
-    return next(exact, next((variant for variant in variants if variant.format_name == wanted.upper()), None))
 
 
 def default_variant(variants: Sequence[GgufVariant]) -> GgufVariant:

@@ -16,7 +16,6 @@ from core.catalog.hub_model import (
     HubFile,
     HubModel,
     default_variant,
-    find_variant,
     gguf_variants,
     is_digest,
     select_files,
@@ -25,7 +24,7 @@ from core.catalog.hub_model import (
 from core.common.text import cut_short
 from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
 from core.models.gguf.gguf_entry import summarize_gguf
-from core.models.gguf.gguf_names import split_name
+from core.models.gguf.gguf_names import find_model, split_name
 from core.models.modalities import has_language_head
 from core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
 from core.models.model_files import JsonObject
@@ -85,7 +84,7 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
     files = [_hub_file(name, sibling) for sibling in info.siblings or []]
     chosen = select_files(files, allow_pickle, allow_code)
     variants = gguf_variants(files) if wanted or not (chosen.has_weights or chosen.pickled) else ()
-    if wanted and find_variant(variants, wanted) is None:
+    if wanted and find_model(variants, wanted) is None:
         raise TransferError(
             tr("“{name}” has no GGUF model “{variant}”.").format(name=name, variant=wanted),
             tr("Choose one of: {names}.").format(names=_variant_names(variants)),

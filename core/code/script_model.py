@@ -13,7 +13,13 @@ from core import strategies
 from core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
 from core.errors import ModelError
 from core.models import catalog
-from core.models.adapters.adapter_choice import CONFIG_FILE, AdapterChoice, check_adapters, is_adapter_folder
+from core.models.adapters.adapter_choice import (
+    AdapterChoice,
+    adapter_location,
+    check_adapters,
+    is_adapter_folder,
+    read_adapter_config,
+)
 from core.models.config_validation import FLOATS
 from core.models.gguf.gguf_entry import transformers_problem
 from core.models.gguf.gguf_file import is_gguf
@@ -95,10 +101,11 @@ def script_adapters(request: Request, model: LoadedModel | str | Path) -> tuple[
 def why_not_peft(adapters: Sequence[AdapterChoice]) -> str:
     """Return why PEFT does not apply these adapters in the same way, as a clause; "" if it does."""
     for one in adapters:
-        if not is_adapter_folder(Path(one.path).expanduser()):
+        folder = adapter_location(one.path)
+        if not is_adapter_folder(folder):
             return tr("PEFT does not read the adapter {name}.").format(name=one.name)
-        with suppress(ModelError, FileNotFoundError):
-            config = read_json(Path(one.path).expanduser() / CONFIG_FILE)
+        with suppress(ModelError):
+            config = read_adapter_config(folder)
             plain = config.get("bias", "none") == "none" and not (
                 config.get("modules_to_save") or config.get("use_dora")
             )

@@ -30,6 +30,7 @@ from core.models.gguf.architectures import (
 from core.models.gguf.gguf_file import FORMATS, MAGIC
 from core.models.gguf.gguf_tokenizer import pre_tokenizer_rules
 from core.models.loaded_model import check_model
+from core.parameter import short_repr
 from core.system.file_writing import atomic_write
 from resources.language import tr
 
@@ -50,7 +51,7 @@ _U32, _I32, _F32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 
 
-class _Entry(NamedTuple):
+class _TensorEntry(NamedTuple):
     name: str
     shape: tuple[int, ...]
     format_name: str
@@ -61,9 +62,9 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
     """Write a model with its tokenizer and chat template, with adapters merged into it, its matrices in the format
     `weights` (EXPORT_FORMATS).
 
-    The file appears at `path` once it is complete. Raises ParameterError for an unknown format or a value that is not a
-    loaded model, UnpackableError for an architecture or a tokenizer that cannot be written, and ModelFileError if the
-    file cannot be written; a file that was there is then unchanged.
+    The file appears at `path` once it is complete. Raises ParameterError for an unknown format, or a value that is not
+    a loaded model or a path, UnpackableError for an architecture or a tokenizer that cannot be written, and
+    ModelFileError if the file cannot be written; a file that was there is then unchanged.
     """
     check_model(model)
     if weights not in EXPORT_FORMATS:
@@ -71,6 +72,12 @@ def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Pa
             tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
             tr("Use {names}.").format(names=", ".join(EXPORT_FORMATS)),
             "weights",
+        )
+    if not isinstance(path, (str, Path)):
+        raise ParameterError(
+            tr("{value} is not a path.").format(value=short_repr(path)),
+            tr("Pass the path of the file to write."),
+            "path",
         )
     target = Path(os.path.expanduser(path))
     name, known = _architecture(model)
@@ -200,14 +207,14 @@ def _rope_metadata(model: LoadedModel, prefix: str, width: int) -> dict[str, Any
     return found
 
 
-def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Iterable[_Entry]:
+def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Iterable[_TensorEntry]:
     """Yield all tensors by llama.cpp's names and in its order of rows."""
     config = model.config
     heads = int(getattr(config, "num_attention_heads", None) or 1)
     kv_heads = int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or heads)
     rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
-        yield _Entry("rope_freqs.weight", (), "F32", _llama3_factors(model))
+        yield _TensorEntry("rope_freqs.weight", (), "F32", _llama3_factors(model))
     outside = {target: name for name, target in known.outside.items()}
     inside = {target: name for name, target in known.inside.items()}
     prefix, _, _ = known.layer.partition("{n}")
@@ -303,11 +310,11 @@ def _converted(values: torch.Tensor, operation: str, heads: int, kv_heads: int) 
     return values
 
 
-def _entry(name: str, values: torch.Tensor, weights: str) -> _Entry:
+def _entry(name: str, values: torch.Tensor, weights: str) -> _TensorEntry:
     fits = weights not in QUANTIZERS or values.shape[-1] % 32 == 0
     is_matrix = values.dim() > 1 and not any(part in name for part in _KEPT_IN_FLOAT32)
     chosen = "F32" if not is_matrix else weights if fits else "F16"
-    return _Entry(name, tuple(values.shape), chosen, values.contiguous())
+    return _TensorEntry(name, tuple(values.shape), chosen, values.contiguous())
 
 
 def quantize_q8_0(values: torch.Tensor) -> torch.Tensor:
@@ -345,7 +352,7 @@ QUANTIZERS = {"Q8_0": quantize_q8_0, "Q4_0": quantize_q4_0, "Q4_1": quantize_q4_
 """By the name of a format of blocks of 32."""
 
 
-def _data(entry: _Entry) -> bytes:
+def _data(entry: _TensorEntry) -> bytes:
     values = entry.values
     if (quantize := QUANTIZERS.get(entry.format_name)) is not None:
         found = quantize(values.reshape(-1, 32))
@@ -463,7 +470,7 @@ def _begins_with_bos(tokenizer: Any) -> bool:
     return bool(ids) and tokenizer.bos_token_id is not None and ids[0] == tokenizer.bos_token_id
 
 
-def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_Entry]) -> None:
+def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_TensorEntry]) -> None:
     stream.write(MAGIC + struct.pack("<IQQ", 3, len(entries), len(metadata)))
     for key, value in metadata.items():
         stream.write(_text(key) + _value(value))
@@ -480,7 +487,7 @@ def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_Ent
         stream.write(bytes(-stream.tell() % _ALIGNMENT))
 
 
-def _size(entry: _Entry) -> int:
+def _size(entry: _TensorEntry) -> int:
     fmt = FORMATS[_TYPE_IDS[entry.format_name]]
     return entry.values.numel() // fmt.block_weights * fmt.block_bytes
 

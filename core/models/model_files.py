@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
 
-from core.errors import CorruptWeightsError, ModelFileError
+from core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
 from resources.language import tr
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -60,7 +60,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     except PermissionError:
         raise _unreadable_error(file, tr("permission to read it was denied")) from None
     except (OSError, ValueError) as error:
-        raise _unreadable_error(file, str(error)) from error
+        raise _unreadable_error(file, getattr(error, "strerror", None) or str(error)) from error
 
 
 _READ_BYTES = 2**16
@@ -96,6 +96,25 @@ def read_json(file: str | Path, limit: int = CONFIG_BYTES, about: os.stat_result
     if content.count(b"{") + content.count(b"[") > _MAX_DEPTH < _depth(data):
         raise _unreadable_error(file, tr("it is nested more than {most} levels deep").format(most=_MAX_DEPTH))
     return data
+
+
+def corrupt_weights_error(file: Path, reason: str, details: str = "") -> CorruptWeightsError:
+    """Return the error for a weights file that cannot be read."""
+    return CorruptWeightsError(
+        tr("The weights file {file} is truncated or corrupt: {reason}.").format(file=file.name, reason=reason),
+        tr("Copy or download it again; nothing was changed on disk."),
+        details,
+    )
+
+
+def pickled_weights_error(model: str, file: Path) -> PickledWeightsError:
+    """Return the error for pickled weights that are not allowed."""
+    return PickledWeightsError(
+        tr("{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded.").format(
+            model=model, file=file.name
+        ),
+        tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
+    )
 
 
 def check_folder(path: Path) -> None:
@@ -279,6 +298,8 @@ def damage_description(file: Path) -> str:
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
     expected = 8 + length + max((entry.data_offsets[1] for entry in header.values()), default=0)
+    if size >= expected:
+        return tr("its header contradicts its content ({size:,} bytes in total)").format(size=size)
     return tr("only {size:,} of {expected:,} bytes are present").format(size=size, expected=expected)
 
 

@@ -16,7 +16,6 @@ from core.errors import (
     ModelError,
     ModelFileError,
     ModelTooLargeError,
-    PickledWeightsError,
     UnpackableError,
 )
 from core.models.gguf.gguf_file import GgufFile
@@ -24,10 +23,12 @@ from core.models.layer_offload import DiskOffload, load_offloaded
 from core.models.load_plan import BUILD_LOCK, ModelPlan
 from core.models.model_files import (
     WeightFiles,
+    corrupt_weights_error,
     damage_description,
     find_weights,
     full_message,
     is_file,
+    pickled_weights_error,
     read_json,
     readable_reason,
 )
@@ -142,12 +143,7 @@ def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
             tr("Copy or download the complete model again."),
         )
     if weights.pickled and not allow_pickle:
-        raise PickledWeightsError(
-            tr(
-                "{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded."
-            ).format(model=path.name, file=weights.files[0].name),
-            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
-        )
+        raise pickled_weights_error(path.name, weights.files[0])
     for file in weights.files:
         _check_file(file, weights.pickled)
     return weights
@@ -166,13 +162,7 @@ def _check_file(file: Path, pickled: bool) -> None:
         with safe_open(file, framework="pt") as handle:
             handle.keys()
     except (SafetensorError, OSError) as error:
-        raise CorruptWeightsError(
-            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=damage_description(file)
-            ),
-            tr("Copy or download it again; nothing was changed on disk."),
-            str(error),
-        ) from error
+        raise corrupt_weights_error(file, damage_description(file), str(error)) from error
 
 
 def _check_complete(report: LoadingReport, path: Path) -> None:

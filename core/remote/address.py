@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from core.common.former_name import FORMER_NAME, NAME, read_variable
 from core.errors import AddressError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _SCHEMES = ("http://", "https://")
 _DEFAULT_PATH = "/v1"
+_UNSAFE = re.compile(r"[\x00-\x20%\x7f]")
+"""Characters of a model's name that an address cannot contain as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Address:
             return False
 
     def __str__(self) -> str:
-        return f"{self.base}#{self.model}" if self.model else self.base
+        model = _UNSAFE.sub(lambda found: quote(found[0]), self.model)
+        return f"{self.base}#{model}" if model else self.base
 
 
 def is_address(name: str) -> bool:

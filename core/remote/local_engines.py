@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.errors import EngineAccessError, EngineError, EngineUnreachableError
 from core.remote import engines
@@ -37,7 +37,7 @@ class LocalEngine:
 
     def name_of(self, model: ServedModel) -> str:
         """Return the name of a model for `core.load`."""
-        return f"{self.address.base}#{model.name}"
+        return str(replace(self.address, model=model.name))
 
 
 class _Search:

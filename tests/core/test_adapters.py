@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -143,6 +145,28 @@ def test_several_adapters_add_up(llama: core.LoadedModel, lora: Path, tmp_path: 
     llama.adapters.set(choices)
     torch.testing.assert_close(logits_of(llama.model), expected, **EXACT)
     assert [one.name for one in llama.adapters.active] == ["lora", "other"]
+
+
+@pytest.mark.parametrize(
+    ("case", "layer"), [("dora", "model.layers.0.mlp.down_proj"), ("own-biases", "model.layers.0.self_attn.q_proj"),
+                        ("replaced", "lm_head"), ("embedding", "lm_head")],
+)  # fmt: skip
+def test_the_strength_multiplies_every_kind_of_change(case: str, layer: str, tmp_path: Path) -> None:
+    kind, settings = CASES[case]
+    model = make(kind)
+    save_lora(model, tmp_path / "lora", **settings)
+    module = model.model.get_submodule(layer)
+    vectors = torch.randn(3, int(module.in_features), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+
+    def output(strength: float) -> torch.Tensor:
+        model.adapters.set([(tmp_path / "lora", strength)])
+        with torch.no_grad():
+            return torch.as_tensor(module(vectors))
+
+    before, change = output(0), output(1) - output(0)
+    assert not torch.allclose(change, torch.zeros_like(change), atol=1e-2)
+    for strength in (0.25, -1.5):
+        torch.testing.assert_close(output(strength), before + strength * change, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("weights", ["int8", "int4", "bfloat16", "Q8_0", "F16"])
@@ -372,6 +396,42 @@ def _norm(tensors: dict[str, torch.Tensor]) -> None:
         tensors[f"base_model.model.model.norm.lora_{part}.weight"] = torch.zeros(shape)
 
 
+def _convert(tensors: dict[str, torch.Tensor], dtype: torch.dtype) -> None:
+    tensors[_first(tensors)] = tensors[_first(tensors)].to(dtype)
+
+
+def _replace_norm(tensors: dict[str, torch.Tensor], value: torch.Tensor) -> None:
+    tensors["base_model.model.model.norm.weight"] = value
+
+
+def _nameless(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["lora_A"] = torch.zeros(4, 64)
+
+
+def _long_name(tensors: dict[str, torch.Tensor]) -> None:
+    for part, shape in (("A", (4, 64)), ("B", (64, 4))):
+        tensors[f"base_model.model.{'z' * 100_000}.lora_{part}.weight"] = torch.zeros(shape)
+
+
+def _lie(folder: Path, **entry: Any) -> None:
+    """Change an entry in the header of the weights, and leave their bytes."""
+    file = folder / "adapter_model.safetensors"
+    raw = file.read_bytes()
+    end = 8 + struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:end])
+    header[next(name for name in header if "lora_A" in name)].update(entry)
+    changed = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(changed)) + changed + raw[end:])
+
+
+def _link_to_itself(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    try:
+        file.symlink_to(file.name)
+    except OSError:
+        pytest.skip("this system does not allow links")
+
+
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "kind": (_edited(lambda config, _: config.update(peft_type="IA3")), "IA3"),
     "no kind": (_edited(lambda config, _: config.pop("peft_type")), "None"),
@@ -390,6 +450,21 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no weights": (lambda folder: (folder / "adapter_model.safetensors").unlink(), "adapter_model.safetensors"),
     "no config": (lambda folder: (folder / "adapter_config.json").unlink(), "adapter_config.json"),
     "damaged": (lambda folder: (folder / "adapter_model.safetensors").write_bytes(b"\xff" * 40) and None, "corrupt"),
+    "rank negative": (_edited(lambda config, _: config.update(r=-1)), "rank -1"),
+    "rank infinite": (_edited(lambda config, _: config.update(r=float("inf"))), "rank inf"),
+    "rank list": (_edited(lambda config, _: config.update(r=[[1]])), "not a number"),
+    "rank huge": (_edited(lambda config, _: config.update(r=10**400, use_rslora=True)), "states the rank 1000"),
+    "scale huge": (_edited(lambda config, _: config.update(lora_alpha=10**400)), "states the scale 1000"),
+    "scale nan": (_edited(lambda config, _: config.update(alpha_pattern={"q_proj": float("nan")})), "scale nan"),
+    "integers": (_edited(lambda _, tensors: _convert(tensors, torch.int8)), "int8"),
+    "scalar": (_edited(lambda _, tensors: _replace_norm(tensors, torch.tensor(1.0))), "model's is 64"),
+    "nameless": (_edited(lambda _, tensors: _nameless(tensors)), "unknown meaning"),
+    "long name": (_edited(lambda _, tensors: _long_name(tensors)), "zzz…"),
+    "lying offsets": (lambda folder: _lie(folder, data_offsets=[0, 10**12]), "bytes are present"),
+    "lying shape": (lambda folder: _lie(folder, shape=[1, 1]), "contradicts its content"),
+    "lying type": (lambda folder: _lie(folder, dtype="F4"), "contradicts its content"),
+    "weights loop": (lambda folder: _link_to_itself(folder / "adapter_model.safetensors"), "no weights"),
+    "config loop": (lambda folder: _link_to_itself(folder / "adapter_config.json"), "adapter_config.json"),
     "not json": (lambda folder: (folder / "adapter_config.json").write_text("{") and None, "JSON"),
 }
 
@@ -403,8 +478,38 @@ def test_faults_are_named_with_a_remedy(fault: str, llama: core.LoadedModel, lor
         llama.adapters.set([lora])
     assert isinstance(caught.value, (AdapterError, CorruptWeightsError, core.errors.ModelError))
     assert caught.value.remedy
+    assert len(str(caught.value)) < 500
     assert torch.equal(logits_of(llama.model), before)
     assert not llama.adapters.active
+
+
+def test_float8_adapter_works(llama: core.LoadedModel, lora: Path) -> None:
+    norm = (llama.model.get_parameter("model.norm.weight").detach() * 2).to(torch.float8_e4m3fn)
+    _edited(lambda _, tensors: _replace_norm(tensors, norm))(lora)
+    llama.adapters.set([lora])
+    assert torch.equal(llama.model.get_parameter("model.norm.weight"), norm.float())
+
+
+def test_a_file_overwritten_in_use_changes_nothing(llama: core.LoadedModel, lora: Path) -> None:
+    """A training run overwrites its adapter in place."""
+    llama.adapters.set([lora])
+    expected = logits_of(llama.model)
+    file = lora / "adapter_model.safetensors"
+    size = file.stat().st_size
+    assert not llama.adapters.is_outdated(lora)
+    with file.open("r+b") as stream:
+        stream.seek(size // 2)
+        stream.write(b"\x41" * (size // 3))
+    os.utime(file, (0, 0))
+    llama.adapters.set([(lora, 0.5)])
+    llama.adapters.set([lora])
+    assert torch.equal(logits_of(llama.model), expected)
+    assert llama.adapters.is_outdated(lora)
+    llama.adapters.remove(lora)
+    llama.adapters.set([lora])
+    assert not torch.equal(logits_of(llama.model), expected)
+    shutil.rmtree(lora)
+    assert not llama.adapters.is_outdated(lora)
 
 
 def test_adapter_of_another_model_names_its_base(lora: Path) -> None:
@@ -447,6 +552,32 @@ def test_missing_adapter(llama: core.LoadedModel, tmp_path: Path) -> None:
         core.run(llama, core.Request([5], adapters=[tmp_path / "none"]))
     with pytest.raises(AdapterError, match="not an adapter"):
         llama.adapters.set([tmp_path])
+
+
+@pytest.mark.parametrize("name", ["~nobody-here/lora", "x" * 5000, "a\0b", "owner/" + "n" * 500, "\ud800"])
+def test_names_that_no_file_can_have(name: str, llama: core.LoadedModel) -> None:
+    with pytest.raises(AdapterError, match="no adapter at"):
+        llama.adapters.set([name])
+    problem = core.adapters.adapter_problem(name)
+    assert problem is not None
+    assert "Errno" not in problem[0]
+
+
+@pytest.mark.parametrize("strength", ["nan", "inf", "-1e999", "9"])
+def test_the_strength_is_named(strength: str) -> None:
+    with pytest.raises(ParameterError, match=f"strength of the adapter a is {float(strength)}"):
+        core.adapters.parse_choice(f"a={strength}")
+    with pytest.raises(ParameterError, match="strength of the adapter a is 1000"):
+        core.adapters.check_adapters([("a", 10**400)])
+
+
+def test_folder_that_links_to_itself(llama: core.LoadedModel, tmp_path: Path) -> None:
+    _link_to_itself(tmp_path / "loop")
+    with pytest.raises(AdapterError, match="no adapter at"):
+        llama.adapters.set([tmp_path / "loop"])
+    problem = core.adapters.adapter_problem(str(tmp_path / "loop"))
+    assert problem is not None
+    assert "Errno" not in problem[0]
 
 
 def test_gguf_faults(llama: core.LoadedModel, lora: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import struct
 from importlib.util import find_spec
@@ -168,6 +169,11 @@ def test_models_of_other_programs_are_found(small: Path, tmp_path: Path, monkeyp
     layer = {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{digest}"}
     manifest.write_text(json.dumps({"layers": [{"mediaType": "x"}, layer]}))
     (manifest.parent / "bad").write_text("[")
+    (manifest.parent / "deep").write_text("[" * 100_000)
+    (tmp_path / ".lmstudio/settings.json").write_text(json.dumps({"downloadsFolder": "a\0b"}))
+    monkeypatch.setenv("HF_HOME", "~nobody-here")
+    assert "Hugging Face" not in {model.program for model in gguf_entry.local_models()}
+    monkeypatch.delenv("HF_HOME")
     (manifest.parent / "escape").write_text(json.dumps({"layers": [{**layer, "digest": "sha256:../../x"}]}))
     found = gguf_entry.local_models()
     assert {str(model.path.relative_to(tmp_path)): model.program for model in found} == files
@@ -328,6 +334,8 @@ BAD_METADATA: dict[str, tuple[dict[str, object], str]] = {
     "wide rotation": ({"llama.rope.dimension_count": 32}, "llama.rope.dimension_count is 32.*at most 16"),
     "odd rotation": ({"llama.rope.dimension_count": 7}, "llama.rope.dimension_count is 7"),
     "base of zero": ({"llama.rope.freq_base": 0.0}, "llama.rope.freq_base is 0"),
+    "width is no number": ({"llama.embedding_length": float("nan")}, "llama.embedding_length is nan"),
+    "endless layers": ({"llama.block_count": float("inf")}, "llama.block_count is inf"),
     "no layers": ({"llama.block_count": 0}, "llama.block_count is 0"),
     "no feed forward": ({"llama.feed_forward_length": 0}, "llama.feed_forward_length is 0"),
     "many tokens": ({"tokenizer.ggml.tokens": ["a"] * 300}, "has 300 tokens, but its embeddings only 259"),
@@ -343,6 +351,8 @@ def test_impossible_metadata_are_named(case: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalidError, match=reason) as refused:
         core.load(path)
     assert refused.value.remedy
+    shape = gguf_entry.summarize_gguf(path).config
+    assert all(math.isfinite(value) for value in shape.values() if isinstance(value, float))
 
 
 @pytest.mark.parametrize("key", ["llama.attention.head_count", "llama.embedding_length"])
@@ -447,7 +457,27 @@ def test_what_cannot_be_written_says_why(small: Path, tmp_path: Path) -> None:
             save_gguf(model, "/dev/full")
     with pytest.raises(ParameterError, match="not a loaded model"):
         save_gguf("small", tmp_path / "x.gguf")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="5 is not a path"):
+        save_gguf(model, 5)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"Use F32, .*Q8_0"):
+        save_gguf(model, tmp_path / "x.gguf", "q8_0")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_keeps_the_file_that_was_there(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="limits of file sizes are POSIX's")
+    model, path = gguf_models.make("llama"), tmp_path / "model.gguf"
+    path.write_bytes(b"before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(ModelFileError, match="File too large") as refused:
+            save_gguf(model, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "free space" in refused.value.remedy
+    assert [file.name for file in tmp_path.iterdir()] == ["model.gguf"]
+    assert path.read_bytes() == b"before"
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "speculative", "token_tree"])

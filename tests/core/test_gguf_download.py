@@ -201,6 +201,17 @@ def test_deleting_one_model_keeps_the_others(hub: Hub, tmp_path: Path) -> None:
     assert not list((tmp_path / "hub").glob("models--*"))
 
 
+def test_deleting_a_model_keeps_content_that_another_one_shares(hub: Hub, files: dict[str, bytes]) -> None:
+    content = files["Tiny-Tales-Q8_0.gguf"]
+    hub.put("someone/twins", {"one-Q8_0.gguf": content, "two-Q4_0.gguf": content})
+    for name in ("one-Q8_0", "two-Q4_0"):
+        core.catalog.download(f"someone/twins:{name}")
+    core.catalog.delete("someone/twins:one-Q8_0")
+    assert on_disk() == {"someone/twins:two-Q4_0": None}
+    assert core.catalog.verify("someone/twins:two-Q4_0") == ()
+    assert core.load("someone/twins:two-Q4_0")
+
+
 def test_weights_in_both_formats_are_downloaded_as_named(hub: Hub, files: dict[str, bytes]) -> None:
     hub.put("someone/both", {**files, "model.safetensors": b"x" * 20_000})
     assert core.catalog.look("someone/both").variants == ()

@@ -14,7 +14,7 @@ import core
 from core import remote
 from core.errors import EngineCutError, EngineRefusedError, EngineReplyError, ModelNotFoundError
 from core.events import Notice, TokenChosen
-from core.remote import engines, local_engines
+from core.remote import client, engines, local_engines
 from core.remote.engines.base import EngineKind
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
@@ -111,6 +111,11 @@ def test_an_older_lm_studio_lists_its_models_as_well(ports: Callable[..., None])
         assert [(model.name, model.context, model.facts) for model in engine.models] == [
             ("tale-3b", 8192, ("qwen2", "Q4_K_M"))
         ]
+        idle = {"type": "llm", "id": "idle", "state": "not-loaded", "compatibility_type": "gguf"}
+        server.bodies["/api/v0/models"] = {"data": [idle | {"loaded_context_length": 8192}]}
+        assert [model.context for model in remote.find_local_engines()[0].models] == [None], (
+            "it may be loaded with less"
+        )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +257,8 @@ def test_stop_takes_effect_while_ollama_is_silent(ollama: LocalServer) -> None:
 
 WRONG_TYPES = (
     {"models": None}, {"models": "tale"}, [], "x", 7, {"models": [None, 7, "x", {"name": 5}, {"name": ""}]},
-    {"models": [{"name": "a" * 1000}]},
+    {"models": [{"name": "a" * 1000}, {"name": "\x1b[31mred"}, {"name": "two\nlines"}, {"name": "\u202egnp"}]},
+    {"models": [{"name": "\ud800"}, {"name": "\0"}, {"name": " \t"}]}, b"<html>It works!</html>",
     {"models": [{"name": "tale", "details": 5, "capabilities": 7, "size": "big", "remote_host": []}]},
     {"models": [{"name": "tale", "details": {"family": [1], "parameter_size": {}, "quantization_level": "x" * 9999},
                  "size": -1}]},
@@ -269,6 +275,25 @@ def test_lists_with_wrong_types_are_errors_or_empty(
     assert [model.name for model in engine.models] in ([], ["tale"])
     assert bool(engine.problem) == (not isinstance(reply, dict) or not isinstance(reply["models"], list))
     assert all(len(fact) <= 41 for model in engine.models for fact in model.facts)
+
+
+@pytest.mark.parametrize("name", ["my tale:1b", "50%", "a%20b", "/models/My Tale", "童话:1b", "a#b?c"])
+def test_every_printable_name_can_be_loaded(name: str, ollama: LocalServer, ports: Callable[..., None]) -> None:
+    ollama.bodies["/api/tags"] = {"models": [{"name": name}]}
+    ports(ollama=ollama.port)
+    (engine,) = remote.find_local_engines()
+    (model,) = engine.models
+    assert remote.parse(engine.name_of(model)).model == name
+    assert core.load(engine.name_of(model)).name == name
+
+
+@pytest.mark.parametrize("reply", [b"<html>", [], {"model_info": {"general.architecture": []}}, {"a": "b" * 5000}])
+def test_details_that_cannot_be_read_leave_the_model_usable(
+    reply: object, ollama: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_MAX_RESPONSE_BYTES", 4000)
+    ollama.bodies["/api/show"] = reply
+    assert core.run(core.load(ollama.name("tale:1b")), core.Request(PROMPT)).texts == [STORY]
 
 
 @pytest.mark.parametrize("reply", [[], {"models": 5}, {"models": [7]}, {"models": [{"type": "llm"}]}], ids=str)

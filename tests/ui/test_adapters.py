@@ -62,6 +62,25 @@ def test_panel_appears_with_the_first_adapter_and_describes_it(
     assert window.parts.requests.current_request().adapters == ()
 
 
+def test_rows_stay_while_others_come_and_go(
+    qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
+) -> None:
+    window.parts.adapters.add(adapter(tmp_path / "one"))
+    (row,) = panel.rows
+    qtbot.waitUntil(lambda: row.remark.text().startswith("LoRA"))
+    other = adapter(tmp_path / "two")
+    window.parts.adapters.add(other)
+    window.parts.adapters.add(row.path, 0.5)
+    assert [shown.name.text() for shown in panel.rows] == ["two", "one"]
+    assert panel.rows[1] is row
+    assert row.remark.text().startswith("LoRA")
+    assert (row.strength.value(), row.slider.value()) == (0.5, 50)
+    assert panel.rows[0].y() < row.y() or not panel.isVisible()
+    panel.rows[0].remove_button.click()
+    assert panel.rows == [row]
+    assert window.parts.requests.current_request().adapters == (AdapterChoice(row.path, 0.5),)
+
+
 def test_slider_and_field_set_the_strength_of_the_request(
     window: MainWindow, panel: AdapterPanel, tmp_path: Path
 ) -> None:
@@ -198,6 +217,13 @@ def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Pa
     ids = [*(token.id for token in window.session.run.before), *(token.id for token in window.session.run.tokens[:3])]
     expected = core.adapter_effect(model, ids, len(ids) - 1, adapters=[tmp_path / "lora"])
     assert chosen[0].lengths == pytest.approx((expected.chosen.before, expected.chosen.after), rel=1e-3)
+    model.adapters.remove(tmp_path / "lora")
+    save_lora(model, tmp_path / "lora", 5, target_modules=["q_proj", "v_proj", "down_proj"])  # trained again
+    window.parts.adapters.add(str(tmp_path / "lora"))
+    with qtbot.waitSignal(window.session.finished, timeout=60_000):
+        window.parts.runs.run()
+    again = core.Request("Once upon a time", {"max_new_tokens": 6}, adapters=[tmp_path / "lora"])
+    assert window.session.run.text == core.run(model, again).texts[0]
     window.parts.setup.adapters.rows[0].strength.setValue(0)
     with qtbot.waitSignal(window.session.finished, timeout=60_000):
         window.parts.runs.run()

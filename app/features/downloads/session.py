@@ -120,15 +120,15 @@ class HubSearch(QObject):
         self.query, self.error, self.found = text, None, {}
         self._tasks.stop(_SEARCH)
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             try:
                 models = catalog.find(text)
-                errand.post(self._on_found, errand, models)
+                task.post(self._on_found, task, models)
                 for model in models:
-                    if not errand.stop_event.is_set():
-                        errand.post(self._on_judged, errand, catalog.judge(model))
+                    if not task.stop_event.is_set():
+                        task.post(self._on_judged, task, catalog.judge(model))
             except Exception as error:
-                errand.post(self._on_error, errand, error_report(error))
+                task.post(self._on_error, task, error_report(error))
 
         self._task = self._tasks.start(_SEARCH, work)
         self.listed.emit()
@@ -154,7 +154,7 @@ class HubSearch(QObject):
             self.listed.emit()
 
 
-_SCAN = "?shelf"
+_SCAN = "?scan"
 """Task name that no model can have."""
 
 
@@ -184,10 +184,10 @@ class Downloads(QObject):
 
         moment = self.statuses.revision
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             whole = [(entry.name, entry.bytes) for entry in catalog.hub_cached() if entry.problem is None]
             whole += [(name, entry.bytes) for name, entry in catalog.hub_gguf() if entry.problem is None]
-            errand.post(self.statuses.apply_scan, moment, whole, catalog.unfinished())
+            task.post(self.statuses.apply_scan, moment, whole, catalog.unfinished())
 
         self._tasks.start(_SCAN, work)
 
@@ -198,15 +198,15 @@ class Downloads(QObject):
             return
         damaged = status.damaged or ()
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             catalog.download(
                 name,
-                lambda now: errand.post(self.statuses.update_progress, name, now),
-                stop=errand.stop_event,
+                lambda now: task.post(self.statuses.update_progress, name, now),
+                stop=task.stop_event,
                 allow_pickle=allow_pickle,
                 anew=damaged,
             )
-            errand.post(self._on_complete, name, catalog.hub_entry(name))
+            task.post(self._on_complete, name, catalog.hub_entry(name))
 
         self._start_task(name, work)
         self.statuses.set_status(name, replace(status, status="fetching", error=None, damaged=None, progress=None))
@@ -214,10 +214,10 @@ class Downloads(QObject):
     def verify(self, name: str) -> None:
         """Verify all files against their digests."""
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             update_progress = self.statuses.update_progress
-            damaged = catalog.verify(name, lambda now: errand.post(update_progress, name, now), stop=errand.stop_event)
-            errand.post(self.statuses.finish_check, name, damaged)
+            damaged = catalog.verify(name, lambda now: task.post(update_progress, name, now), stop=task.stop_event)
+            task.post(self.statuses.finish_check, name, damaged)
 
         self._start_task(name, work)
         self.statuses.set_status(name, replace(self.status(name), status="checking", error=None, damaged=None))
@@ -240,10 +240,10 @@ class Downloads(QObject):
     def delete(self, name: str) -> None:
         """Delete a complete model from the disk."""
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             entry = catalog.hub_entry(name)
             catalog.delete(name)
-            errand.post(self._on_deleted, name, entry.name if entry is not None else name)
+            task.post(self._on_deleted, name, entry.name if entry is not None else name)
 
         self._start_task(name, work)
 
@@ -253,22 +253,22 @@ class Downloads(QObject):
         self._tasks.stop_all()
 
     def _discard(self, name: str) -> None:
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             catalog.discard(name)
-            errand.post(self.statuses.remove, name)
+            task.post(self.statuses.remove, name)
 
         self._start_task(name, work)
 
     def _start_task(self, name: str, work: Callable[[BackgroundTask], None]) -> None:
         """Start a task for one model and report all failures."""
 
-        def guarded(errand: BackgroundTask) -> None:
+        def guarded(task: BackgroundTask) -> None:
             try:
-                work(errand)
+                work(task)
             except DownloadStoppedError:
-                errand.post(self.statuses.mark_stopped, name)
+                task.post(self.statuses.mark_stopped, name)
             except Exception as error:
-                errand.post(self._on_failed, name, error_report(error))
+                task.post(self._on_failed, name, error_report(error))
 
         self._tasks.start(name, guarded)
 

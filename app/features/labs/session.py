@@ -159,7 +159,7 @@ def _ppo(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: Fold
     )  # fmt: skip
 
 
-def _score_tokens(request: LabRequest, _errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _score_tokens(request: LabRequest, _task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
@@ -229,7 +229,7 @@ class ScaleJobs(QObject):
             return
         run = self.runs[page] = ScaleRun(request)
         self.started.emit(page)
-        self._tasks.start(page, lambda errand: self._work(errand, page, run))
+        self._tasks.start(page, lambda task: self._work(task, page, run))
 
     def stop(self, page: str) -> None:
         """Stop the processes; `ended` follows when they have exited."""
@@ -301,7 +301,7 @@ class SpeedJobs(QObject):
             return
         self.speeds = SpeedResults()
         self.speeds.is_running = True
-        self._tasks.start(_SPEED, lambda errand: self._work(errand, request))
+        self._tasks.start(_SPEED, lambda task: self._work(task, request))
         self.changed.emit()
 
     @Slot()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ from core.common.setting_values import to_plain_value
 from core.common.text import cut_short
 from core.errors import AdapterError, DecodescopeError, ParameterError
 from core.models.gguf.gguf_file import SUFFIX, is_gguf, read_summary
-from core.models.model_files import is_file, read_json
+from core.models.model_files import JsonObject, is_file, read_json
 from core.parameter import short_repr
 from resources.language import mark, tr
 
@@ -60,6 +60,11 @@ def adapter_name(path: str) -> str:
     return name.removesuffix(SUFFIX) or path
 
 
+def adapter_location(path: str) -> Path:
+    """Return the folder or file that a path names, with the home folder in place of `~`. Never raises."""
+    return Path(os.path.expanduser(path))
+
+
 def check_adapters(value: object) -> tuple[AdapterChoice, ...]:
     """Return the choices, with plain numbers. Raises ParameterError unless each is a path with a strength."""
     if isinstance(value, (str, os.PathLike)) or not isinstance(value, Sequence):
@@ -77,12 +82,12 @@ def _checked(value: object) -> AdapterChoice:
     strength = to_plain_value(strength)
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise _invalid(value)
-    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not math.isfinite(strength):
+    if isinstance(strength, bool) or not isinstance(strength, (int, float)):
         raise _invalid(value)
-    if abs(strength) > MAX_STRENGTH:
+    if not abs(strength) <= MAX_STRENGTH:  # also if it is not a number (NaN)
         raise ParameterError(
-            tr("The strength of the adapter {name} is {strength:g}.").format(
-                name=adapter_name(str(path)), strength=strength
+            tr("The strength of the adapter {name} is {strength}.").format(
+                name=adapter_name(str(path)), strength=short_repr(strength)
             ),
             tr("Use a number from −{most:g} to {most:g}; 1 is the adapter as it was trained.").format(
                 most=MAX_STRENGTH
@@ -109,21 +114,46 @@ def _invalid(value: object) -> ParameterError:
 def parse_choice(text: str) -> AdapterChoice:
     """Return the adapter of `PATH` or `PATH=STRENGTH`. Raises ParameterError."""
     path, sign, number = text.rpartition("=")
-    if sign and not os.path.exists(text):
-        try:
-            return check_adapters([(path, float(number))])[0]
-        except ValueError:
-            raise ParameterError(
-                tr("{value} does not name adapters.").format(value=short_repr(text)),
-                tr("Write PATH or PATH=STRENGTH, for example my-adapter=0.5."),
-                "adapters",
-            ) from None
-    return check_adapters([text])[0]
+    if not sign or os.path.exists(text):
+        return check_adapters([text])[0]
+    with suppress(ValueError):
+        strength = float(number)
+        if path:
+            return check_adapters([(path, strength)])[0]
+    raise ParameterError(
+        tr("{value} does not name adapters.").format(value=short_repr(text)),
+        tr("Write PATH or PATH=STRENGTH, for example my-adapter=0.5."),
+        "adapters",
+    )
 
 
 def is_adapter_folder(path: Path) -> bool:
     """Return whether a folder contains an adapter. Never raises."""
     return os.path.isfile(path / CONFIG_FILE)
+
+
+def read_adapter_config(folder: Path) -> JsonObject:
+    """Return the content of a folder's adapter_config.json. Raises AdapterError, ModelFileError."""
+    try:
+        return read_json(folder / CONFIG_FILE)
+    except FileNotFoundError:
+        raise not_an_adapter(str(folder)) from None
+
+
+def not_an_adapter(path: str) -> AdapterError:
+    """Return the error for a folder without an adapter."""
+    return AdapterError(
+        tr("{path} is not an adapter: it contains no {file}.").format(path=path, file=CONFIG_FILE),
+        tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
+    )
+
+
+def missing_weights(name: str) -> AdapterError:
+    """Return the error for a folder with a configuration but no weights."""
+    return AdapterError(
+        tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
+        tr("Copy or download the complete adapter again."),
+    )
 
 
 def check_supported(name: str, config: Mapping[str, object]) -> None:
@@ -162,7 +192,7 @@ def adapter_problem(name: str) -> tuple[str, str] | None:
     """Return why a folder or file is no adapter that can be applied, as cause and remedy, judged by its first bytes;
     None if it may be one. Never raises.
     """
-    path = Path(name).expanduser()
+    path = adapter_location(name)
     try:
         if is_gguf(path):
             reason = gguf_problem(read_summary(path))
@@ -170,15 +200,9 @@ def adapter_problem(name: str) -> tuple[str, str] | None:
                 return None
             cause = tr("The adapter {name} cannot be applied: {reason}.").format(name=adapter_name(name), reason=reason)
             return cause, tr("Choose a folder that PEFT has saved, or a GGUF adapter.")
-        check_supported(adapter_name(name), read_json(path / CONFIG_FILE))
-    except FileNotFoundError:
-        return tr("{path} is not an adapter: it contains no {file}.").format(path=name, file=CONFIG_FILE), tr(
-            "Choose a folder that PEFT has saved, or a GGUF adapter."
-        )
+        check_supported(adapter_name(name), read_adapter_config(path))
+        if not any(is_file(path / file) for file in (WEIGHTS_FILE, PICKLED_FILE)):
+            raise missing_weights(adapter_name(name))
     except DecodescopeError as error:
         return error.cause, error.remedy
-    if not any(is_file(path / file) for file in (WEIGHTS_FILE, PICKLED_FILE)):
-        return tr("The adapter {name} has no weights: the file {file} is missing.").format(
-            name=adapter_name(name), file=WEIGHTS_FILE
-        ), tr("Copy or download the complete adapter again.")
     return None

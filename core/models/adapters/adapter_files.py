@@ -12,13 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from core.common.text import cut_short
-from core.errors import AdapterError, CorruptWeightsError, PickledWeightsError
+from core.errors import AdapterError
 from core.models.adapters.adapter_choice import (
     CONFIG_FILE,
     PICKLED_FILE,
@@ -26,22 +26,38 @@ from core.models.adapters.adapter_choice import (
     adapter_name,
     check_supported,
     gguf_problem,
+    missing_weights,
+    read_adapter_config,
 )
 from core.models.adapters.low_rank_path import LowRankFactors
 from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, target_of
 from core.models.gguf.block_formats import DEQUANTIZABLE
 from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
-from core.models.model_files import JsonObject, is_file, read_json
+from core.models.model_files import (
+    JsonObject,
+    corrupt_weights_error,
+    damage_description,
+    is_file,
+    pickled_weights_error,
+)
 from core.models.quantized.gguf_layers import GgufParameter
+from core.parameter import short_repr
 from resources.language import tr
 
+MAX_SHOWN_NAME = 80
+"""Maximum characters of a name from a file in a sentence."""
 _PREFIX = "base_model.model."
 _PARTS = ("lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector")
 _QUICK_PATTERN = re.compile(r"(?:[^)]|\)(?![*+?{])){1,200}")
 """Regular expressions without repeated groups: those may take forever, and files may come from anywhere."""
 _MAX_QUANTIFIERS = 3
+_MAX_RANK, _MAX_ALPHA = 2**20, 2.0**64
 _OTHER_MODEL_TYPES = {"mistral": "llama", "llama": "mistral"}
 """Architectures for which llama.cpp has one name."""
+
+
+FileStamp: TypeAlias = "tuple[tuple[int, int] | None, ...]"
+"""Size and time of each file of an adapter; None for a missing one."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,8 @@ class AdapterWeights:
     """New values of whole parameters by name: modules to save, biases, embeddings."""
     stamp: str = ""
     """Hash of all tensors."""
+    file_stamp: FileStamp = ()
+    """Sizes and times of its files when it was read."""
 
     @property
     def nbytes(self) -> int:
@@ -78,13 +96,29 @@ def read_adapter(path: Path, model_type: str, heads: tuple[int, int], allow_pick
 
     Raises AdapterError, PickledWeightsError, ModelFileError, CorruptWeightsError.
     """
+    file_stamp = read_file_stamp(path)  # before the content, which may be changed meanwhile
     with torch.inference_mode(False), torch.no_grad():
         found = _read_gguf(path, model_type, heads) if is_gguf(path) else _read_peft(path, allow_pickle)
         for name, factors in found.layers.items():
-            _check_finite(found.name, name, (factors.down, factors.up, factors.bias, factors.magnitude))
+            scaled = factors.up * factors.scale
+            _check_finite(found.name, name, (factors.down, scaled, factors.bias, factors.magnitude))
         for name, tensor in found.replacements.items():
             _check_finite(found.name, name, (tensor,))
-        return replace(found, stamp=_hash_of(found))
+        return replace(found, stamp=_hash_of(found), file_stamp=file_stamp)
+
+
+def read_file_stamp(path: Path) -> FileStamp:
+    """Return what identifies the content of an adapter's files without reading them. Never raises."""
+    files = (path,) if is_gguf(path) else (path / name for name in (CONFIG_FILE, WEIGHTS_FILE, PICKLED_FILE))
+    return tuple(map(_stamp_of, files))
+
+
+def _stamp_of(file: Path) -> tuple[int, int] | None:
+    try:
+        about = file.stat()
+    except (OSError, ValueError):
+        return None
+    return about.st_size, about.st_mtime_ns
 
 
 def _check_finite(adapter: str, name: str, tensors: tuple[torch.Tensor | None, ...]) -> None:
@@ -92,7 +126,7 @@ def _check_finite(adapter: str, name: str, tensors: tuple[torch.Tensor | None, .
         if tensor is not None and not bool(torch.isfinite(tensor).all()):
             raise AdapterError(
                 tr("The adapter {adapter} contains numbers that are not finite, in {name}.").format(
-                    adapter=adapter, name=name
+                    adapter=adapter, name=cut_short(name, MAX_SHOWN_NAME)
                 ),
                 tr("Its training failed, or the file is damaged. Choose another one."),
             )
@@ -107,7 +141,7 @@ def _hash_of(weights: AdapterWeights) -> str:
                 total.update(tensor.contiguous().numpy().data)
     for name, tensor in sorted(weights.replacements.items()):
         total.update(name.encode())
-        total.update(tensor.contiguous().view(torch.uint8).numpy().data)
+        total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 
@@ -115,13 +149,7 @@ def _hash_of(weights: AdapterWeights) -> str:
 
 
 def _read_peft(folder: Path, allow_pickle: bool) -> AdapterWeights:
-    try:
-        config = read_json(folder / CONFIG_FILE)
-    except FileNotFoundError:
-        raise AdapterError(
-            tr("{path} is not an adapter: it contains no {file}.").format(path=folder, file=CONFIG_FILE),
-            tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
-        ) from None
+    config = read_adapter_config(folder)
     name = adapter_name(str(folder))
     check_supported(name, config)
     tensors = _tensors(folder, name, allow_pickle)
@@ -134,39 +162,22 @@ def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Ten
         return _pickled_tensors(folder, name, allow_pickle)
     try:
         with safe_open(file, framework="pt") as handle:
-            return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
+            # copies: the tensors are views of the file, which a training run may overwrite
+            return {key: handle.get_tensor(key).clone() for key in handle.keys()}  # not a mapping
     except (SafetensorError, OSError, ValueError) as error:
-        raise CorruptWeightsError(
-            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=str(error).strip().splitlines()[0]
-            ),
-            tr("Copy or download it again; nothing was changed on disk."),
-        ) from error
+        raise corrupt_weights_error(file, damage_description(file), str(error)) from error
 
 
 def _pickled_tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Tensor]:
     file = folder / PICKLED_FILE
     if not is_file(file):
-        raise AdapterError(
-            tr("The adapter {name} has no weights: the file {file} is missing.").format(name=name, file=WEIGHTS_FILE),
-            tr("Copy or download the complete adapter again."),
-        )
+        raise missing_weights(name)
     if not allow_pickle:
-        raise PickledWeightsError(
-            tr(
-                "{model} has only pickled weights ({file}). A pickle file can run arbitrary code when it is loaded."
-            ).format(model=name, file=file.name),
-            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
-        )
+        raise pickled_weights_error(name, file)
     try:
         loaded: dict[str, torch.Tensor] = dict(torch.load(file, map_location="cpu", weights_only=True))
     except Exception as error:  # pickles raise many types
-        raise CorruptWeightsError(
-            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=str(error).strip().splitlines()[0]
-            ),
-            tr("Copy or download it again; nothing was changed on disk."),
-        ) from error
+        raise corrupt_weights_error(file, str(error).strip().partition("\n")[0], str(error)) from error
     return loaded
 
 
@@ -177,11 +188,22 @@ def _sorted_tensors(
     replacements: dict[str, torch.Tensor] = {}
     for key, tensor in tensors.items():
         found = _split_key(key)
+        if not found.layer:
+            raise _unknown_tensor(name, key)
+        if not tensor.is_floating_point():
+            raise AdapterError(
+                tr("The adapter {name} contains numbers of the type {dtype}, in {layer}.").format(
+                    name=name, dtype=str(tensor.dtype).removeprefix("torch."), layer=cut_short(key, MAX_SHOWN_NAME)
+                ),
+                tr("Save it again in float32, float16 or bfloat16."),
+            )
+        if tensor.element_size() == 1:
+            tensor = tensor.float()  # torch computes nothing in float8
         if found.part:
             parts.setdefault(found.layer, {})[found.part] = tensor
         else:
             replacements[found.layer] = tensor
-    scales = _Scales(name, config)
+    scales = _LayerScales(name, config)
     layers = {layer: _factors(name, layer, stored, scales) for layer, stored in parts.items()}
     if not layers and not replacements:
         raise AdapterError(
@@ -190,29 +212,34 @@ def _sorted_tensors(
         )
     kind = "DoRA" if any(factors.magnitude is not None for factors in layers.values()) else "LoRA"
     base = config.get("base_model_name_or_path")
-    return AdapterWeights(folder, name, kind, base if isinstance(base, str) else "", layers, replacements)
+    return AdapterWeights(folder, name, kind, _shown_base(base), layers, replacements)
 
 
-class _Key(NamedTuple):
+def _shown_base(base: object) -> str:
+    """Return the stated name of the base model on one line, shortened; empty if it is no text."""
+    return cut_short(" ".join(base.split()), MAX_SHOWN_NAME) if isinstance(base, str) else ""
+
+
+class _TensorName(NamedTuple):
     layer: str
     """Name of a layer; of a whole parameter where `part` is empty."""
     part: str
 
 
-def _split_key(key: str) -> _Key:
+def _split_key(key: str) -> _TensorName:
     """Take the name of a tensor apart: the layer, and which of its tensors."""
     names = [name for name in key.removeprefix(_PREFIX).split(".") if name != "base_layer"]
     at = next((place for place, name in enumerate(names) if name in _PARTS), None)
     if at is not None:
         is_bias = names[-1] == "bias"
-        return _Key(".".join(names[:at]), names[at] + (".bias" if is_bias else ""))
+        return _TensorName(".".join(names[:at]), names[at] + (".bias" if is_bias else ""))
     if "modules_to_save" in names:
         place = names.index("modules_to_save")
         names = names[:place] + names[place + (2 if len(names) > place + 2 else 1) :]
-    return _Key(".".join(names), "")
+    return _TensorName(".".join(names), "")
 
 
-class _Scales:
+class _LayerScales:
     """Rank and scale of each layer, by PEFT's rules."""
 
     def __init__(self, name: str, config: JsonObject) -> None:
@@ -223,14 +250,14 @@ class _Scales:
         """Return rank and scale of a layer. Raises AdapterError."""
         rank = self._value(layer, "rank_pattern", "r")
         alpha = self._value(layer, "alpha_pattern", "lora_alpha")
-        if not isinstance(rank, int) or rank < 1:
+        if not isinstance(rank, int) or not 1 <= rank <= _MAX_RANK:
             raise AdapterError(
-                tr("The adapter {name} states the rank {rank}.").format(name=self._name, rank=rank),
+                tr("The adapter {name} states the rank {rank}.").format(name=self._name, rank=short_repr(rank)),
                 tr("A rank is a positive whole number. Correct adapter_config.json, or copy it again."),
             )
-        if not math.isfinite(alpha):
+        if not abs(alpha) <= _MAX_ALPHA:  # also if it is not a number (NaN)
             raise AdapterError(
-                tr("The adapter {name} states the scale {alpha}.").format(name=self._name, alpha=alpha),
+                tr("The adapter {name} states the scale {alpha}.").format(name=self._name, alpha=short_repr(alpha)),
                 tr("Correct lora_alpha in adapter_config.json, or copy the file again."),
             )
         return rank, alpha / math.sqrt(rank) if self._is_stabilized else alpha / rank
@@ -260,12 +287,13 @@ def _matches(pattern: str, layer: str) -> bool:
         return False
 
 
-def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _Scales) -> LowRankFactors:
+def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: _LayerScales) -> LowRankFactors:
+    shown = cut_short(layer, MAX_SHOWN_NAME)
     kind = "embedding_" if "lora_embedding_A" in stored or "lora_embedding_B" in stored else ""
     down, up = stored.get(f"lora_{kind}A"), stored.get(f"lora_{kind}B")
     if down is None or up is None:
         raise AdapterError(
-            tr("The adapter {name} has only one of the two matrices for {layer}.").format(name=name, layer=layer),
+            tr("The adapter {name} has only one of the two matrices for {layer}.").format(name=name, layer=shown),
             tr("Copy or download the complete adapter again."),
         )
     rank, scale = scales.of(layer)
@@ -273,7 +301,7 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
         raise AdapterError(
             tr(
                 "The adapter {name} has matrices of the shapes {down} and {up} for {layer}, whose rank is {rank}."
-            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=layer, rank=rank),
+            ).format(name=name, down=list(down.shape), up=list(up.shape), layer=shown, rank=rank),
             tr("The file and adapter_config.json do not belong together. Copy or download both again."),
         )
     bias, magnitude = stored.get("lora_B.bias"), stored.get("lora_magnitude_vector")
@@ -281,7 +309,7 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
         if vector is not None and vector.numel() != len(up):
             raise AdapterError(
                 tr("The adapter {name} has {count} numbers for {layer}, which has {wanted} outputs.").format(
-                    name=name, count=vector.numel(), layer=layer, wanted=len(up)
+                    name=name, count=vector.numel(), layer=shown, wanted=len(up)
                 ),
                 tr("Copy or download the complete adapter again."),
             )
@@ -332,7 +360,7 @@ def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWe
     if not layers or not math.isfinite(alpha or 0.0):
         raise _unknown_tensor(name, "adapter.lora.alpha")
     base = file.text("general.base_model.0.name") or file.text("general.name") or ""
-    return AdapterWeights(path, name, "LoRA (GGUF)", base, layers)
+    return AdapterWeights(path, name, "LoRA (GGUF)", _shown_base(base), layers)
 
 
 def _gguf_floats(name: str, file: GgufFile, tensor: str, operation: str, heads: tuple[int, int]) -> torch.Tensor:

@@ -12,13 +12,24 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from core.common.text import cut_short
 from core.errors import AdapterError
 from core.events import AdapterUsed
-from core.models.adapters.adapter_choice import AdapterChoice, Choice, check_adapters, is_adapter_folder
-from core.models.adapters.adapter_files import AdapterWeights, read_adapter
+from core.models.adapters.adapter_choice import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    AdapterChoice,
+    Choice,
+    adapter_location,
+    check_adapters,
+    is_adapter_folder,
+    not_an_adapter,
+)
+from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter, read_file_stamp
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
 from core.models.catalog import cached_model
 from core.models.gguf.gguf_file import is_gguf
+from core.models.model_files import exists
 from core.models.quantized.gguf_layers import GgufEmbedding, GgufLinear
 from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from core.models.quantized.packed_loading import embedding_factor
@@ -87,6 +98,14 @@ class AdapterSet:
         if choices != self._active:
             self._active = choices
             self._apply()
+
+    def is_outdated(self, path: str | Path) -> bool:
+        """Return whether the files of a loaded adapter have changed since it was read, as after another training; False
+        if they are gone.
+        """
+        found = self._loaded.get(str(path))
+        stamp = read_file_stamp(found.path) if found is not None else ()
+        return found is not None and any(stamp) and stamp != found.file_stamp
 
     def remove(self, path: str | Path) -> None:
         """Forget an adapter and free its memory; an unknown one is ignored."""
@@ -374,28 +393,25 @@ def _renaming(weights: AdapterWeights, modules: Mapping[str, nn.Module]) -> Call
 
 def _locate(name: str) -> Path:
     """Return the folder or file of an adapter. Raises AdapterError."""
-    path = Path(name).expanduser()
+    path = adapter_location(name)
     if is_gguf(path) or is_adapter_folder(path):
         return path
-    if path.name in ("adapter_config.json", "adapter_model.safetensors") and is_adapter_folder(path.parent):
+    if path.name in (CONFIG_FILE, WEIGHTS_FILE) and is_adapter_folder(path.parent):
         return path.parent
-    cached = cached_model(name) if name.count("/") == 1 and not path.exists() else None
+    cached = cached_model(name) if name.count("/") == 1 and not exists(path) else None
     if cached is not None and is_adapter_folder(cached.path):
         return cached.path
-    if not path.exists():
+    if not exists(path):
         raise AdapterError(
             tr("There is no adapter at {path}.").format(path=name),
             tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
         )
-    raise AdapterError(
-        tr("{path} is not an adapter: it contains no {file}.").format(path=name, file="adapter_config.json"),
-        tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
-    )
+    raise not_an_adapter(name)
 
 
 def _times(shape: Iterable[int]) -> str:
-    return " × ".join(map(str, shape))
+    return " × ".join(map(str, shape)) or "1"
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return ", ".join(cut_short(name, MAX_SHOWN_NAME) for name in names[:3]) + (" …" if len(names) > 3 else "")

@@ -753,7 +753,7 @@ def _checked_number(file: GgufFile, key: str) -> int | float | None:
         if not math.isfinite(value) or (key.endswith("epsilon") and value < 0):
             raise _invalid_value(file, key, value, tr("a finite number of at least 0"))
         return value
-    if value != int(value) or value < (0 if key.endswith(_MAY_BE_ZERO) else 1):
+    if not math.isfinite(value) or value != int(value) or value < (0 if key.endswith(_MAY_BE_ZERO) else 1):
         raise _invalid_value(file, key, value, tr("a whole number of at least 1"))
     return int(value)
 

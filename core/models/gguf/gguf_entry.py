@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import sys
@@ -69,7 +70,7 @@ def summarize_gguf(path: Path) -> GgufSummary:
     config: JsonObject = {"model_type": known.model_type}
     for key, own in known.keys.items():
         value = metadata.get(f"{name}.{key}")
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float)) and math.isfinite(value):
             config[own] = value
     missing = [file.name for file in files if not size_of(file)]
     absent = tr("{file} is missing").format(file=missing[0]) if missing else None
@@ -140,7 +141,7 @@ def _folders() -> dict[str, list[Path]]:
             *_lm_studio_folder(home), home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models",
         ],
         "llama.cpp": [
-            Path(llama_cache).expanduser() if llama_cache else cache / "llama.cpp",
+            Path(os.path.expanduser(llama_cache)) if llama_cache else cache / "llama.cpp",
             home / "Library" / "Caches" / "llama.cpp", local / "llama.cpp",
         ],
         "Jan": [
@@ -148,17 +149,17 @@ def _folders() -> dict[str, list[Path]]:
         ] + [home / "jan" / "models", home / "jan" / "llamacpp" / "models"],
         "KoboldCpp": [home / "koboldcpp", home / "KoboldCpp", home / "koboldcpp" / "models"],
         "GPT4All": [data / "nomic.ai" / "GPT4All", support / "nomic.ai" / "GPT4All", local / "nomic.ai" / "GPT4All"],
-        "Hugging Face": [Path(hub).expanduser() if hub else hub_home.expanduser() / "hub"],
+        HUB_PROGRAM: [Path(os.path.expanduser(hub)) if hub else Path(os.path.expanduser(hub_home)) / "hub"],
     }  # fmt: skip
 
 
 def _lm_studio_folder(home: Path) -> Iterator[Path]:
     """Yield the folder for downloads that LM Studio's settings name."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         settings = json.loads(_read_small(home / ".lmstudio" / "settings.json"))
         folder = settings.get("downloadsFolder") if isinstance(settings, dict) else None
         if isinstance(folder, str) and folder:
-            yield Path(folder).expanduser()
+            yield Path(os.path.expanduser(folder))
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -168,7 +169,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
         place, depth = waiting.pop()
         try:
             entries = sorted(os.scandir(place), key=lambda entry: entry.name)
-        except OSError:
+        except (OSError, ValueError):
             continue
         for entry in entries:
             with suppress(OSError):
@@ -187,12 +188,12 @@ def _files_in(folder: Path) -> Iterator[Path]:
 def _ollama_models() -> Iterator[LocalGguf]:
     """Yield Ollama's models by name and tag: `manifests/registry/owner/name/tag` names the file in `blobs`."""
     given = os.environ.get("OLLAMA_MODELS")
-    roots = [Path(given).expanduser()] if given else [Path.home() / ".ollama" / "models"]
+    roots = [Path(os.path.expanduser(given))] if given else [Path.home() / ".ollama" / "models"]
     if not given and sys.platform.startswith("linux"):
         roots.append(Path("/usr/share/ollama/.ollama/models"))
     for root in roots:
         for manifest in _manifests(root / "manifests"):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, RecursionError):
                 blob = _model_blob(json.loads(_read_small(manifest)))
                 path = root / "blobs" / blob.replace(":", "-") if blob else None
                 if path is not None and path.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from core.models.gguf.gguf_file import SUFFIX, is_companion
 
@@ -64,7 +64,18 @@ def format_of(stem: str) -> str:
     return ""
 
 
-def find_model(models: Iterable[GgufNames], wanted: str) -> GgufNames | None:
+class _Model(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def format_name(self) -> str: ...
+
+
+_ModelT = TypeVar("_ModelT", bound=_Model)
+
+
+def find_model(models: Iterable[_ModelT], wanted: str) -> _ModelT | None:
     """Return the model with that key, or else the first one in that format."""
     listed = list(models)
     exact = (model for model in listed if model.key == wanted)

@@ -270,8 +270,8 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
             special_tokens=[(token, words.index(token)) for token in dict.fromkeys((*begins, *ends))],
         )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_NotCopied(backend), clean_up_tokenization_spaces=False, model_max_length=_length(file),
-        **special,
+        tokenizer_object=_TokenizerReference(backend), clean_up_tokenization_spaces=False,
+        model_max_length=_length(file), **special,
     )  # fmt: skip
     template: Any = chat_templates(file)
     if template is not None:
@@ -279,7 +279,7 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
     return tokenizer
 
 
-class _NotCopied:
+class _TokenizerReference:
     """Passes a tokenizer to transformers, which would copy it: a fifth of the time of loading a small model."""
 
     def __init__(self, backend: Tokenizer) -> None:

@@ -104,36 +104,24 @@ class GgufParameter:
 
     def _row_order(self) -> torch.Tensor | None:
         """Return the stored row of each row in transformers' order; None if they are the same."""
-        stored = self.tensor.shape
-        if self.operation in (ROWS_OF_Q, ROWS_OF_K) and len(stored) == 2:
-            heads = self._heads[0 if self.operation == ROWS_OF_Q else 1]
-            half = stored[0] // heads // 2
-            return torch.arange(stored[0]).view(heads, half, 2).transpose(1, 2).reshape(-1)
-        if self.operation == BY_HEAD and len(stored) == 2:
-            heads = self._heads[0]
-            return torch.arange(stored[0]).view(3, heads, -1).transpose(0, 1).reshape(-1)
-        if self.operation == BY_GROUP and len(stored) == 2:
-            return self._order_by_group(stored[0])
-        return None
-
-    def _order_by_group(self, count: int) -> torch.Tensor:
-        heads, groups = self._heads
-        rows = torch.arange(count).view(heads + 2 * groups, -1)
-        queries, keys, values = rows.split((heads, groups, groups))
-        width = rows.shape[1]
-        parts = (part.view(groups, -1, width) for part in (queries, keys, values))
-        return torch.cat(list(parts), 1).reshape(-1)
+        return self._order(self.tensor.shape[0]) if len(self.tensor.shape) == 2 else None
 
     def vector_order(self) -> torch.Tensor | None:
         """Return the stored index of each number of a bias whose matrix has its rows reordered."""
-        count = math.prod(self.tensor.shape)
+        return self._order(math.prod(self.tensor.shape))
+
+    def _order(self, count: int) -> torch.Tensor | None:
+        """Return the stored index of each of `count` outputs in transformers' order; None if they are the same."""
+        stored, (heads, kv_heads) = torch.arange(count), self._heads
         if self.operation in (ROWS_OF_Q, ROWS_OF_K):
-            heads = self._heads[0 if self.operation == ROWS_OF_Q else 1]
-            return torch.arange(count).view(heads, -1, 2).transpose(1, 2).reshape(-1)
+            rotated = heads if self.operation == ROWS_OF_Q else kv_heads
+            return stored.view(rotated, -1, 2).transpose(1, 2).reshape(-1)
         if self.operation == BY_HEAD:
-            return torch.arange(count).view(3, self._heads[0], -1).transpose(0, 1).reshape(-1)
+            return stored.view(3, heads, -1).transpose(0, 1).reshape(-1)
         if self.operation == BY_GROUP:
-            return self._order_by_group(count)
+            rows = stored.view(heads + 2 * kv_heads, -1)
+            parts = (part.view(kv_heads, -1, rows.shape[1]) for part in rows.split((heads, kv_heads, kv_heads)))
+            return torch.cat(list(parts), 1).reshape(-1)
         return None
 
 

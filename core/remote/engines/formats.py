@@ -51,7 +51,7 @@ _MAX_COUNT = 2**53
 
 def is_model_name(value: object) -> TypeGuard[str]:
     """Return whether a value in a list of models is a name."""
-    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH and value.isprintable()
 
 
 def is_count(value: object, limit: int = 2**31) -> TypeGuard[int]:

@@ -47,11 +47,11 @@ class Loudspeaker(QObject):
         self.stop()
         self._path = path
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             try:
-                errand.post(self._start_stream, path, core.media.samples(path, PLAYBACK_RATE))
+                task.post(self._start_stream, path, core.media.samples(path, PLAYBACK_RATE))
             except Exception as error:
-                errand.post(self._on_error, path, error)
+                task.post(self._on_error, path, error)
 
         self._tasks.start(path, work)
 

@@ -44,10 +44,10 @@ class MediaCache(QObject):
     def _start_reading(self, path: str) -> None:
         from app.session.background_tasks import TaskManager
 
-        def work(errand: BackgroundTask) -> None:
+        def work(task: BackgroundTask) -> None:
             from app.features.media.session.media_reading import read_medium
 
-            errand.post(self._on_read, read_medium(path))
+            task.post(self._on_read, read_medium(path))
 
         if self._tasks is None:
             self._tasks = TaskManager(self)
