@@ -128,7 +128,11 @@ class PluginController(QObject):
     @Slot()
     def _open_folder(self) -> None:
         folder = self._jobs.folder.path
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._show_problem(error)
+            return
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _show_problem(self, error: Exception) -> None:
