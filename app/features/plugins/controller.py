@@ -136,6 +136,9 @@ class PluginController(QObject):
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _show_problem(self, error: Exception) -> None:
+        self._show_list()  # it replaces the message
         if self._dialog is not None:
-            self._dialog.show_message(str(error))
-        self._show_list()
+            reason = getattr(error, "strerror", None)
+            written = tr("The plug-in folder {folder} cannot be written: {reason}.")
+            text = written.format(folder=self._jobs.folder.path, reason=reason) if reason else str(error)
+            self._dialog.show_message(text)
