@@ -47,7 +47,8 @@ def write(folder: Path, *lines: object) -> Path:
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
+    with (folder / "results.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def test_it_writes_recordings_lines_and_a_table(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_changelog_has_a_heading_for_the_current_version(root):
     import tomllib
 
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    release.require_changelog(root, version)
+    assert f"\n## [{version}]" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_the_hosted_workflow_builds_and_attests(root):
