@@ -61,6 +61,7 @@ def test_an_sdist_has_the_same_bytes_whatever_times_and_permissions(tmp_path):
         archives.append(tmp_path / f"{number}.tar.gz")
         distribution_files.write_sdist(archives[-1], source, "d-1", "Name: d\n", EPOCH)
     assert archives[0].read_bytes() == archives[1].read_bytes()
+    assert int.from_bytes(archives[0].read_bytes()[4:8], "little") == EPOCH, "the date in the header of gzip"
     with tarfile.open(archives[0]) as archive:
         members = {member.name: member for member in archive}
     assert list(members) == ["d-1/PKG-INFO", "d-1/a.py", "d-1/b.py", "d-1/core/z.py", "d-1/run"]
