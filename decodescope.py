@@ -110,19 +110,14 @@ def __dir__() -> list[str]:
     return sorted(core.__all__)
 
 
-_COMMANDS = {"watch": "core.generate_capture.watch"}
-"""Commands that need no window, with the module whose `run` takes their arguments."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command named by the first argument, or open the window; return the exit code."""
+    """Run the command named by the first argument, which needs no Qt, or open the window; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments and arguments[0] in _COMMANDS:
-        command: int = importlib.import_module(_COMMANDS[arguments[0]]).run(arguments[1:])
-        return command
     _require_own("app")
-    window: int = importlib.import_module("app.__main__").main(arguments)
-    return window
+    code: int | None = importlib.import_module("app.start.cli.commands").run_command(arguments)
+    if code is None:
+        code = importlib.import_module("app.__main__").main(arguments)
+    return code
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import resources
 from app import build_window
 from app.start import qt_variables
 from app.start.cli import CommandLineOptions, parse, peek_option
-from app.start.cli.commands import find_command
+from app.start.cli.commands import run_command
 from app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
@@ -41,19 +41,18 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
-    """Open the window and return the exit code."""
+    """Run the command that the first argument names, or open the window; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if (code := run_command(arguments)) is not None:
+        return code
     with escape_streams():
         return _main(arguments, engine)
 
 
-def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
-    """Run a command, or show the empty frame first, then import its contents and the event loop."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def _main(arguments: Sequence[str], engine: Engine | None) -> int:
+    """Show the empty frame first, then import its contents and the event loop."""
     for notice in adopt_variables():
         print(f"{NAME}: {notice}", file=sys.stderr)
-    if (command := find_command(arguments)) is not None:
-        set_language(_language(arguments))
-        return command(arguments[1:])
     adopted = _adopt_folders(arguments)
     set_language(_language(arguments))
     if notice := missing_notice(_language(arguments)):

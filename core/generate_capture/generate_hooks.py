@@ -103,12 +103,17 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
         call.failed = True
         for capture in call.captures:
             capture.note_trouble(error)
-        warnings.warn(
-            tr("A generate call could not be recorded: {error}. Its result is not affected.").format(
-                error=f"{type(error).__name__}: {error}"
-            ),
-            RuntimeWarning, stacklevel=2,
-        )  # fmt: skip
+        warn_not_recorded(error)
+
+
+def warn_not_recorded(error: Exception) -> None:
+    """Issue a warning with the reason why a call is not recorded."""
+    warnings.warn(
+        tr("A generate call could not be recorded: {error}. Its result is not affected.").format(
+            error=f"{type(error).__name__}: {error}"
+        ),
+        RuntimeWarning, stacklevel=3,
+    )  # fmt: skip
 
 
 class _RecordingProcessors(LogitsProcessorList):

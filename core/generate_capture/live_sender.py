@@ -78,15 +78,19 @@ class LiveRun:
     def __init__(self, window: LiveAddress, request: Request) -> None:
         self._window, self._request = window, request
         self._pending = deque[Event]()
-        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._wake = threading.Event()
         self._closed = self._is_lost = False
         self._failure: Failure | None = None
         self._written = 0
         self._writer, self._encoder = BlockWriter(), BlockEncoder()
         self._made = time.time()
         self._thread = threading.Thread(target=self._send_all, name="live run", daemon=True)
-        self._thread.start()
-        _unfinished.add(self)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the process is ending
+            self._is_lost = True
+        else:
+            _unfinished.add(self)
 
     def write(self, event: Event) -> None:
         """Queue an event."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import functools
+import os
 import runpy
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.errors import ParameterError, TraceError
+from core.strategies.request_checks import check_top_n
 from core.trace.live_address import LiveAddress
 from resources.language import tr, trn
 
@@ -62,14 +66,18 @@ class ScriptWatcher:
         kwargs: Mapping[str, object],
     ) -> object:  # fmt: skip
         from core.generate_capture.capture import capture
-        from core.generate_capture.generate_hooks import GenerateHooks, is_call_in_progress
+        from core.generate_capture.generate_hooks import GenerateHooks, is_call_in_progress, warn_not_recorded
 
         with self._lock:
             is_new = model not in self._known and not is_call_in_progress()
             if is_new:
                 self._known.add(model)
                 tokenizer = kwargs.get("tokenizer") or find_tokenizer(model)
-                self.captures.append(capture(model, tokenizer, top_n=self._top_n, live=self._live).__enter__())
+                try:
+                    self.captures.append(capture(model, tokenizer, top_n=self._top_n, live=self._live).__enter__())
+                except Exception as error:  # a model that cannot be captured must still generate
+                    warn_not_recorded(error)
+                    is_new = False
         return GenerateHooks.record_call(model, original, args, kwargs) if is_new else original(*args, **kwargs)
 
     def runs(self) -> list[CapturedRun]:
@@ -89,28 +97,40 @@ def find_tokenizer(model: torch.nn.Module) -> object:
     try:
         found: object = AutoTokenizer.from_pretrained(origin, local_files_only=True)
         return found
-    except (OSError, ValueError, KeyError, ImportError):
+    except Exception:  # transformers raises many kinds for incomplete files; the runs then contain token ids
         return None
 
 
-def run_script(path: Path, arguments: Sequence[str], watcher: ScriptWatcher) -> int:
-    """Run a script as `python path arguments…` would, and return its exit code."""
+def run_script(path: Path, arguments: Sequence[str]) -> int:
+    """Run a script as `python path arguments…` would, and return its exit code. Its traceback, if it fails, begins in
+    the script.
+    """
     former, former_path = sys.argv, sys.path[:]
     sys.argv, sys.path[0:0] = [str(path), *arguments], [str(path.resolve().parent)]
     try:
-        with watcher.watching():
-            runpy.run_path(str(path), run_name="__main__")
+        runpy.run_path(str(path), run_name="__main__")
     except SystemExit as end:
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != str(path):
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
     finally:
         sys.argv, sys.path[:] = former, former_path
     return 0
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command and return the exit code: the script's own, 2 for invalid arguments."""
+    """Run the command and return the exit code: the script's own, 2 for invalid arguments.
+
+    The runs are written when the process ends: Python waits for the script's threads and calls its exit functions
+    before that, and both may call `generate`.
+    """
     parser = argparse.ArgumentParser(
         prog="decodescope watch",
         description=tr("Run a Python script and show every generate of a transformers model in an open window."),
@@ -122,25 +142,35 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if not options.script.is_file():
         parser.error(tr("{path} is not a file.").format(path=options.script))
-    watcher = ScriptWatcher(top_n=options.top_n)
-    is_live = watcher.is_live
-    folder = options.save
-    if not is_live and folder is None:
-        folder = Path(f"{options.script.stem}-runs")
-        print(
-            tr("No window is open: the runs are written to {folder}.").format(folder=folder), file=sys.stderr
-        )  # fmt: skip
     try:
-        return run_script(options.script, options.arguments, watcher)
-    finally:
-        _save(watcher.runs(), folder)
+        check_top_n(options.top_n)
+    except ParameterError as error:
+        parser.error(str(error))
+    watcher = ScriptWatcher(top_n=options.top_n)
+    folder = options.save
+    if not watcher.is_live and folder is None:
+        folder = Path(f"{options.script.stem}-runs")
+        print(tr("No window is open: the runs are written to {folder}.").format(folder=folder), file=sys.stderr)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        parser.error(tr("{path} is not a folder. Choose another one with --save.").format(path=folder))
+    at_end = ExitStack()
+    at_end.callback(_save, watcher, folder, os.getpid())
+    at_end.enter_context(watcher.watching())
+    atexit.register(at_end.close)
+    return run_script(options.script, options.arguments)
 
 
-def _save(runs: Sequence[CapturedRun], folder: Path | None) -> None:
+def _save(watcher: ScriptWatcher, folder: Path | None, script_process: int) -> None:
+    """Write the runs into a folder, if there is one. A process that the script forked uses names of its own."""
+    runs, process = watcher.runs(), os.getpid()
     count = len(runs)
     print(trn("{count:,} run captured.", "{count:,} runs captured.", count).format(count=count), file=sys.stderr)
     if folder is None or not runs:
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, run in enumerate(runs, 1):
-        run.save(folder / f"run-{number}.decodescope")
+    name = "run" if process == script_process else f"run-{process}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, run in enumerate(runs, 1):
+            run.save(folder / f"{name}-{number}.decodescope")
+    except (OSError, TraceError) as error:
+        print(f"decodescope watch: {error}", file=sys.stderr)

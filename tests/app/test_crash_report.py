@@ -59,6 +59,16 @@ def test_what_identifies_someone_is_removed(text: str, expected: str, monkeypatc
     assert scrub(text) == expected
 
 
+def test_a_report_is_scrubbed_as_a_whole() -> None:
+    """Also what is no message: here the name of the file that raised the exception."""
+    code = compile("1 / 0", "hf_abcdefghijklmnop.py", "exec")
+    with pytest.raises(ZeroDivisionError) as raised:
+        exec(code, {})
+    text = report_text(raised.value, "1.2.3")
+    assert "<key>" in text
+    assert "hf_abcdefgh" not in text
+
+
 def test_the_home_folder_is_shortened() -> None:
     assert scrub(f"{Path.home()}/models/x") == "~/models/x"
 

@@ -47,7 +47,8 @@ def write(folder: Path, *lines: object) -> Path:
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
+    with (folder / "results.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 def test_it_writes_recordings_lines_and_a_table(tmp_path: Path) -> None:
@@ -95,6 +96,7 @@ def test_it_continues_after_an_interruption(
     assert main(arguments) == 130
     assert "to continue" in capsys.readouterr().err
     assert len(results(tmp_path / "out")) == 1
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
     with (tmp_path / "out" / "results.jsonl").open("a") as file:
         file.write('{"key": "half a li')  # as a kill leaves it
     assert main(arguments) == 0
@@ -135,7 +137,8 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
         ('{"prompt": "x", "promt": 1}', "“promt” is unknown"), ('{"prompt": "x", "settings": []}', "“settings”"),
         ('{"prompt": "x", "seed": 1, "seeds": [1]}', "both"), ('{"prompt": "x", "seeds": ["1"]}', "whole numbers"),
         ('{"prompt": "x", "seeds": []}', "whole numbers"), ('{"prompt": "x", "drafts": [1]}', "“drafts”"),
-        ("[" * 99999, "JSON"),
+        ("[" * 99999, "JSON"), ('{"prompt": "x", "strategy": []}', "“strategy”"),
+        ('{"prompt": "x", "cache": 3}', "“cache”"),
     ],
 )  # fmt: skip
 def test_an_invalid_file_is_named_with_its_line(
@@ -146,13 +149,46 @@ def test_an_invalid_file_is_named_with_its_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_line_that_is_too_long_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, LINES[0], {"prompt": "x" * generate.MAX_LINE_BYTES})
+    assert main(["generate", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "Line 2: it is longer than 10 MB" in capsys.readouterr().err
+
+
 def test_files_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(tmp_path / "none.jsonl"), "--out", str(tmp_path)]) == 2
     assert "none.jsonl cannot be read" in capsys.readouterr().err
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
     assert main(["generate", str(tmp_path / "binary.jsonl"), "--out", str(tmp_path)]) == 2
     (tmp_path / "file").write_text("")
+    capsys.readouterr()
     assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "file")]) == 2
+    error = capsys.readouterr().err
+    assert f"cannot be written to {tmp_path / 'file'}" in error
+    assert "--out" in error
+    assert "Errno" not in error
+
+
+def test_a_file_of_windows_with_line_breaks_of_unicode_and_repeated_ids(tmp_path: Path) -> None:
+    """A byte order mark, CR LF, U+2028 inside a text; runs of one id have recordings of their own."""
+    lines = [
+        json.dumps({"id": "a\u2028b", "prompt": PROMPT[:count], "settings": {"max_new_tokens": 1}}, ensure_ascii=False)
+        for count in (2, 3)
+    ]
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join([*lines, ""]).encode())
+    assert main(["generate", str(path), "--out", str(tmp_path), "--quiet"]) == 0
+    assert [one["id"] for one in results(tmp_path)] == ["a\u2028b"] * 2
+    assert len({one["recording"] for one in results(tmp_path)}) == 2
+
+
+def test_a_new_line_above_the_others_repeats_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first, second = ({"id": name, "prompt": PROMPT, "settings": {"max_new_tokens": 1}} for name in "ab")
+    for lines in ([second], [first, second]):
+        assert main(["generate", str(write(tmp_path, *lines)), "--out", str(out), "--quiet"]) == 0
+    assert [one["id"] for one in results(out)] == ["b", "a"]
+    assert (out / "results.csv").read_text("utf-8").count("\n") == 3
 
 
 @pytest.mark.parametrize("command", ["generate", "show"])

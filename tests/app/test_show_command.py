@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import core
 from app.__main__ import main
 from tests.core import tiny
+
+ROOT = Path(__file__).parents[2]
 
 
 class Terminal(io.StringIO):
@@ -88,6 +91,21 @@ def test_control_characters_of_a_recording_do_not_reach_the_terminal(
     assert "[bold]" in out
 
 
+def test_a_terminal_of_one_column_gets_lines_of_twenty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(recording(tmp_path, {"max_new_tokens": 6}))
+    monkeypatch.setenv("COLUMNS", "1")
+    assert "Model: tiny-llama" in shown_in_a_terminal(monkeypatch, path, "--no-color")
+
+
+def test_it_needs_no_qt(tmp_path: Path) -> None:
+    """A server without Qt's libraries can run the commands."""
+    code = "import sys; sys.modules['PySide6'] = None; import decodescope; sys.exit(decodescope.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "show", str(recording(tmp_path, {"max_new_tokens": 2}))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert "tiny-llama" in done.stdout
+
+
 def test_a_damaged_or_missing_recording_has_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(tmp_path / "none.decodescope")]) == 1
     path = recording(tmp_path, {"max_new_tokens": 6})
@@ -95,4 +113,9 @@ def test_a_damaged_or_missing_recording_has_an_exit_code(tmp_path: Path, capsys:
     assert main(["show", str(path)]) == 1
     (tmp_path / "text").write_text("hello")
     assert main(["show", str(tmp_path / "text")]) == 1
-    assert capsys.readouterr().err.count("decodescope show:") == 3
+    assert main(["show", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.count("decodescope show:") == 4
+    assert "is incomplete" in shown.err
+    assert "is a folder" in shown.err
+    assert "Model: tiny-llama" in shown.out  # the part before the damage

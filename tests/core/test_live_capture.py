@@ -181,19 +181,100 @@ sys.exit(3)
 """
 
 
-def test_watch_without_a_window(tmp_path: Path) -> None:
-    """The script runs with its arguments and exit code; its runs are written to a folder."""
-    (tmp_path / "mine.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-m", "decodescope", "watch", "mine.py", "--one", "two"], cwd=tmp_path, text=True,
+def _watch(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.py").write_text(script)
+    return subprocess.run(
+        [sys.executable, "-m", "decodescope", "watch", "mine.py", *arguments], cwd=folder, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False, timeout=300,
     )  # fmt: skip
+
+
+def test_watch_without_a_window(tmp_path: Path) -> None:
+    """The script runs with its arguments and exit code; its runs are written to a folder."""
+    done = _watch(tmp_path, SCRIPT, "--one", "two")
     assert done.returncode == 3, done.stderr
     assert done.stdout == "['--one', 'two'] 9\n"
     assert "No window is open" in done.stderr
     assert "1 run captured." in done.stderr
     events = list(core.replay(tmp_path / "mine-runs" / "run-1.decodescope"))
     assert sum(isinstance(event, TokenChosen) for event in events) == 5
+
+
+BUSY_SCRIPT = """
+import atexit, os, sys, threading
+import torch
+from tests.core import tiny
+
+network = tiny.make("llama").model
+ids = torch.tensor([[1, 17, 34, 11]])
+
+def generate():
+    network.generate(ids, attention_mask=torch.ones_like(ids), pad_token_id=0, max_new_tokens=2)
+
+generate()
+if os.fork() == 0:
+    generate()
+    sys.exit(4)
+print("child", os.waitstatus_to_exitcode(os.wait()[1]))
+released = threading.Event()
+
+def generate_late():
+    released.wait()
+    generate()
+
+threading.Thread(target=generate_late).start()
+atexit.register(generate)
+sys.stdout.flush()
+sys.stdout.buffer.write(b"\\x1b[0m\\n")
+
+def fail():
+    raise KeyError("mine")
+
+try:
+    fail()
+finally:
+    released.set()
+"""
+
+
+def test_watch_of_a_script_with_threads_a_fork_and_an_error(tmp_path: Path) -> None:
+    """Runs of threads and exit functions are kept, a forked process has files of its own, and the traceback begins in
+    the script, as without watch.
+    """
+    done = _watch(tmp_path, BUSY_SCRIPT)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == "child 4\n\x1b[0m\n"
+    trace = done.stderr[done.stderr.index("Traceback") :].splitlines()
+    assert [line.strip().partition(",")[0] for line in trace if line.startswith("  File")] == ['File "mine.py"'] * 2
+    assert "3 runs captured." in trace
+    names = [path.name for path in (tmp_path / "mine-runs").iterdir()]
+    assert sum(name.count("-") == 1 for name in names) == 3
+    assert sum(name.count("-") == 2 for name in names) == 2
+
+
+def test_a_model_that_cannot_be_captured_still_generates(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_args: object, **_more: object) -> None:
+        raise AttributeError("odd")
+
+    monkeypatch.setattr("core.generate_capture.capture.capture", broken)
+    network = tiny.make("llama").model
+    plain = _generate(network)
+    watcher = watch.ScriptWatcher(live=False)
+    with watcher.watching(), pytest.warns(RuntimeWarning, match="odd"):
+        assert torch.equal(_generate(network), plain)
+    assert watcher.runs() == []
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [("--top-n", "-1", "top_n"), ("--save", __file__, "not a folder")])
+def test_watch_rejects_options_before_the_script_runs(
+    name: str, value: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("raise AssertionError")
+    with pytest.raises(SystemExit) as end:
+        watch.run([name, value, str(script)])
+    assert end.value.code == 2
+    assert words in capsys.readouterr().err
 
 
 def test_watch_captures_every_model_once() -> None:

@@ -164,7 +164,9 @@ ALLOWED = (
     Allowed("core/trace/page/html_page.py", r".*-src '.*", "a content security policy"),
     Allowed("core/notebook", r".*(<iframe|<t[hd] |<table |background:|padding:).*", "HTML and its styles"),
     Allowed("core/generation/loading.py", r"IProgress not found", "what tqdm writes"),
-    Allowed("core/generate_capture", r"<\{…\}: .*|live run|decodescope watch", "a repr, a thread and a command"),
+    Allowed(
+        "core/generate_capture", r"<\{…\}: .*|live run|decodescope watch(: \{…\})?", "a repr, a thread and a command"
+    ),
     Allowed("app", r"(\w+(#\w+)? \{ )?[a-z-]+: [^;]+;.*", "a style sheet"),
     Allowed("app", r".*<(span|table|tr)\b.*", "rich text around words"),
     Allowed("app/views/inspector", r"(row\.\w+|[a-z]+)( (row\.\w+|[a-z]+))*", "names of the glossary"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import struct
 import threading
 from pathlib import Path
 
@@ -147,6 +148,51 @@ def test_a_wrong_token_is_refused(start: bytes, window: MainWindow, qtbot: QtBot
         stranger.setblocking(False)
         qtbot.waitUntil(lambda: _is_closed(stranger), timeout=WAIT_MS)
     assert window.session.run is None
+
+
+def _connect(address: LiveAddress, start: bytes) -> socket.socket:
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sender.connect(address.address)
+    sender.sendall(start)
+    sender.setblocking(False)
+    return sender
+
+
+def test_refused_connections_take_no_place_of_later_ones(window: MainWindow, qtbot: QtBot) -> None:
+    address = LiveAddress.find()
+    assert address is not None
+    for _group in range(10):  # the system queues a limited number
+        strangers = [_connect(address, b"wrong\n") for _ in range(10)]
+        qtbot.waitUntil(lambda group=strangers: all(map(_is_closed, group)), timeout=WAIT_MS)
+        for stranger in strangers:
+            stranger.close()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events())
+    assert end.args[0].kind == "completed"
+
+
+def test_a_block_of_a_gigabyte_is_refused_before_it_arrives(window: MainWindow, qtbot: QtBot) -> None:
+    address = LiveAddress.find()
+    assert address is not None
+    frame = struct.pack("<cIII", HEADER, 2**30, 2**30, 0)
+    with _connect(address, address.token.encode() + b"\n" + BlockEncoder().start + frame) as sender:
+        qtbot.waitUntil(lambda: _is_closed(sender), timeout=WAIT_MS)
+    assert window.session.run is None
+
+
+def test_a_run_that_cannot_be_kept_is_still_shown(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = window.parts.services.live
+    saved: list[object] = []
+    monkeypatch.setattr(live, "recording_path", lambda _run: tmp_path / "missing" / "run.decodescope")
+    monkeypatch.setattr(live, "save", lambda run, _path: saved.append(run))
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events())
+    assert end.args[0].kind == "completed"
+    assert window.session.run is not None
+    assert window.session.run.text == "".join(WORDS)
+    assert saved == []
 
 
 def test_damaged_data_ends_the_connection(window: MainWindow, qtbot: QtBot) -> None:

@@ -271,6 +271,16 @@ def test_a_recording_made_with_a_plugin_opens_without_it(qtbot: QtBot, window: M
     assert "my_strategy" in (window.parts.messages.notice or ("", ""))[1]
 
 
+def test_a_folder_that_cannot_be_created_is_named(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    (tmp_path / "plugins").write_text("a file")
+    dialog = window.parts.plugins.open()
+    for button in (dialog.new_processor, dialog.open_folder):
+        dialog.show_message("")
+        button.click()
+        assert f"{tmp_path / 'plugins'} cannot be written" in dialog.message.text()
+        assert dialog.message.isVisible()
+
+
 def test_the_editor_never_runs_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started: list[object] = []
     monkeypatch.setattr(controller.QProcess, "startDetached", lambda *given: started.append(given) or (True, 1))

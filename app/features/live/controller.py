@@ -106,7 +106,9 @@ class LiveRuns(QObject):
                 socket.abort()
                 socket.deleteLater()
                 continue
-            self._connections.append(_LiveConnection(self, socket, self.address.token))
+            connection = _LiveConnection(self, socket, self.address.token)
+            self._connections.append(connection)
+            connection.read()
 
 
 class _LiveConnection(QObject):
@@ -125,12 +127,12 @@ class _LiveConnection(QObject):
         self._path: Path | None = None
         self._file: BinaryIO | None = None
         self._is_over = False
-        socket.readyRead.connect(self._read)
+        socket.readyRead.connect(self.read)
         socket.disconnected.connect(self.end)
-        self._read()
 
     @Slot()
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Receive what has arrived."""
         data = bytes(self._socket.readAll().data())
         if self._is_over or not data:
             return
@@ -178,14 +180,27 @@ class _LiveConnection(QObject):
         self._owner.noticed.emit(text.format(model=name), tr(TITLE))
 
     def _store(self, data: bytes) -> None:
-        """Append the bytes, which are those of a recording, to the run's file once there is one."""
+        """Append the bytes, which are those of a recording, to the run's file; those before the run wait for it."""
         self._bytes += data
-        if self._path is None:
+        if self._run is None:
             return
-        with suppress(OSError):
-            self._file = self._file or open(self._path, "wb")
-            self._file.write(self._bytes)
+        if self._path is not None:
+            try:
+                self._file = self._file or open(self._path, "wb")
+                self._file.write(self._bytes)
+            except OSError as error:
+                log.warning("The run of a script is not kept: %s", error)
+                self._discard_file()
         self._bytes.clear()
+
+    def _discard_file(self) -> None:
+        """Delete the incomplete file; the run is shown without being kept."""
+        with suppress(OSError):
+            if self._file is not None:
+                self._file.close()
+            if self._path is not None:
+                self._path.unlink(missing_ok=True)
+        self._path = self._file = None
 
     @Slot()
     def end(self) -> None:
@@ -197,7 +212,10 @@ class _LiveConnection(QObject):
             return
         self._is_over = True
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError:  # its last bytes did not fit on the disk
+                self._discard_file()
         if self._run is not None and self._stream is not None and self._stream.header is not None:
             trouble = None if self._stream.is_complete else truncated_run_error()
             trace = Trace(self._stream.header, self._run.events, trouble, self._stream.failure)

@@ -128,10 +128,17 @@ class PluginController(QObject):
     @Slot()
     def _open_folder(self) -> None:
         folder = self._jobs.folder.path
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self._show_problem(error)
+            return
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
     def _show_problem(self, error: Exception) -> None:
+        self._show_list()  # it replaces the message
         if self._dialog is not None:
-            self._dialog.show_message(str(error))
-        self._show_list()
+            reason = getattr(error, "strerror", None)
+            written = tr("The plug-in folder {folder} cannot be written: {reason}.")
+            text = written.format(folder=self._jobs.folder.path, reason=reason) if reason else str(error)
+            self._dialog.show_message(text)

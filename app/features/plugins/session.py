@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
 from app.session.mailbox import Answer
 from app.session.session import Session
 from app.state.worker_messages import PluginRequest
+from core.errors import DecodescopeError
 
 if TYPE_CHECKING:
     from core.plugins import Plugin, PluginFolder, TemplateKind
@@ -127,7 +129,8 @@ class PluginJobs(QObject):
         found = [plugin for plugin in self.folder.scan() if plugin.path is not None]
         for plugin in found:
             if plugin.state == "changed" and plugin.key in self._editing:
-                self.folder.switch_on(plugin)
+                with suppress(DecodescopeError, OSError):  # it then remains "changed", which the list shows
+                    self.folder.switch_on(plugin)
         if {plugin.key: plugin.digest for plugin in found} == {key: digest for key, (digest, _) in known.items()}:
             return
         if self.is_loaded or any(plugin.key in self._editing for plugin in found):

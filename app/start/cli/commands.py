@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 
-from resources.language import mark
+from core.common.former_name import NAME, adopt_variables
+from resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("app.start.cli.generate", mark("run a list of requests and write recordings, JSON Lines and CSV")),
@@ -17,9 +20,25 @@ DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done; something failed; wrong command line or input; interrupted with Ctrl+C."""
 
 
-def find_command(arguments: Sequence[str]) -> Callable[[Sequence[str]], int] | None:
-    """Return the command that the first argument names; None to open the window."""
+def run_command(arguments: Sequence[str]) -> int | None:
+    """Run the command that the first argument names and return its exit code; None if it names none."""
     if not arguments or arguments[0] not in COMMANDS:
         return None
-    run: Callable[[Sequence[str]], int] = importlib.import_module(COMMANDS[arguments[0]][0]).run
-    return run
+    for notice in adopt_variables():
+        print(f"{NAME}: {notice}", file=sys.stderr)
+    with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
+        _use_saved_language()
+    try:
+        code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
+    except KeyboardInterrupt:
+        print(tr("Interrupted."), file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def _use_saved_language() -> None:
+    """Use the language of the settings. Raises ImportError without Qt."""
+    from app.storage.settings_file import SettingsStore
+    from app.theme.language import set_language
+
+    set_language(SettingsStore().saved_language)

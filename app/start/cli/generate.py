@@ -18,6 +18,7 @@ from app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from app.start.cli.parser import make_command_parser, translate_argparse
 from app.state.text_formats import to_csv
 from core.common.former_name import RUN_SUFFIX
+from core.common.text import escape_streams
 from core.errors import DecodescopeError
 from core.system.file_writing import atomic_write
 from resources.language import mark, tr, trn
@@ -41,6 +42,11 @@ FIELDS = (
     "drafts",
     "top_n",
 )
+_TYPES = {
+    "model": str, "strategy": str | None, "cache": str, "settings": dict, "cache_settings": dict, "drafts": list,
+    "seeds": list,
+}  # fmt: skip
+"""Types of the values that are needed to find a model, a strategy and a cache; the core checks the others."""
 MAX_LINE_BYTES = 10_000_000
 MAX_RUNS = 1_000_000
 _METRICS = ("prompt_tokens", "new_tokens", "seconds", "time_to_first_token", "decode_tokens_per_second", "cache_bytes")
@@ -105,14 +111,15 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@escape_streams()
 def run(arguments: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     with translate_argparse():
         options = make_parser().parse_args(list(arguments))
     try:
         planned = plan_runs(_read_lines(options.file), options.model)
-        output = Output(options.out, records=not options.no_recordings, guards=not options.plain_csv)
-    except (InputError, OSError) as error:
+        output = _make_output(options)
+    except InputError as error:
         print(f"decodescope generate: {error}", file=sys.stderr)
         return INVALID
     try:
@@ -128,11 +135,22 @@ def run(arguments: Sequence[str]) -> int:
             output.write_table(planned)
 
 
+def _make_output(options: argparse.Namespace) -> Output:
+    """Return the output folder, created if necessary. Raises InputError."""
+    try:
+        return Output(options.out, records=not options.no_recordings, guards=not options.plain_csv)
+    except OSError as error:
+        message = tr("The results cannot be written to {folder}: {reason}. Choose another folder with --out.")
+        reason = error.strerror or type(error).__name__
+        raise InputError(message.format(folder=options.out, reason=reason)) from None
+
+
 def _read_lines(path: Path) -> list[str]:
     """Return the lines of the request file. Raises InputError."""
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        return data.decode("utf-8-sig").splitlines()
+        # JSON allows the other line breaks of Unicode inside a text, where str.splitlines() would break the line.
+        return data.decode("utf-8-sig").split("\n")
     except OSError as error:
         raise InputError(
             tr("{path} cannot be read: {reason}.").format(path=path, reason=error.strerror or type(error).__name__)
@@ -174,7 +192,7 @@ def _runs_of_line(number: int, line: str, model: str) -> Iterator[PlannedRun]:
         )
     if not isinstance(found.get("prompt"), str | list):
         raise fail(tr("it has no prompt (text, chat messages or token ids)."))
-    for name, kind in (("settings", dict), ("cache_settings", dict), ("drafts", list), ("seeds", list), ("model", str)):
+    for name, kind in _TYPES.items():
         if name in found and not isinstance(found[name], kind):
             raise fail(tr("the value of “{name}” has the wrong type.").format(name=name))
     if not all(isinstance(draft, str) for draft in found.get("drafts", ())):
@@ -215,11 +233,12 @@ class Output:
             part.write_bytes(b"".join(line + b"\n" for line in whole))
 
     def is_done(self, planned: PlannedRun) -> bool:
-        """Return whether a run is finished without an error, and its recording is there."""
+        """Return whether a run is finished without an error, also from another line, and its recording is there."""
         found = self.results.get(planned.key)
         if found is None or found.get("error"):
             return False
-        return not self.records or (self.folder / RUNS / planned.file_name).is_file()
+        recording = found.get("recording")
+        return not self.records or (isinstance(recording, str) and (self.folder / recording).is_file())
 
     def add(self, planned: PlannedRun, result: Mapping[str, Any]) -> None:
         """Append the result of a run; it is on the disk when this returns."""
@@ -256,7 +275,7 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
         return DONE
     if options.plugins:
         _load_plugins()
-    order = {name: place for place, name in enumerate(dict.fromkeys(one.request["model"] for one in waiting))}
+    order = {name: index for index, name in enumerate(dict.fromkeys(one.request["model"] for one in waiting))}
     waiting.sort(key=lambda one: order[one.request["model"]])
     models = ModelCache(options.device, options.weights)
     failures = 0
@@ -326,8 +345,10 @@ def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[st
         if output.records:
             os.replace(part, output.folder / RUNS / planned.file_name)
     except DecodescopeError as error:
-        part.unlink(missing_ok=True)
         return {**facts, **_texts_of(events), "error": str(error)}
+    finally:
+        with suppress(OSError):  # nothing is left of a run that failed or was interrupted
+            part.unlink(missing_ok=True)
     return {**facts, **_texts_of(events), "recording": f"{RUNS}/{planned.file_name}" if output.records else None}
 
 

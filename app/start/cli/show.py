@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from app.start.cli.commands import DONE, FAILED
 from app.start.cli.parser import make_command_parser, translate_argparse
 from core.common.former_name import existing_run
-from core.common.text import printable, unescaped_stream
+from core.common.text import escape_streams, printable, unescaped_stream
 from core.errors import DecodescopeError
 from resources.language import mark, tr, trn
 
@@ -31,6 +31,8 @@ STEPS = (
     (0.0, "bright_red underline", mark("less")),
 )
 """Lower bound of the probability, style and caption. The least likely tokens are underlined too, not only coloured."""
+MIN_WIDTH, MAX_WIDTH = 20, 10_000
+"""Columns within which text is laid out, whatever --width or the terminal says."""
 _EXAMPLE = mark("""\
 exit codes: 0 the recording was printed; 1 it cannot be read, or is incomplete; 2 the command line is invalid""")
 
@@ -57,6 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@escape_streams()
 def run(arguments: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     with translate_argparse():
@@ -100,10 +103,12 @@ def _make_console(options: argparse.Namespace) -> Console:
 
     plain = options.no_color or not sys.stdout.isatty()
     width = options.width or (None if sys.stdout.isatty() else 100)
-    return Console(
+    console = Console(
         file=unescaped_stream(sys.stdout), no_color=plain or None, highlight=False, markup=False, emoji=False,
-        color_system=None if plain else "auto", width=max(20, width) if width else None,
+        color_system=None if plain else "auto", width=width,
     )  # fmt: skip
+    console.width = min(max(console.width, MIN_WIDTH), MAX_WIDTH)
+    return console
 
 
 def _print_run(shown: _ShownRun, console: Console, lists_tokens: bool) -> None:
