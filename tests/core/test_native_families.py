@@ -121,10 +121,11 @@ def test_angles_follow_the_length_as_in_the_module(kind: str) -> None:
     for start, stop in ((0, 12), (12, 20), (20, 21), (21, 40), (0, 30), (0, 5), (0, 20)):
         own = SHAPES[kind].make().model.rotary_emb
         wanted = own(torch.zeros(1), torch.arange(start, stop)[None])
-        cos, sin = rope.lookup(start, stop).at(slice(start, stop))
-        half = sin.shape[-1] // 2
-        torch.testing.assert_close(cos, wanted[0][0], rtol=0, atol=0)
-        torch.testing.assert_close(torch.cat([-sin[:, :half], sin[:, half:]], 1), wanted[1][0], rtol=0, atol=0)
+        for positions in (slice(start, stop), torch.arange(start, stop)):
+            cos, sin = rope.lookup(start, stop).at(positions)
+            half = sin.shape[-1] // 2
+            torch.testing.assert_close(cos, wanted[0][0], rtol=0, atol=0)
+            torch.testing.assert_close(torch.cat([-sin[:, :half], sin[:, half:]], 1), wanted[1][0], rtol=0, atol=0)
 
 
 @needs_compiler
