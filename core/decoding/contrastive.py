@@ -12,7 +12,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits, detach_storage
 from core.decoding.step_details import StepDetails, build_alternative
 from core.decoding.step_replayer import StepReplayer, StepRng
-from core.decoding.step_stats import StepStats, add_stage_details, compute_device_stats, compute_step_stats
+from core.decoding.step_stats import StepStats, add_stage_details
 from core.decoding.tensor_utils import GrowableTensor, growable_ids
 from core.events import Alternative, Event, Method
 from core.models.text import TokenSpellings
@@ -94,7 +94,6 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Evaluate the k most likely tokens in one batched pass per step and keep the one with the best score."""
     k, alpha = _contrastive_settings(run)
     track, ids, step = run.writer.new_sequence(0), growable_ids(run.start_ids, 1, run.device), 0
-    on_gpu = run.device.type != "cpu"  # there the scores are checked when the statistics arrive
     output, prefilled = run.prefill(hidden=True, is_whole=True)
     yield prefilled
     assert output.hidden is not None
@@ -102,8 +101,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     run.forward.expand(k)
     while True:
         scores = run.pipeline.trace(ids.tensor, raw)
-        if not on_gpu:
-            run.check_scores(scores[-1], raw, step, scores)
+        run.check_before_choice(scores, step)
         evaluated = score_candidates(run, scores[-1][0], history, k, alpha)
         best = evaluated.best_index
         chosen = evaluated.candidates.index_select(0, best)
@@ -137,21 +135,15 @@ def _step_stats(
     run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor, step: int
 ) -> tuple[StepStats, Columns]:
     """Return the step's statistics, with every candidate among the alternatives unless tracing is off, and the columns
-    of the candidates. On a GPU, all of them are transferred at once. Raises the errors of `check_scores` there.
+    of the candidates. Raises the errors of `DecodingRun.read_choice`.
     """
-    names, top_n, pieces = [stage.heading for stage in run.pipeline.stages], run.request.top_n, run.model.pieces
-    columns: Columns = ()
-    found = trial.columns(scores[0][0]) if top_n or run.score_cache is not None else None
-    if run.device.type == "cpu":
-        reading = compute_step_stats(scores, chosen, top_n, names, pieces)[0]
-        columns = found.tolist() if found is not None else ()
-    else:
-        read = compute_device_stats(scores, chosen, top_n, None if found is None else found.flatten())
-        run.check_scores(scores[-1], scores[0], step, scores, read.maxima)
-        reading, k = read.step_stats(names, top_n, pieces)[0], len(trial.candidates)
-        columns = [read.more[begin : begin + k] for begin in range(0, len(read.more), k)]
+    top_n, k = run.request.top_n, len(trial.candidates)
+    values = trial.columns(scores[0][0]).flatten() if top_n or run.score_cache is not None else None
+    choice = run.read_choice(scores, chosen, step, values)
+    columns = [choice.extra[begin : begin + k] for begin in range(0, len(choice.extra), k)]
+    (reading,) = run.step_stats(scores, choice, [stage.heading for stage in run.pipeline.stages])
     reading = add_stage_details(reading, scores, 0, run.pipeline.observers())
-    return add_candidates(reading, columns, pieces) if top_n else reading, columns
+    return add_candidates(reading, columns, run.model.pieces) if top_n else reading, columns
 
 
 def add_candidates(stats: StepStats, columns: Columns, pieces: TokenSpellings) -> StepStats:

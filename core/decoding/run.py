@@ -21,7 +21,7 @@ from core.caches.tensors.cache_sizes import remember_shapes
 from core.common.hf_generation import non_default
 from core.decoding.forward.forward_pass import Forward, ForwardOutput
 from core.decoding.prefill import ChunkSizes, PrefillStoppedError, PrefixReuse, can_read_in_chunks, prefill_prompt
-from core.decoding.processor_pipeline import ProcessorPipeline, build_pipeline
+from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
 from core.decoding.prompt import encode
 from core.decoding.prompt_inputs import prepare_prompt
 from core.decoding.run_preparation import (
@@ -40,6 +40,7 @@ from core.decoding.sequences import (
     is_cache_measured,
     stop_sequence,
 )
+from core.decoding.step_stats import StepStats, TokenChoice, compute_device_stats, compute_step_stats
 from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
 from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, RunStarted
 from core.models.loaded_model import LoadedModel
@@ -316,6 +317,36 @@ class DecodingRun:
     ) -> None:  # fmt: skip
         """Check the scores of a step. Raises NumericError, ParameterError like `run_preparation.check_scores`."""
         check_scores(self.model, scores, raw, step, self.pipeline.stages, trace, maxima)
+
+    def check_before_choice(self, scores: Sequence[torch.Tensor], step: int) -> None:
+        """Check the scores of a step, raw and after every stage, each [B, V]; on a GPU, `read_choice` does it. Raises
+        the errors of `check_scores`.
+        """
+        if self.device.type == "cpu":
+            self.check_scores(scores[-1], scores[0], step, scores)
+
+    def read_choice(
+        self, scores: Sequence[torch.Tensor], tokens: torch.Tensor, step: int, extra: torch.Tensor | None = None
+    ) -> TokenChoice:
+        """Return the tokens [B] chosen from `scores`, with further values [m] on the host.
+
+        Each transfer waits for a GPU. There, the statistics and what the check of the scores needs come in the same
+        one, so the scores are checked after the choice. Raises the errors of `check_scores`.
+        """
+        if self.device.type == "cpu":
+            return TokenChoice(tokens, None, extra.tolist() if extra is not None else ())
+        stats = compute_device_stats(scores, tokens, self.request.top_n, extra)
+        self.check_scores(scores[-1], scores[0], step, scores, stats.maxima)
+        return TokenChoice(tokens, stats, stats.extra)
+
+    def step_stats(
+        self, scores: Sequence[torch.Tensor], choice: TokenChoice, headings: Sequence[StageHeading]
+    ) -> list[StepStats]:
+        """Return the statistics of a step; they are computed unless they came with the choice."""
+        top_n, pieces = self.request.top_n, self.model.pieces
+        if choice.stats is not None:
+            return choice.stats.step_stats(headings, top_n, pieces)
+        return compute_step_stats(scores, choice.tokens, top_n, headings, pieces)
 
     def _build_cache(self) -> Cache | None:
         """Build an empty cache; with drafts, one whose tokens can be removed."""

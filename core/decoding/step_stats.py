@@ -100,8 +100,8 @@ class DeviceStats(NamedTuple):
     """Greatest processed score of each text; NaN where one is NaN."""
     survivors: list[int]
     """Number of tokens that the model's own logits allow."""
-    more: list[float]
-    """The further values that were transferred with them."""
+    extra: list[float]
+    """Further values that were transferred with them."""
 
     @property
     def tokens(self) -> list[int]:
@@ -112,7 +112,7 @@ class DeviceStats(NamedTuple):
         """Return the statistics of some of the rows."""
         return DeviceStats(
             [self.rows[row] for row in rows], [self.maxima[row] for row in rows],
-            [self.survivors[row] for row in rows], self.more,
+            [self.survivors[row] for row in rows], self.extra,
         )  # fmt: skip
 
     def step_stats(self, names: Sequence[StageHeading], top_n: int, pieces: TokenSpellings) -> list[StepStats]:
@@ -123,35 +123,52 @@ class DeviceStats(NamedTuple):
         ]
 
 
+class TokenChoice(NamedTuple):
+    """The tokens of a step, and what was transferred to the host with them."""
+
+    tokens: torch.Tensor
+    """Token ids [B] on the device."""
+    stats: DeviceStats | None = None
+    """Statistics of the step on a GPU. On the CPU they are computed later, for several steps at a time."""
+    extra: Sequence[float] = ()
+    """Further values."""
+
+    @property
+    def ids(self) -> list[int]:
+        """The token ids on the host."""
+        ids: list[int] = self.tokens.tolist() if self.stats is None else self.stats.tokens
+        return ids
+
+
 def compute_device_stats(
-    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, more: torch.Tensor | None = None
+    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, extra: torch.Tensor | None = None
 ) -> DeviceStats:
     """Compute the statistics of a step where its scores are, with the only wait for the device.
 
-    `scores`: [B, V], raw and after every stage; `chosen`: [B]; `more`: further values [m] to transfer.
+    `scores`: [B, V], raw and after every stage; `chosen`: [B]; `extra`: further values [m] to transfer.
     """
     top_n = min(top_n, scores[0].shape[-1])
     raw = torch.log_softmax(scores[0], -1)
     alive = scores[0] > -math.inf
     columns = [
         scores[-1].amax(-1, keepdim=True), alive.sum(-1, keepdim=True).to(raw.dtype),
-        *_stat_columns(scores, chosen, top_n, raw, raw.clamp(min=_LEAST_LOG_PROBABILITY)),
+        *_stat_columns(scores, chosen, top_n, raw, raw.clamp(min=_MIN_LOG_PROBABILITY)),
     ]  # fmt: skip
     if top_n and len(scores) > 1:
         columns.append(_count_more_likely_on_device(raw, columns[-1]))  # the last column: of the last stage's tokens
-    count = 0 if more is None else len(more)
-    if more is not None:
-        columns.append(more.to(raw.dtype).expand(len(raw), -1))
+    count = 0 if extra is None else len(extra)
+    if extra is not None:
+        columns.append(extra.to(raw.dtype).expand(len(raw), -1))
     values = torch.cat(columns, dim=1).tolist()
-    further = [values[0].pop() for _ in range(count)][::-1]
-    rows = [array("d", row[2 : len(values[0])]) for row in values]
+    width = len(values[0]) - count
+    rows = [array("d", row[2:width]) for row in values]
     if top_n and len(scores) > 1:
         for row in rows:
             _mark_known(row, top_n)
-    return DeviceStats(rows, [row[0] for row in values], [int(row[1]) for row in values], further)
+    return DeviceStats(rows, [row[0] for row in values], [int(row[1]) for row in values], values[0][width:])
 
 
-_LEAST_LOG_PROBABILITY = -1e18
+_MIN_LOG_PROBABILITY = -1e18
 """Stands for −∞ in sums: its product with a probability of 0, and that of its square, is 0 and not NaN."""
 _MAX_COMPARED = 2**26
 """Maximum number of comparisons in one operation, each of which needs a byte."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
@@ -13,13 +13,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
 from core.decoding.step_replayer import RngReplay, StepReplayer
-from core.decoding.step_stats import (
-    DeviceStats,
-    StepStats,
-    add_stage_details,
-    compute_device_stats,
-    compute_steps_stats,
-)
+from core.decoding.step_stats import TokenChoice, add_stage_details, compute_steps_stats
 from core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
 from core.events import Event, LayerChoice, Method
 from resources.language import tr
@@ -41,14 +35,12 @@ class _PendingStep(NamedTuple):
     number: int
     scores: list[torch.Tensor]
     """Raw and after every stage, each [B, V]."""
-    chosen: torch.Tensor
-    choice: LayerChoice | None
+    choice: TokenChoice
+    layer: LayerChoice | None
     appended: list[tuple[int, SequenceState, AppendedToken]]
     """Row, sequence and appended token of the sequences that were still running."""
     observers: list[StageObserver | None]
     """Observers of its last stages."""
-    stats: list[StepStats] | None
-    """Statistics of all texts, if they were read together with the tokens."""
 
 
 class StepEventWriter:
@@ -69,14 +61,10 @@ class StepEventWriter:
         self._batch_started = time.perf_counter()
 
     def write(
-        self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None,
-        read: DeviceStats | None = None,
-    ) -> Iterator[Event]:  # fmt: skip
-        """Append the tokens [B] of one step; `scores` decided them. Stop reasons are set when this returns.
-
-        `read`: the step's statistics, if they were computed on a GPU.
-        """
-        tokens = chosen.tolist() if read is None else read.tokens
+        self, number: int, scores: list[torch.Tensor], choice: TokenChoice, layer: LayerChoice | None = None
+    ) -> Iterator[Event]:
+        """Append the tokens of one step; `scores` decided them. Stop reasons are set when this returns."""
+        tokens = choice.ids
         if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
             problem = tr("the chosen token id {id} is not one of the model's ids, 0 to {last:,}")
             raise ValueError(problem.format(id=unknown[0], last=self._run.model.vocabulary - 1))
@@ -87,11 +75,9 @@ class StepEventWriter:
         ]
         witnesses = self._observers() if self._run.request.top_n else []
         if self._run.score_cache is not None:
-            contrasted = scores[1] if choice is not None else None
-            self._run.score_cache.add(number, StepLogits(scores[0], contrasted, choice), tokens)
-        request = self._run.request
-        stats = None if read is None else read.step_stats(self._headings, request.top_n, self._run.model.pieces)
-        self._pending.append(_PendingStep(number, scores, chosen, choice, notes, witnesses, stats))
+            contrasted = scores[1] if layer is not None else None
+            self._run.score_cache.add(number, StepLogits(scores[0], contrasted, layer), tokens)
+        self._pending.append(_PendingStep(number, scores, choice, layer, notes, witnesses))
         if self._is_due(number):
             yield from self.flush()
             self._batch_started = time.perf_counter()
@@ -102,7 +88,7 @@ class StepEventWriter:
         """
         step, run = self._pending[-1], self._run
         return (
-            step.stats is not None
+            step.choice.stats is not None  # nothing is left to compute in a batch
             or len(self._pending) == _BATCH_STEPS
             or is_cache_measured(number)
             or time.perf_counter() - self._batch_started > _MAX_WAIT_SECONDS
@@ -116,9 +102,10 @@ class StepEventWriter:
         if not waiting:
             return
         run, begun = self._run, time.perf_counter()
-        readings = [stats for step in waiting for stats in step.stats or ()]
-        if not readings:
-            scores, chosen = [step.scores for step in waiting], [step.chosen for step in waiting]
+        if len(waiting) == 1:
+            readings = run.step_stats(waiting[0].scores, waiting[0].choice, self._headings)
+        else:
+            scores, chosen = [step.scores for step in waiting], [step.choice.tokens for step in waiting]
             readings = compute_steps_stats(scores, chosen, run.request.top_n, self._headings, run.model.pieces)
         share = (time.perf_counter() - begun) / len(waiting)
         for place, step in enumerate(waiting):
@@ -126,8 +113,19 @@ class StepEventWriter:
                 reading = add_stage_details(
                     readings[place * len(self._sequences) + row], step.scores, row, step.observers
                 )
-                yield from run.writer.emit_token(track, note, reading, self._method, step.choice, seconds=share)
+                yield from run.writer.emit_token(track, note, reading, self._method, step.layer, seconds=share)
             yield from run.finish_step(step.number)
+
+    def write_all(self, steps: Iterable[Event]) -> Iterator[Event]:
+        """Emit the events of `steps`, then those of the pending steps: after an error too, the text so far is shown."""
+        try:
+            yield from steps
+        except GeneratorExit:
+            raise
+        except BaseException:  # a plug-in may also raise SystemExit, or be interrupted
+            yield from self.flush()
+            raise
+        yield from self.flush()
 
 
 class TokenPicker(Protocol):
@@ -238,13 +236,7 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     ids = growable_ids(run.start_ids, rows, run.device)
     funnel = ContrastPipeline(run.pipeline, contrast) if contrast else run.pipeline
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
-    try:
-        yield from _decode_steps(run, tracks, ids, picker, funnel, writer)
-    except GeneratorExit:
-        raise
-    except BaseException:  # a plug-in may also raise SystemExit, or be interrupted
-        yield from writer.flush()  # the text so far is shown after any error
-        raise
+    yield from writer.write_all(_decode_steps(run, tracks, ids, picker, funnel, writer))
     yield from run.finish(tracks)
 
 
@@ -256,32 +248,26 @@ def _decode_steps(
     funnel: ProcessorPipeline | ContrastPipeline,
     writer: StepEventWriter,
 ) -> Iterator[Event]:
-    contrasts, on_gpu = isinstance(funnel, ContrastPipeline), run.device.type != "cpu"
+    contrasts = isinstance(funnel, ContrastPipeline)
     output, prefilled = run.prefill(len(states), hidden=contrasts)
     yield prefilled
     step = 0
     while True:
-        raw, choice, read = run.replace_invalid(output.last), None, None
+        raw = run.replace_invalid(output.last)
         values: torch.Tensor | None = None
         if isinstance(funnel, ContrastPipeline):
             assert output.hidden is not None
             scores, values = funnel.trace(ids.tensor, raw, output.hidden)
         else:
             scores = funnel.trace(ids.tensor, raw)
-        if on_gpu:  # everything that the host needs is transferred at once
-            chosen = picker.pick(scores[-1], run.generator)
-            read = compute_device_stats(scores, chosen, run.request.top_n, values)
-            run.check_scores(scores[-1], raw, step, scores, read.maxima)
-        else:
-            run.check_scores(scores[-1], raw, step, scores)
-            chosen = picker.pick(scores[-1], run.generator)
-        if isinstance(funnel, ContrastPipeline) and values is not None:
-            choice = funnel.layer_choice(values.tolist() if read is None else read.more)
-        yield from writer.write(step, scores, chosen, choice, read)
+        run.check_before_choice(scores, step)
+        chosen = picker.pick(scores[-1], run.generator)
+        choice = run.read_choice(scores, chosen, step, values)
+        layer = funnel.layer_choice(choice.extra) if isinstance(funnel, ContrastPipeline) else None
+        yield from writer.write(step, scores, choice, layer)
         column = chosen[:, None]
         ids.append(column)
         step += 1
         if all(track.stop for track in states) or run.is_cancelled():
             break
         output = run.forward(column, hidden=contrasts)
-    yield from writer.flush()

@@ -24,8 +24,8 @@ MAX_THREADS = 8
 _PROMPT_TOKENS, _NEW_TOKENS, _ROUNDS = 16, 6, 2
 _MAX_STEP_SECONDS = 0.15
 """Models with slower steps are limited by the memory and take all processors without a measurement."""
-_ENOUGH = 0.97
-"""Fewer threads are taken if they reach this share of the best speed."""
+_MIN_RELATIVE_SPEED = 0.97
+"""Fewer threads are chosen if they reach this fraction of the best speed."""
 
 
 def usable_processors() -> int:
@@ -43,41 +43,41 @@ def choose_threads(model: LoadedModel) -> int:
     """Return the number of threads with which this model decodes fastest.
 
     The first model of a size and kind of weights is measured with up to 18 tokens for each candidate, a second at most;
-    the result is kept in the user's cache folder. Models on a GPU, small ones, slow ones, and those that need more than
-    tokens are decided by `default_threads`. torch's number of threads is the same afterwards. Raises ParameterError for
-    a value that is not a loaded model.
+    the result is kept in the user's cache folder. `default_threads` decides for models on a GPU or on disk, for small
+    and slow ones, and for those that decode no plain text. torch's number of threads is the same afterwards. Raises
+    ParameterError for a value that is not a loaded model.
     """
     check_model(model)
-    most = default_threads(model.parameters)
-    if most == 1 or model.device.type != "cpu" or model.disk_offload is not None:
-        return most
-    key = _key(model, most)
+    max_threads = default_threads(model.parameters)
+    if max_threads == 1 or model.device.type != "cpu" or model.disk_offload is not None:
+        return max_threads
+    key = _key(model, max_threads)
     known = read_speeds().get(key)
-    if isinstance(known, int) and not isinstance(known, bool) and 1 <= known <= most:
+    if isinstance(known, int) and not isinstance(known, bool) and 1 <= known <= max_threads:
         return known
     before = torch.get_num_threads()
     try:
-        found = _fastest(model, most)
+        found = _fastest(model, max_threads)
     except DecodescopeError:
-        return most
+        return max_threads
     finally:
         torch.set_num_threads(before)
     write_speed(key, found)
     return found
 
 
-def _fastest(model: LoadedModel, most: int) -> int:
+def _fastest(model: LoadedModel, max_threads: int) -> int:
     speeds: dict[int, float] = {}
-    count = most
+    count = max_threads
     while count:
         speeds[count] = _tokens_per_second(model, count)
-        if speeds[most] < 1 / _MAX_STEP_SECONDS:
-            return most
-        if speeds[count] < _ENOUGH * max(speeds.values()):
+        if speeds[max_threads] < 1 / _MAX_STEP_SECONDS:
+            return max_threads
+        if speeds[count] < _MIN_RELATIVE_SPEED * max(speeds.values()):
             break  # fewer are slower still
         count //= 2
     best = max(speeds.values())
-    return min(count for count, speed in speeds.items() if speed >= _ENOUGH * best)
+    return min(count for count, speed in speeds.items() if speed >= _MIN_RELATIVE_SPEED * best)
 
 
 def _tokens_per_second(model: LoadedModel, threads: int) -> float:
@@ -89,6 +89,6 @@ def _tokens_per_second(model: LoadedModel, threads: int) -> float:
     return max(metrics.decode_tokens_per_second or 0.0 for metrics in runs[1:])  # the first warms up
 
 
-def _key(model: LoadedModel, most: int) -> str:
+def _key(model: LoadedModel, max_threads: int) -> str:
     size = model.weight_bytes.bit_length()
-    return f"threads {platform.node()} {platform.machine()} {torch.__version__} {most} {model.weights} 2^{size}"
+    return f"threads {platform.node()} {platform.machine()} {torch.__version__} {max_threads} {model.weights} 2^{size}"

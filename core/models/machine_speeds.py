@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from core.errors import ModelFileError
 from core.models.model_files import read_json
-from core.system.file_writing import atomic_write
+from core.system.file_writing import atomic_write, cache_folder
 
 log = logging.getLogger(__name__)
 
 
 def _file() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "speeds.json"
+    return cache_folder() / "speeds.json"
 
 
 def read_speeds() -> Mapping[str, bool | int]:

@@ -15,6 +15,7 @@ from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
 from core.common.former_name import read_variable
+from core.system.file_writing import cache_folder
 
 SOURCE = Path(__file__).parent / "source"
 MAIN_SOURCE = SOURCE / "decodescope.cpp"
@@ -29,8 +30,7 @@ _COMPILERS = ("g++", "clang++", "c++")
 
 def library_folder() -> Path:
     """Return the folder in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "native"
+    return cache_folder() / "native"
 
 
 def find_compiler() -> str | None:

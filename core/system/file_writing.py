@@ -1,4 +1,4 @@
-"""Write files atomically, and use temporary folders, on disks that may be full."""
+"""Write files atomically, and use cache and temporary folders, on disks that may be full."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from resources.language import tr
 
 DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error codes of a full disk."""
+
+
+def cache_folder() -> Path:
+    """Return this program's folder in the user's cache, for results that can be computed again."""
+    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
+    return (Path(base) if base else Path.home() / ".cache") / "decodescope"
 
 
 @contextmanager

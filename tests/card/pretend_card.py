@@ -18,6 +18,7 @@ inside kernels, triton and inductor; graph breaks of dynamo; memory that is free
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import weakref
 from collections import Counter
@@ -27,7 +28,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from tests.card.card_counts import DEVICE_ASSERTS, METADATA_ONLY, WAITS, Counts, kernel_count
 from tests.card.card_graphs import GraphRecording
@@ -239,7 +239,7 @@ class PretendCard:
 
     def dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Check, count and compute one operation."""
-        flat, spec = tree_flatten((args, kwargs))
+        flat = _flatten(args, kwargs)
         cards = [item for item in flat if isinstance(item, CardTensor)]
         target = kwargs.get("device") or next((item for item in args if isinstance(item, torch.device)), None)
         target = self.inner(target)  # devices from C++ or from patched functions
@@ -265,7 +265,7 @@ class PretendCard:
             is_async = False  # the driver waits for copies into pageable memory
         self._count(func, packet, args, kwargs, cards, index, is_download or writes_host, is_on_card, is_async)
         self._check_streams(func, packet, flat, cards, index, is_on_card)
-        result = self._compute(func, packet, flat, spec, is_on_card, is_download)
+        result = self._compute(func, packet, args, kwargs, is_on_card, is_download)
         if is_download or writes_host:
             if is_async:
                 self._transfers[result.untyped_storage().data_ptr()] = (
@@ -274,9 +274,8 @@ class PretendCard:
             return result
         return self._wrap_results(func, result, flat, cards, index)
 
-    def _compute(self, func: Any, packet: Any, flat: list[Any], spec: Any, is_on_card: bool, is_download: bool) -> Any:
-        values = [item.values if isinstance(item, CardTensor) else item for item in flat]
-        args, kwargs = tree_unflatten(values, spec)
+    def _compute(self, func: Any, packet: Any, args: Any, kwargs: Any, is_on_card: bool, is_download: bool) -> Any:
+        args, kwargs = _host_values(args), {name: _host_values(item) for name, item in kwargs.items()}
         if is_on_card:
             kwargs = {**kwargs, "device": torch.device("cpu")}
             args = tuple(torch.device("cpu") if isinstance(one, torch.device) else one for one in args)
@@ -323,7 +322,9 @@ class PretendCard:
                 made.block.written = written
             return made
 
-        return tree_map_only(torch.Tensor, wrap, result)
+        if isinstance(result, list | tuple):
+            return type(result)(wrap(item) if isinstance(item, torch.Tensor) else item for item in result)
+        return wrap(result) if isinstance(result, torch.Tensor) else result
 
     def _check(self, func: Any, packet: Any, flat: list[Any], cards: list[CardTensor], index: int) -> None:
         """Raise the errors of a card: wrong devices, wrong generators, memory of a graph."""
@@ -361,7 +362,7 @@ class PretendCard:
     def attend(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Compute attention as one kernel; the decomposition of torch would be that of an unknown device."""
         self._note_attention(*args, **kwargs)
-        flat, spec = tree_flatten((args, kwargs))
+        flat = _flatten(args, kwargs)
         cards = [item for item in flat if isinstance(item, CardTensor)]
         if torch.is_grad_enabled() and any(item.requires_grad for item in cards):
             return func(*args, **kwargs)
@@ -370,7 +371,7 @@ class PretendCard:
         self._check(operation, operation.overloadpacket, flat, cards, index)
         self._count(operation, operation.overloadpacket, args, kwargs, cards, index, False, False, False)
         self._check_streams(operation, operation.overloadpacket, flat, cards, index, False)
-        args, kwargs = tree_unflatten([one.values if isinstance(one, CardTensor) else one for one in flat], spec)
+        args, kwargs = _host_values(args), {name: _host_values(item) for name, item in kwargs.items()}
         with _disable_current_modes():
             made = self.wrap(func(*args, **kwargs), index)
         made.block.written = self.current_stream(index), self._now
@@ -511,5 +512,21 @@ class PretendCard:
             raise UnsynchronizedAccessError(f"{problem}: {func} at {line}")
 
 
+def _flatten(args: Any, kwargs: Any) -> list[Any]:
+    """Return all arguments of an operation; those of aten are nested no deeper than in lists."""
+    flat: list[Any] = []
+    for item in (*args, *kwargs.values()):
+        flat += item if isinstance(item, list | tuple) else (item,)
+    return flat
+
+
+def _host_values(item: Any) -> Any:
+    """Return an argument, or a list of them, with host tensors in place of the card's."""
+    if isinstance(item, CardTensor):
+        return item.values
+    return type(item)(map(_host_values, item)) if type(item) in (list, tuple) else item
+
+
+@functools.cache
 def _is_composite(func: Any) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")

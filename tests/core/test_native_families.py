@@ -121,10 +121,35 @@ def test_angles_follow_the_length_as_in_the_module(kind: str) -> None:
     for start, stop in ((0, 12), (12, 20), (20, 21), (21, 40), (0, 30), (0, 5), (0, 20)):
         own = SHAPES[kind].make().model.rotary_emb
         wanted = own(torch.zeros(1), torch.arange(start, stop)[None])
-        cos, sin = rope.lookup(start, stop).at(slice(start, stop))
-        half = sin.shape[-1] // 2
-        torch.testing.assert_close(cos, wanted[0][0], rtol=0, atol=0)
-        torch.testing.assert_close(torch.cat([-sin[:, :half], sin[:, half:]], 1), wanted[1][0], rtol=0, atol=0)
+        for positions in (slice(start, stop), torch.arange(start, stop)):
+            cos, sin = rope.lookup(start, stop).at(positions)
+            half = sin.shape[-1] // 2
+            torch.testing.assert_close(cos, wanted[0][0], rtol=0, atol=0)
+            torch.testing.assert_close(torch.cat([-sin[:, :half], sin[:, half:]], 1), wanted[1][0], rtol=0, atol=0)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["phi3", "llama_ntk", "gptj"])
+@torch.inference_mode()
+def test_children_of_one_parent_have_the_same_angles(kind: str) -> None:
+    """Past the length at which the angles change, a table may begin after position 0."""
+    model, children = model_of(kind), (8, 9)
+    step, fused = step_of(model), select_fused_pass(model, DynamicCache())
+    assert fused is not None
+    text, past = torch.tensor([tiny.prompt(24)]), 24
+    wanted = []
+    for child in children:
+        own, reference = model_of(kind), DynamicCache()  # a module with dynamic NTK keeps the length of its last text
+        own.model(text, use_cache=True, **{model.cache_name: reference})
+        wanted.append(own.model(torch.tensor([[child]]), **{model.cache_name: reference}).logits[0, -1])
+    mask = torch.zeros(1, 1, 2, past + 2)
+    mask[..., 0, past + 1] = mask[..., 1, past] = torch.finfo(torch.float32).min
+    for run in (fused, step):
+        cache = DynamicCache()
+        fused(text, cache)
+        found = run(torch.tensor([children]), cache, 0, mask, torch.tensor([[past, past]]))
+        assert relative(found[0], torch.stack(wanted)) < 1e-4, type(run).__name__
 
 
 def test_positions_that_a_table_does_not_have_are_an_error() -> None:

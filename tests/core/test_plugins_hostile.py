@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import core
+from core.decoding import token_loop
 from core.errors import PluginError
 from core.plugins import guarded_thread, install, use
 from core.plugins.plugin import Plugin
@@ -193,6 +194,20 @@ def test_a_processor_that_fails_in_a_step_ends_the_run_with_the_text_so_far(kind
     assert ids == whole[:3] or "swallows" in kind or "sleeps" in kind  # a stuck thread cannot hand over the last step
     assert ids == whole[: len(ids)]
     assert core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0] == whole
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "prompt_lookup"])
+def test_an_exit_is_reported_after_the_text_so_far(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_loop, "_MAX_WAIT_SECONDS", 3600.0)
+    prompt = tiny.prompt()
+    use(write(tmp_path, PROCESSOR.format(start=len(prompt) + 2, body="        sys.exit('bye')")))
+    config = {"max_new_tokens": 8, **({"prompt_lookup_num_tokens": 2} if strategy == "prompt_lookup" else {})}
+    whole = core.run(tiny.shared("llama"), core.Request(prompt, {"max_new_tokens": 8})).sequences[0]
+    ids, error = collect(core.Request(prompt, config, strategy, options={"hostile": True}))
+    assert error is not None
+    assert ids == whole[:2], "the second step waited for a third"
 
 
 def test_a_processor_cannot_change_text_or_scores_in_place(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from core.caches.tensors.adapted_layer import CacheLayer
 from core.models.loaded_model import LoadedModel
 
 
-class _PerDevice:
-    """Mixin: a stream of the model's own GPU copies layers ahead."""
+class _PrefetchStreamMixin:
+    """Mixin that copies layers ahead on a stream of the model's own GPU; transformers takes the current one."""
 
     layers: list[CacheLayer]
     prefetch_stream: torch.Stream
@@ -23,7 +23,7 @@ class _PerDevice:
         self.prefetch_stream = torch.Stream(model.device)
 
 
-class HostOffloadedCache(_PerDevice, DynamicCache):
+class HostOffloadedCache(_PrefetchStreamMixin, DynamicCache):
     """A growing cache in host memory."""
 
     def __init__(self, model: LoadedModel, layers: Sequence[CacheLayer]) -> None:
@@ -31,7 +31,7 @@ class HostOffloadedCache(_PerDevice, DynamicCache):
         self.set_layers(model, layers)
 
 
-class HostOffloadedStaticCache(_PerDevice, StaticCache):
+class HostOffloadedStaticCache(_PrefetchStreamMixin, StaticCache):
     """A cache of fixed size in host memory."""
 
     def __init__(self, model: LoadedModel, length: int) -> None:

@@ -217,7 +217,7 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
         tensors = {name: value for name, value in vars(self.layer).items() if isinstance(value, torch.Tensor)}
         if not tensors.keys() <= _INDEXED_DIMENSIONS.keys():
             raise self._unsupported_error(tr("A layer of type {kind} cannot keep only selected positions."))
-        shown = torch.tensor([*range(base), *(base + row for row in rows)], device=self.layer.keys.device)
+        shown = upload([*range(base), *(base + row for row in rows)], self.layer.keys.device)
         for name, tensor in tensors.items():
             setattr(self.layer, name, tensor.index_select(_INDEXED_DIMENSIONS[name], shown))
 

@@ -113,8 +113,7 @@ class FusedDecoder:
         places = slice(past, past + count) if positions is None else positions.reshape(-1)
         hidden = self.modules.embed_tokens(ids, places)
         yield hidden
-        # Every position is below the length: looking for the last one would wait for a GPU.
-        turns = self.rotations(places, past + count if hidden.device.type != "cpu" else None)
+        turns = self.rotations(places, past + count)  # looking for the last position would wait for a GPU
         masks = _AttentionMasks(mask, places, past, count, hidden)
         last = len(self.modules.layers) - 1
         for index, layer in enumerate(self.modules.layers):
@@ -219,7 +218,7 @@ class FusedDecoder:
 
     def rotations(self, places: Positions, length: int | None = None) -> dict[str, tuple[Rotation, bool]]:
         """Return cos and signed sin, [n, rotated width], at these positions, for every kind of rotary embedding, and
-        whether it rotates neighbours; `length` is a number above all positions, if one is known.
+        whether it rotates neighbours. All positions are below `length`, if it is given.
         """
         if isinstance(places, slice):
             start, stop = places.start, places.stop

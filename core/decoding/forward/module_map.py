@@ -151,7 +151,7 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
     first = next(iter(_layers(trunk)))
     attention = _attention(first)
     heads = config.num_attention_heads
-    width = _int_attribute(attention, "head_dim", "head_size") or config.hidden_size // heads
+    width = _head_width(attention, config)
     embed = network.get_input_embeddings()
     widen, narrow = trunk._modules.get("project_in"), trunk._modules.get("project_out")
     _reject(embed.weight.shape[-1] != config.hidden_size and widen is None, "the embedding is projected")
@@ -246,8 +246,7 @@ def _map_layer(layer: nn.Module, index: int, config: Any, copies: bool) -> Decod
 def _is_joint(norm: nn.Module, attention: nn.Module, config: Any) -> bool:
     """Whether a norm of queries is as wide as all heads together."""
     weight = norm._parameters.get("weight")
-    width = _int_attribute(attention, "head_dim", "head_size") or config.hidden_size // config.num_attention_heads
-    return weight is not None and weight.dim() == 1 and len(weight) != width
+    return weight is not None and weight.dim() == 1 and len(weight) != _head_width(attention, config)
 
 
 def _map_mlp(layer: nn.Module, copies: bool) -> TensorFunction:
@@ -379,8 +378,11 @@ def _submodule(module: nn.Module, names: Sequence[str]) -> nn.Module:
     raise UnsupportedArchitecture(f"{type(module).__name__} has none of {', '.join(names)}")
 
 
-def _int_attribute(module: nn.Module, *names: str) -> int | None:
-    return next((value for name in names if isinstance(value := vars(module).get(name), int)), None)
+def _head_width(attention: nn.Module, config: Any) -> int:
+    sizes = (vars(attention).get(name) for name in ("head_dim", "head_size"))
+    return next((size for size in sizes if isinstance(size, int)), 0) or (
+        config.hidden_size // config.num_attention_heads
+    )
 
 
 def _config_field(config: object, name: str) -> Any:

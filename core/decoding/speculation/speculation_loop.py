@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from core.caches.tensors import cache_operations
+from core.decoding.forward.forward_pass import ForwardOutput
 from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import is_cache_measured
@@ -30,7 +31,7 @@ from core.decoding.speculation.target_model import TargetModel
 from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
 from core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
 from core.decoding.speculation.verification import AcceptanceRng, VerifiedPath, verify_greedy, verify_sampled
-from core.decoding.step_stats import DeviceStats, StepStats, add_stage_details, compute_device_stats, compute_step_stats
+from core.decoding.step_stats import DeviceStats, StepStats, TokenChoice, add_stage_details, compute_device_stats
 from core.decoding.tensor_utils import draw_samples
 from core.decoding.token_loop import StepEventWriter
 from core.events import CostCurve, Event, Method, Origin
@@ -97,7 +98,6 @@ class Speculation:
         """Number of plain steps so far."""
         self._acceptance_rng = AcceptanceRng(run.generator)
         self._clock = pricing_clock(run.device)
-        self._is_on_gpu = run.device.type != "cpu"
         self._method: Method = "sampled" if shape.is_sampled else "greedy"
         self._writer = StepEventWriter(run, [self.sequence], target.headings, self._method, target.pipeline.observers)
 
@@ -108,22 +108,22 @@ class Speculation:
         output, prefilled = run.prefill(hidden=watched, is_whole=watched)
         yield prefilled
         try:
-            scores = self.target.score_prompt(output, self.text)
-            yield from self._write_plain(scores, *self._choose_token(scores))
-            selector = None
-            while not self.sequence.stop and not run.is_cancelled():
-                selector = selector or self._make_selector()
-                rest = selector.take_pause()
-                yield from self._plain_steps_of_pause(selector, rest) if rest else self._round(selector)
-            yield from self._writer.flush()
-        except Exception:
-            yield from self._writer.flush()  # the text so far is shown after any error
-            raise
+            yield from self._writer.write_all(self._steps(output))
         finally:
             self._finish_caches()
         if not run.request.steady and (cost := remembered_cost(run.model)):
             yield CostCurve(cost.curve)
         yield from run.finish([self.sequence])
+
+    def _steps(self, output: ForwardOutput) -> Iterator[Event]:
+        """Decode from the output of the prompt to the end of the text."""
+        scores = self.target.score_prompt(output, self.text)
+        yield from self._write_plain(scores, self._choose_token(scores))
+        selector = None
+        while not self.sequence.stop and not self.run.is_cancelled():
+            selector = selector or self._make_selector()
+            rest = selector.take_pause()
+            yield from self._plain_steps_of_pause(selector, rest) if rest else self._round(selector)
 
     def _finish_caches(self) -> None:
         """Cut the caches to the text, even if the run ended in the middle of a round."""
@@ -145,20 +145,20 @@ class Speculation:
         tree = merge_branches(self.text.ids[-1], draft.branches, group.drafters)
         watch.lap()
         scores = self.target.score_tree(self.text, tree, self._extra_rows_drafter)
-        verdict, read = self._verify(tree, scores)
+        verdict, stats = self._verify(tree, scores)
         watch.lap()
         self._commit(tree, verdict)
         pool = (
             self._extra_rows_drafter.ngram_pool(self.run.model.pieces) if self._extra_rows_drafter is not None else None
         )
         found = RoundOutcome(tree, verdict, plan.depth, selector.explain_choice(group, draft.without_proposal), pool)
-        shares = target_probabilities(scores[-1], tree) if read is None else [1.0, *read.more]
+        shares = target_probabilities(scores[-1], tree) if stats is None else [1.0, *stats.extra]
         judged = NodeProbabilities(
             shares, find_banning_stages(scores, [stage.name for stage in self.target.headings], tree, shares)
         )
         watch.lap()
         waiting, step = list(self._writer.flush()), len(self.sequence.ids)
-        events = self._write_path(found, scores, read)
+        events = self._write_path(found, scores, stats)
         written = len(self.sequence.ids) - step
         watch.lap()
         watch.finish()
@@ -186,12 +186,12 @@ class Speculation:
         self._plain_steps += 1
         begun = time.perf_counter()
         scores = self.target.score_step(self.text)
-        token, read = self._choose_token(scores)
+        choice = self._choose_token(scores)
         self.totals.verify_seconds += time.perf_counter() - begun
         if watch is None:
-            return self._write_plain(scores, token, read)
+            return self._write_plain(scores, choice)
         watch.lap()
-        events = list(self._write_plain(scores, token, read))
+        events = list(self._write_plain(scores, choice))
         watch.lap()
         watch.finish()
         selector.update_plain(watch.lap_cost(0), watch.lap_cost(1))
@@ -201,14 +201,14 @@ class Speculation:
         """Decode one token with a lookahead branch in the same pass."""
         watch = self._start_stopwatch()
         scores = self._score_with_extra_rows(extra_rows_drafter)
-        token, read = self._choose_token(scores)
+        choice = self._choose_token(scores)
         watch.lap()
         watch.finish()
         # Rows of a window cost time even if they bring no draft.
         tree, nothing = merge_branches(self.text.ids[-1], [Branch()]), VerifiedPath([], -1, True)
         selector.update(selector.ranked_groups()[0], RoundResult(tree, nothing, 0, 0.0, watch.lap_cost(0)))
         self.totals.verify_seconds += watch.seconds[0]
-        return self._write_plain(scores, token, read)
+        return self._write_plain(scores, choice)
 
     def _score_with_extra_rows(self, extra_rows_drafter: ExtraRowsDrafter) -> list[torch.Tensor]:
         """Return the scores after the text, each [1, V], from a pass that includes the lookahead rows."""
@@ -216,30 +216,23 @@ class Speculation:
         self.target.commit([])
         return scores
 
-    def _write_plain(
-        self, scores: list[torch.Tensor], chosen: torch.Tensor, read: DeviceStats | None
-    ) -> Iterator[Event]:
+    def _write_plain(self, scores: list[torch.Tensor], choice: TokenChoice) -> Iterator[Event]:
         """Append one token [1]; the statistics of fast steps are computed in pairs."""
         step = len(self.sequence.ids)
         if is_cache_measured(step):
             cache_operations.compact(self.run.forward.cache, keep_spare=True)
-        yield from self._writer.write(step, scores, chosen, None, read)
-        self.text.extend(self.sequence.ids[step:], chosen)
+        yield from self._writer.write(step, scores, choice)
+        self.text.extend(self.sequence.ids[step:], choice.tokens)
 
-    def _choose_token(self, scores: list[torch.Tensor]) -> tuple[torch.Tensor, DeviceStats | None]:
-        """Choose a token [1] from scores [1, V]; on a GPU, return its statistics too."""
+    def _choose_token(self, scores: list[torch.Tensor]) -> TokenChoice:
+        """Choose a token from scores [1, V]."""
         step = len(self.sequence.ids)
-        if not self._is_on_gpu:
-            self.run.check_scores(scores[-1], scores[0], step, scores)
+        self.run.check_before_choice(scores, step)
         if self.shape.is_sampled:
             chosen = draw_samples(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
         else:
             chosen = scores[-1].argmax(-1)
-        if not self._is_on_gpu:
-            return chosen, None
-        read = compute_device_stats(scores, chosen, self.run.request.top_n)
-        self.run.check_scores(scores[-1], scores[0], step, scores, read.maxima)
-        return chosen, read
+        return self.run.read_choice(scores, chosen, step)
 
     def _plan(self, group: DrafterGroup) -> RoundPlan:
         target_length = group.schedule.length()
@@ -275,15 +268,16 @@ class Speculation:
         node, with the probabilities of the nodes: the token after an accepted node is always the best one.
         """
         final = scores[-1]
-        if self._is_on_gpu and not self.shape.is_sampled:
-            more = node_probabilities(final, tree) if len(tree) > 1 else None
-            read = compute_device_stats(scores, final.argmax(-1), self.run.request.top_n, more)
-            return verify_greedy(tree, read.tokens), read
-        if not self.shape.is_sampled:
-            return verify_greedy(tree, final.argmax(-1).tolist()), None
-        # A node whose tokens are all banned has no distribution; `_write_path` reports an error if it is reached.
-        p = torch.softmax(final, -1).nan_to_num(1.0 / final.shape[-1])
-        return verify_sampled(tree, p, self._acceptance_rng, self.run.generator), None
+        if self.shape.is_sampled:
+            # A node whose tokens are all banned has no distribution; `_write_path` reports an error if it is reached.
+            p = torch.softmax(final, -1).nan_to_num(1.0 / final.shape[-1])
+            return verify_sampled(tree, p, self._acceptance_rng, self.run.generator), None
+        best = final.argmax(-1)
+        if self.run.device.type == "cpu":  # statistics of rejected nodes cost more there than a second transfer
+            return verify_greedy(tree, best.tolist()), None
+        probabilities = node_probabilities(final, tree) if len(tree) > 1 else None
+        stats = compute_device_stats(scores, best, self.run.request.top_n, probabilities)
+        return verify_greedy(tree, stats.tokens), stats
 
     def _commit(self, tree: DraftTree, verdict: VerifiedPath) -> None:
         accepted = [tree.ids[node] for node in verdict.path]
@@ -291,8 +285,8 @@ class Speculation:
         for drafter in self.drafters:
             drafter.commit(accepted)
 
-    def _write_path(self, outcome: RoundOutcome, scores: list[torch.Tensor], read: DeviceStats | None) -> list[Event]:
-        """Emit the accepted tokens and the target's own token after them. `read`: statistics of all nodes, if known."""
+    def _write_path(self, outcome: RoundOutcome, scores: list[torch.Tensor], stats: DeviceStats | None) -> list[Event]:
+        """Emit the accepted tokens and the target's own token after them. `stats`: those of all nodes, if known."""
         tree, verdict, run = outcome.tree, outcome.verified, self.run
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra_token]
         rows, chosen = [0, *verdict.path], upload(tokens, run.device)
@@ -300,7 +294,7 @@ class Speculation:
         picked = [score.index_select(0, places) for score in scores]
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
-        readings = self._path_stats(picked, chosen, read.select(rows) if read is not None else None)
+        readings = self._path_stats(picked, chosen, stats.select(rows) if stats is not None else None)
         if run.score_cache is not None:
             for place, token in enumerate(tokens):
                 run.score_cache.add(len(self.sequence.ids) + place, StepLogits(picked[0][place : place + 1]), [token])
@@ -309,18 +303,19 @@ class Speculation:
         return self._write(detailed, chosen, [*drafted, last])
 
     def _path_stats(
-        self, picked: list[torch.Tensor], chosen: torch.Tensor, read: DeviceStats | None
+        self, picked: list[torch.Tensor], chosen: torch.Tensor, stats: DeviceStats | None
     ) -> list[StepStats]:
-        """Return the statistics of accepted tokens [n], from their scores [n, V]. Raises the errors of
-        `check_scores`.
+        """Return the statistics of accepted tokens [n], from their scores [n, V] unless they are known. Raises the
+        errors of `check_scores`.
         """
-        step, top_n, pieces = len(self.sequence.ids), self.run.request.top_n, self.run.model.pieces
-        if read is None and not self._is_on_gpu:
-            self.run.check_scores(picked[-1], picked[0], step, picked)
-            return compute_step_stats(picked, chosen, top_n, self.target.headings, pieces)
-        found = compute_device_stats(picked, chosen, top_n) if read is None else read
-        self.run.check_scores(picked[-1], picked[0], step, picked, found.maxima)
-        return found.step_stats(self.target.headings, top_n, pieces)
+        step = len(self.sequence.ids)
+        if stats is None:
+            self.run.check_before_choice(picked, step)
+            choice = self.run.read_choice(picked, chosen, step)
+        else:
+            self.run.check_scores(picked[-1], picked[0], step, picked, stats.maxima)
+            choice = TokenChoice(chosen, stats)
+        return self.run.step_stats(picked, choice, self.target.headings)
 
     def _write(self, readings: list[StepStats], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
         """Append tokens [n] until the text ends."""

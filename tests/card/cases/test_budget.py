@@ -39,19 +39,19 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
     "greedy, compiled": (GREEDY, {"cache": "static", "cache_options": {"compile": True}}, Budget(1, 0, 32)),
     "sampling": (SAMPLING, {}, Budget(1)),
     "sampling ×3": ({"do_sample": True, "num_return_sequences": 3}, {}, Budget(1)),
-    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}, Budget(2)),
+    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}, Budget(1)),
     "dola": ({"dola_layers": "low"}, {}, Budget(1)),
-    "beams": ({"num_beams": 3}, {"strategy": "beam_search"}, Budget(1, 1)),
+    "beams": ({"num_beams": 3}, {"strategy": "beam_search"}, Budget(1)),
     "diverse": (
         {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5}, {"strategy": "diverse_beam_search"},
-        Budget(2, 2),
+        Budget(2),
     ),
     "constrained": (
-        {"num_beams": 3, "force_words_ids": [[11, 12]]}, {"strategy": "constrained_beam_search"}, Budget(2, 2),
+        {"num_beams": 3, "force_words_ids": [[11, 12]]}, {"strategy": "constrained_beam_search"}, Budget(2),
     ),
-    "assisted": (DRAFTED, {"strategy": "assisted"}, Budget(1.5, 1)),
-    "assisted, static": (DRAFTED, {"strategy": "assisted", "cache": "static"}, Budget(1.5, 1)),
-    "tree": (DRAFTED, {"strategy": "token_tree"}, Budget(2, 1.5)),
+    "assisted": (DRAFTED, {"strategy": "assisted"}, Budget(0.7)),
+    "assisted, static": (DRAFTED, {"strategy": "assisted", "cache": "static"}, Budget(0.7)),
+    "tree": (DRAFTED, {"strategy": "token_tree"}, Budget(1.3)),
     "offloaded": (GREEDY, {"cache": "offloaded"}, Budget(1)),
 }  # fmt: skip
 

