@@ -202,6 +202,15 @@ class LoadedModel:
         """Whether it runs some of its layers several times for a token (Dory)."""
         return int(getattr(self.config, "n_recurrent_loops", None) or 1) > 1
 
+    @property
+    def repeated_cache_layers(self) -> list[int]:
+        """Indices of the layers whose copies the model appends to its cache, one for each further loop (Dory)."""
+        config = self.config
+        if not self.repeats_layers or getattr(config, "recurrent_kv_cache_mode", "") != "per_loop":
+            return []
+        start, count = int(config.n_input_layers), int(config.n_recurrent_layers)
+        return list(range(start, start + count)) * (int(config.n_recurrent_loops) - 1)
+
     @cached_property
     def cache_name(self) -> str:
         """Name of the cache in the forward arguments and the output."""

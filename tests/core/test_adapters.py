@@ -213,9 +213,6 @@ STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive", "prompt_lookup
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_writes_with_the_adapter(strategy: str, llama: core.LoadedModel, lora: Path) -> None:
     """A request's adapter is used for that run only, and gives what the model with the adapter writes."""
-    known = core.strategies.registry.get(strategy)
-    if known is None:
-        pytest.skip(f"there is no {strategy}")
     request = core.Request([5, 6, 7, 5, 6], {"max_new_tokens": 8}, strategy=strategy)
     plain = core.run(llama, request).sequences
     once = core.run(llama, core.Request([5, 6, 7, 5, 6], {"max_new_tokens": 8}, strategy, adapters=[lora])).sequences
@@ -225,10 +222,8 @@ def test_every_strategy_writes_with_the_adapter(strategy: str, llama: core.Loade
     assert once != plain
 
 
-@pytest.mark.parametrize("cache", ["dynamic", "static", "sink", "quantized", "disk"])
+@pytest.mark.parametrize("cache", ["dynamic", "static", "sink", "quantized", "offloaded", "offloaded_static"])
 def test_every_cache_with_the_adapter(cache: str, llama: core.LoadedModel, lora: Path) -> None:
-    if cache not in core.caches.registry or core.caches.registry[cache].unsupported_reason(llama):
-        pytest.skip(f"the cache {cache} is not supported here")
     expected = core.run(llama, core.Request([5, 6, 7], {"max_new_tokens": 8}, adapters=[lora])).sequences
     request = core.Request([5, 6, 7], {"max_new_tokens": 8}, cache=cache, adapters=[lora])
     assert core.run(llama, request).sequences == expected

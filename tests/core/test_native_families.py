@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from tests.core.native_shapes import SHAPES
 from tests.core.native_step_models import step_of
 
 needs_compiler = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
-UNSTABLE = ("qwen3_moe",)
+UNSTABLE = {("qwen3_moe", "bfloat16")}
+"""Rounding routes tokens to other experts: the module differs from itself by a third."""
 PORTIONS = (12, 1, 5, 1, 6, 1, 4)
 """Tokens of each pass: they go past every window, and past the length at which longrope and dynamic NTK change."""
 
@@ -96,14 +98,14 @@ def test_each_token_has_the_logits_that_it_has_alone(kind: str) -> None:
 
 @needs_compiler
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("weights", ["bfloat16", "int8", "int4"])
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize(
+    ("kind", "weights"),
+    [pair for pair in itertools.product(SHAPES, ("bfloat16", "int8", "int4")) if pair not in UNSTABLE],
+)
 @torch.inference_mode()
 def test_other_weights_have_it_too(kind: str, weights: str, tmp_path: Path) -> None:
     SHAPES[kind].make().save_pretrained(tmp_path)
     model, cache = core.load(tmp_path, weights=weights), DynamicCache()
-    if kind in UNSTABLE and weights == "bfloat16":
-        pytest.skip("rounding routes tokens to other experts: the module differs from itself by a third")
     step, ids = step_of(model), torch.tensor([tiny.prompt(16)])
     model.model(ids[:, :12], use_cache=True, **{model.cache_name: cache})
     wanted = model.model(ids).logits

@@ -178,6 +178,7 @@ def _shapes_from_pass(model: LoadedModel) -> LayerShapes:
 
 def _shapes_from_cache(model: LoadedModel, cache: Cache) -> LayerShapes:
     windows = [detail.get("sliding_window") for detail in get_layer_types_and_kwargs(model.config)[1]]
+    windows += [windows[index] for index in model.repeated_cache_layers]
     own, cross = self_attention_half(cache).layers, cross_layers(cache)
     rows = max(
         (piece.tensor.shape[0] for layer in own for piece in adapt_layer(layer).stored_tensors() if piece.tensor.dim()),
@@ -231,6 +232,7 @@ def _shapes_from_config(model: LoadedModel) -> LayerShapes | None:
     own = tuple(shape for shape in shapes if shape is not None)
     if len(own) < len(shapes):
         return None
+    own += tuple(own[index] for index in model.repeated_cache_layers)
     return LayerShapes(own, own if model.is_encoder_decoder else ())
 
 
