@@ -55,7 +55,8 @@ class _TensorEntry(NamedTuple):
     name: str
     shape: tuple[int, ...]
     format_name: str
-    values: torch.Tensor
+    data: torch.Tensor
+    """uint8 [bytes], as in the file: a packed model's matrices are never all in memory as floats."""
 
 
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
@@ -214,7 +215,7 @@ def _entries(model: LoadedModel, known: GgufArchitecture, weights: str) -> Itera
     kv_heads = int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or heads)
     rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
-        yield _TensorEntry("rope_freqs.weight", (), "F32", _llama3_factors(model))
+        yield _entry("rope_freqs.weight", _llama3_factors(model), "F32")
     outside = {target: name for name, target in known.outside.items()}
     inside = {target: name for name, target in known.inside.items()}
     prefix, _, _ = known.layer.partition("{n}")
@@ -314,7 +315,7 @@ def _entry(name: str, values: torch.Tensor, weights: str) -> _TensorEntry:
     fits = weights not in QUANTIZERS or values.shape[-1] % 32 == 0
     is_matrix = values.dim() > 1 and not any(part in name for part in _KEPT_IN_FLOAT32)
     chosen = "F32" if not is_matrix else weights if fits else "F16"
-    return _TensorEntry(name, tuple(values.shape), chosen, values.contiguous())
+    return _TensorEntry(name, tuple(values.shape), chosen, _data(values.contiguous(), chosen))
 
 
 def quantize_q8_0(values: torch.Tensor) -> torch.Tensor:
@@ -352,14 +353,11 @@ QUANTIZERS = {"Q8_0": quantize_q8_0, "Q4_0": quantize_q4_0, "Q4_1": quantize_q4_
 """By the name of a format of blocks of 32."""
 
 
-def _data(entry: _TensorEntry) -> bytes:
-    values = entry.values
-    if (quantize := QUANTIZERS.get(entry.format_name)) is not None:
-        found = quantize(values.reshape(-1, 32))
-    else:
-        dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[entry.format_name]
-        found = values.to(dtype).contiguous().view(-1).view(torch.uint8)
-    return found.contiguous().numpy().tobytes()
+def _data(values: torch.Tensor, format_name: str) -> torch.Tensor:
+    if (quantize := QUANTIZERS.get(format_name)) is not None:
+        return quantize(values.reshape(-1, 32)).view(-1)
+    dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[format_name]
+    return values.to(dtype).view(-1).view(torch.uint8)
 
 
 def _llama3_factors(model: LoadedModel) -> torch.Tensor:
@@ -476,20 +474,14 @@ def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_Ten
         stream.write(_text(key) + _value(value))
     offset = 0
     for entry in entries:
-        shape = entry.shape or tuple(entry.values.shape)
-        sizes = shape[::-1]
+        sizes = entry.shape[::-1]
         stream.write(_text(entry.name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes))
         stream.write(struct.pack("<IQ", _TYPE_IDS[entry.format_name], offset))
-        offset += -(-_size(entry) // _ALIGNMENT) * _ALIGNMENT
+        offset += -(-len(entry.data) // _ALIGNMENT) * _ALIGNMENT
     stream.write(bytes(-stream.tell() % _ALIGNMENT))
     for entry in entries:
-        stream.write(_data(entry))
+        stream.write(entry.data.numpy())
         stream.write(bytes(-stream.tell() % _ALIGNMENT))
-
-
-def _size(entry: _TensorEntry) -> int:
-    fmt = FORMATS[_TYPE_IDS[entry.format_name]]
-    return entry.values.numel() // fmt.block_weights * fmt.block_bytes
 
 
 def _text(text: str) -> bytes:
