@@ -315,7 +315,7 @@ def test_a_damaged_entry_point_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 RANKED = STRATEGY.format(
     top="RANK = {rank}", pick="return scores.topk(RANK).indices[:, -1]", before="pass", after="pass"
-)
+).replace("<= 3", "<= 0")
 
 
 def test_a_file_that_changes_during_a_run_does_not_change_that_run(tmp_path: Path) -> None:
