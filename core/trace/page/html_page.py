@@ -20,6 +20,7 @@ from core.events import Event
 from core.system.file_writing import atomic_write
 from core.trace.page.json_values import PageValues
 from core.trace.page.page_data import collect_page_data
+from core.trace.page.search_values import with_node_columns
 from resources.language import ENGLISH, current_language, tr, trn
 
 _TEXT = r'\s*("(?:[^"\\]|\\.)*")'
@@ -76,7 +77,8 @@ def render_document(run: PageValues, is_inline: bool = False) -> str:
     """
     scripts = (*_SCRIPTS, _NOTEBOOK_SCRIPT) if is_inline else _SCRIPTS
     style, script = _join_parts(_STYLES), _join_parts(scripts)
-    data = to_script_json({**run, "said": script_translations(script)})
+    values = {**(with_node_columns(run) if is_inline else run), "said": script_translations(script)}
+    data = to_script_json(values)
     return Template(translate_skeleton(_read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
         title=html.escape(_encodable(str(run["title"]))),

@@ -4,10 +4,17 @@ const run = find("run").type === "application/json" ? JSON.parse(find("run").tex
 const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "surprise", speed: 1 };
 const watchers = [];
 
-/** Return the value of JSON that is compressed with gzip and written in base64: frames in notebooks are kept small. */
+/** Return the data of a frame in a notebook, which is kept small: compressed with gzip, and beam nodes by property. */
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  const data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  for (const step of data.beams?.steps ?? []) step.nodes = recordsOf(step.nodes);
+  return data;
+}
+
+function recordsOf(columns) {
+  const names = Object.keys(columns);
+  return (columns.node ?? []).map((_, place) => Object.fromEntries(names.map((name) => [name, columns[name][place]])));
 }
 
 function watch(redraw) {
