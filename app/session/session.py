@@ -244,8 +244,9 @@ class Session(ShownRun):
         """Show a run that another process computes; `receive` brings its events. Returns False and does nothing while a
         run of this session is in progress, or the shown one of another process.
         """
-        shown = self._followed
-        if self._is_closed or self._current is not None or (shown is self._run is not None and shown.outcome is None):
+        if self._is_closed or self._current is not None:
+            return False
+        if self._run is not None and self._run is self._followed and self._run.outcome is None:
             return False
         if self._run is not None and self._run.is_worth_keeping:
             self._shown_before = self._run

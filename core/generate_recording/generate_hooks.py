@@ -126,7 +126,7 @@ class _RecordingProcessors(LogitsProcessorList):
         super().__init__(processors)
         self._call, self._config = call, config
 
-    def __call__(self, input_ids: Any, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         length, trace, headings = input_ids.shape[-1], [scores.detach().clone()], []
@@ -159,7 +159,7 @@ class _RecordingCriteria(StoppingCriteriaList):
         super().__init__(criteria)
         self._call = call
 
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: object) -> object:
+    def __call__(self, input_ids: torch.Tensor, scores: object, **kwargs: object) -> object:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         done = StoppingCriteriaList()(input_ids, scores)

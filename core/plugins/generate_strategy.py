@@ -8,12 +8,12 @@ import copy
 import inspect
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.common.hf_generation import KNOWN_FIELDS, GenerateEquivalent
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 from core.plugins.generate_folder import FolderSource
 from core.plugins.guarded_thread import GuardedThread
 from core.plugins.signature_settings import (
@@ -80,7 +80,7 @@ class GenerateFunction:
                 if own is not None:
                     self.settings[argument.name] = own
 
-    def own_arguments(self, options: Mapping[str, Any]) -> dict[str, object]:
+    def own_arguments(self, options: Settings) -> dict[str, object]:
         """Return the values of its own arguments that differ from their defaults."""
         given = {name: options.get(setting.name) for name, setting in self.settings.items()}
         return {
@@ -263,9 +263,9 @@ def _call(
         found = GenerateHooks.record_call(module, generate, (), given)
     ids = getattr(found, "sequences", found)
     if not isinstance(ids, torch.Tensor) or ids.dim() != 2:
-        problem = tr("it returned {kind} instead of token ids").format(
-            kind="None" if found is None else type(found).__name__
-        )
+        problem = tr("it returned None instead of token ids")
+        if found is not None:
+            problem = tr("it returned {kind} instead of token ids").format(kind=type(found).__name__)
         raise make_plugin_error(function.location, problem)
     if not recorder.has_run and ids.shape[1] > len(run.start_ids):
         raise make_plugin_error(function.location, tr("it does not choose one token per pass of the model"))
