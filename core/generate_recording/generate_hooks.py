@@ -126,7 +126,7 @@ class _RecordingProcessors(LogitsProcessorList):
         super().__init__(processors)
         self._call, self._config = call, config
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         length, trace, headings = input_ids.shape[-1], [scores.detach().clone()], []
