@@ -24,7 +24,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.generate_capture.live_sender import LiveRun
+from core.generate_capture.live_sender import LiveRun, is_window_open
 from core.request import Request
 from core.trace import Failure, LiveAddress
 from core.trace.block_file import EVENTS, HEADER, BlockEncoder
@@ -167,6 +167,20 @@ def test_refused_connections_take_no_place_of_later_ones(window: MainWindow, qtb
         qtbot.waitUntil(lambda group=strangers: all(map(_is_closed, group)), timeout=WAIT_MS)
         for stranger in strangers:
             stranger.close()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events())
+    assert end.args[0].kind == "completed"
+
+
+def test_probes_of_the_address_take_no_place(window: MainWindow, qtbot: QtBot) -> None:
+    """A script connects without sending anything to find out whether a window is open."""
+    address, live = LiveAddress.find(), window.parts.services.live
+    assert address is not None
+    assert live._server is not None
+    for _ in range(100):
+        with qtbot.waitSignal(live._server.newConnection, timeout=WAIT_MS):
+            assert is_window_open(address)
+    qtbot.waitUntil(lambda: not live._connections, timeout=WAIT_MS)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
         _send(_events())
     assert end.args[0].kind == "completed"

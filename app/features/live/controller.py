@@ -123,6 +123,8 @@ class LiveRuns(QObject):
             connection = _LiveConnection(self, socket, self.address.token)
             self._connections.append(connection)
             connection.read()
+            if socket.state() == socket.LocalSocketState.UnconnectedState:  # it has emitted `disconnected` already
+                connection.end()
 
 
 class _LiveConnection(QObject):
