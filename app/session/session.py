@@ -174,6 +174,8 @@ class Session(ShownRun):
         self._next_request: RunRequest | None = None
         self._shown_before: Run | None = None
         """The last run with a text, shown again if a later one fails before it has any."""
+        self._followed: Run | None = None
+        """The latest run of another process that was shown."""
         self._latest: Run | None = None
         self._side_runs = SideRunQueue()
         self._jobs = 0
@@ -240,13 +242,15 @@ class Session(ShownRun):
 
     def follow(self, run: Run) -> bool:
         """Show a run that another process computes; `receive` brings its events. Returns False and does nothing while a
-        run of this session is in progress.
+        run of this session is in progress, or the shown one of another process.
         """
         if self._is_closed or self._current is not None:
             return False
+        if self._run is not None and self._run is self._followed and self._run.outcome is None:
+            return False
         if self._run is not None and self._run.is_worth_keeping:
             self._shown_before = self._run
-        self._run = run
+        self._run = self._followed = run
         self.runStarted.emit(run)
         return True
 

@@ -36,8 +36,8 @@ def script_lines(
 
 
 def _plugin_lines(request: Request) -> list[str]:
-    """Return the lines that add the plug-in files of the run."""
-    paths = [str(plugin.path) for plugin in used_plugins(request) if plugin.path is not None]
+    """Return the lines that add the plug-in files and folders of the run."""
+    paths = [str(plugin.folder or plugin.path) for plugin in used_plugins(request) if plugin.path is not None]
     return [f"decodescope.plugins.use({', '.join(map(literal, paths))})"] if paths else []
 
 

@@ -15,6 +15,8 @@ from resources.language import mark, tr
 
 _DRAFTER_SETTINGS = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
 """Settings that `generate` reads only from the draft model's configuration."""
+_CUSTOM_FUNCTION = "custom_generate"
+"""Argument that makes `generate` call a function of the user."""
 _PT = '"pt"'
 _SEED_COMMENT = mark("With this seed, generate samples the same tokens as the run, given the same versions and device.")
 
@@ -33,12 +35,15 @@ def script_lines(
         settings = differing_settings({**own, **wanted}, DEFAULTS)
     else:
         settings = differing_settings(wanted, source.generation_config, DEFAULTS)
+    config: dict[str, object] = {}
+    if _CUSTOM_FUNCTION in extra_settings:  # which reads its settings from there
+        config = {name: settings.pop(name) for name in list(settings) if name not in extra_settings}
     drafting = {name: settings.pop(name) for name in _DRAFTER_SETTINGS if name in settings}
     prompt = _PromptSource(request, effective_settings, source)
     foreign = [draft for draft in drafts if has_different_tokenizer(source, draft)]
     prompt.needs_tokenizer |= bool(foreign)
     return [
-        *_import_lines(source, settings, prompt),
+        *_import_lines(source, settings, prompt, bool(config)),
         *_peft_imports(source),
         "",
         *([f"tokenizer = {_load_tokenizer(source)}"] if prompt.needs_tokenizer else []),
@@ -49,7 +54,7 @@ def script_lines(
         *_drafter_setting_lines("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
-        *_generate_lines(request, effective_settings, settings, prompt, bool(drafts), bool(foreign)),
+        *_generate_lines(request, effective_settings, settings, config, bool(drafts), bool(foreign)),
         *prompt.print_lines,
     ]
 
@@ -122,9 +127,12 @@ class _PromptSource:
         return ["for row in outputs:", f"    print({shown})"] if self._several else [f"print({shown})"]
 
 
-def _import_lines(source: ScriptModel, settings: dict[str, object], prompt: _PromptSource) -> list[str]:
+def _import_lines(
+    source: ScriptModel, settings: dict[str, object], prompt: _PromptSource, has_config: bool
+) -> list[str]:
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
     classes = {type(value).__name__ for value in settings.values() if is_config_object(value)}
+    classes |= {"GenerationConfig"} if has_config else set()
     names = sorted({head, *classes, *(["AutoTokenizer"] if prompt.needs_tokenizer else [])})
     return ["import torch", f"from transformers import {', '.join(names)}"]
 
@@ -187,11 +195,14 @@ def _generate_lines(
     request: Request,
     effective_settings: EffectiveSettings,
     settings: dict[str, object],
-    prompt: _PromptSource,
+    config: dict[str, object],
     drafts: bool,
     uses_other_names: bool,
 ) -> list[str]:
     named = {name: literal(value) for name, value in settings.items()}
+    if config:
+        fields = ", ".join(f"{name}={literal(value)}" for name, value in config.items())
+        named = {"generation_config": f"GenerationConfig({fields})", **named}
     if drafts:
         named["assistant_model"] = "draft"
     if "stop_strings" in settings or uses_other_names:

@@ -42,7 +42,7 @@ from core.decoding.sequences import (
 )
 from core.decoding.step_stats import StepStats, TokenChoice, compute_device_stats, compute_step_stats
 from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
-from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, RunStarted
+from core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from core.models.loaded_model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
@@ -143,6 +143,7 @@ class DecodingRun:
         self.supports_chunked_prefill: Callable[[LoadedModel], bool] = _never
         """Whether a model reads several tokens after others exactly as one by one; then prompts are read in chunks."""
         self.results: list[FinishedSequence] = []
+        self._recorded_metrics: Metrics | None = None
         self.stopped = False
         self.counters = RunCounters(device, self.inputs.length, 1 if self.beams > 1 else self.sequences)
         self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar)
@@ -288,6 +289,13 @@ class DecodingRun:
         if sequences:
             self._reuse.store_text(self.forward, [*self.inputs.cache_keys, *sequences[0].ids], len(sequences))
 
+    def take_results(self, finished: Finished) -> None:
+        """Use the texts and metrics of a run that was decoded by other code and recorded."""
+        scores, order = finished.scores or [None] * len(finished.texts), finished.order or range(len(finished.texts))
+        rows = zip(finished.sequences, finished.texts, scores, order, strict=True)
+        self.results = [FinishedSequence(*row) for row in rows]
+        self._recorded_metrics = finished.metrics
+
     def is_cancelled(self) -> bool:
         """Return whether the user requested a stop; remembers it."""
         self.stopped = self.stopped or self.cancel.is_set()
@@ -305,7 +313,7 @@ class DecodingRun:
 
     def metrics(self) -> Metrics:
         """Return the run's metrics so far."""
-        return self.counters.metrics(self.backend, self.forward)
+        return self._recorded_metrics or self.counters.metrics(self.backend, self.forward)
 
     def replace_invalid(self, logits: torch.Tensor) -> torch.Tensor:
         """Return logits [B, V], with NaN and infinity replaced if `remove_invalid_values` is set."""

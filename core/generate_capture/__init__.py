@@ -1,1 +1,1 @@
-"""Capture `generate` calls of any transformers model as runs with the events of this program."""
+"""Capture `generate` calls of any transformers model as runs, in scripts and notebooks and live in a window."""

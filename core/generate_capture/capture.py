@@ -16,9 +16,9 @@ from core import strategies
 from core.checks.arguments import check_path
 from core.errors import ParameterError
 from core.events import Event, Finished, Metrics, RunStarted
-from core.generate_capture.generate_hooks import GenerateHooks, generating_module
 from core.generate_capture.live_sender import LiveRun
-from core.generate_capture.run_writer import CapturedPrompt, plain_settings
+from core.generate_recording.generate_hooks import GenerateHooks, generating_module, warn_not_recorded
+from core.generate_recording.run_writer import CapturedPrompt, plain_settings
 from core.generation.running import Result
 from core.models.loaded_model import LoadedModel
 from core.parameter import short_repr
@@ -59,6 +59,13 @@ class CapturedRun(Result):
         """Write the run as one HTML page and return its path. Raises FileNotWrittenError."""
         check_path("path", path)
         return page(self.events, Path(path), title=title)
+
+    def _repr_html_(self) -> str:
+        """Return the interactive page of the run for notebooks, with the error of a call that failed."""
+        from core.notebook.inline_page import inline_page
+
+        failure = f"{type(self.failure).__name__}: {self.failure}" if self.failure is not None else ""
+        return inline_page(self.events, failure=failure)
 
 
 class _OpenRun:
@@ -107,15 +114,58 @@ def _texts_so_far(events: Sequence[Event]) -> tuple[tuple[tuple[int, ...], ...],
     return tuple(map(tuple, ids)), tuple(texts)
 
 
+class RunList:
+    """Runs in the order in which they began. They do not keep their models alive.
+
+    `releases`: whether a run is emptied once a window has received it.
+    """
+
+    def __init__(self, releases: bool = False) -> None:
+        self._runs: list[_OpenRun] = []
+        self._releases = releases
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, request: Request, live: LiveRun | None) -> _OpenRun:
+        """Append a new run and return it."""
+        run = _OpenRun(request, live)
+        if live is not None and self._releases:
+            live.on_sent = run.events.clear
+        with self._lock:
+            self._runs.append(run)
+        return run
+
+    def latest(self) -> CapturedRun | None:
+        """Return the run that began last; None without any."""
+        with self._lock:
+            return self._runs[-1].to_run() if self._runs else None
+
+    def captured(self) -> list[CapturedRun]:
+        """Return the runs so far."""
+        with self._lock:
+            return [run.to_run() for run in self._runs]
+
+    def unsent(self) -> list[CapturedRun]:
+        """Return the runs that no window has received completely."""
+        with self._lock:
+            return [run.to_run() for run in self._runs if run.live is None or not run.live.is_sent]
+
+
 class Capture:
     """The `generate` calls of one model while the block runs; afterwards their runs."""
 
-    def __init__(self, module: torch.nn.Module, loaded: LoadedModel, top_n: int, window: LiveAddress | None) -> None:
+    def __init__(
+        self, module: torch.nn.Module, loaded: LoadedModel, top_n: int, window: LiveAddress | None,
+        runs: RunList | None = None,
+    ) -> None:  # fmt: skip
+        """Append the runs to `runs`, which several captures may share."""
         self.loaded, self.top_n = loaded, top_n
         self.troubles: list[Exception] = []
         """Errors because of which a call was not recorded completely."""
         self._module, self._window = module, window
-        self._runs: list[_OpenRun] = []
+        self._runs = RunList() if runs is None else runs
         self._open: dict[int, list[_OpenRun]] = {}
         """Runs of the calls in progress, by thread."""
         self._lock = threading.Lock()
@@ -129,15 +179,13 @@ class Capture:
     @property
     def runs(self) -> list[CapturedRun]:
         """All runs, in the order in which they began; a batch is one run per prompt."""
-        with self._lock:
-            return [run.to_run() for run in self._runs]
+        return self._runs.captured()
 
     @property
     def run(self) -> CapturedRun:
         """The latest run. Raises ParameterError if there is none."""
-        with self._lock:
-            if self._runs:
-                return self._runs[-1].to_run()
+        if (found := self._runs.latest()) is not None:
+            return found
         raise ParameterError(
             tr("No generate call was captured."),
             tr("Call generate of the captured model inside the block."),
@@ -179,9 +227,9 @@ class Capture:
 
     def _repr_html_(self) -> str:
         """Return the pages of all runs, one below the other, for notebooks."""
-        from core.notebook.inline_page import inline_pages
+        from core.notebook.inline_page import no_runs
 
-        return inline_pages([run.events for run in self.runs])
+        return "".join(run._repr_html_() for run in self.runs) or no_runs()
 
     def _write_each(self, path: str | PathLike[str], write: Callable[[CapturedRun, Path], Path]) -> list[Path]:
         check_path("path", path)
@@ -197,9 +245,8 @@ class Capture:
         """Start a run of the current thread's call; return the function that receives its events."""
         request = self._request(prompt, config, strategy)
         live = LiveRun(self._window, request) if self._window is not None else None
-        run = _OpenRun(request, live)
+        run = self._runs.add(request, live)
         with self._lock:
-            self._runs.append(run)
             self._open.setdefault(threading.get_ident(), []).append(run)
         return run.receive
 
@@ -211,8 +258,9 @@ class Capture:
             run.close(failure)
 
     def note_trouble(self, error: Exception) -> None:
-        """Keep the error because of which a call is not recorded further."""
+        """Keep the error because of which a call is not recorded further, and issue a warning."""
         self.troubles.append(error)
+        warn_not_recorded(error)
 
     def _request(self, prompt: CapturedPrompt, config: GenerationConfig, strategy: str) -> Request:
         text = "".join(self.loaded.pieces.texts(prompt.prompt)) if self.loaded.tokenizer is not None else ""
@@ -232,12 +280,14 @@ def capture(
     top_n: int = 10,
     live: bool = False,
     name: str | None = None,
+    runs: RunList | None = None,
 ) -> Capture:
     """Capture every `generate` of `model` inside a `with` block.
 
     `model` is any transformers model that generates text, also inside an adapter or compiled, or a LoadedModel;
     `tokenizer` spells its tokens (without one, runs contain ids). `top_n`: alternatives per token. `live` sends the
-    runs to an open window while they happen; without a window they are recorded only.
+    runs to an open window while they happen; without a window they are recorded only. `runs`: a list that several
+    captures share.
 
         with decodescope.capture(model, tokenizer) as captured:
             model.generate(**inputs, max_new_tokens=50)
@@ -259,7 +309,7 @@ def capture(
     else:
         network: Any = module
         loaded = LoadedModel(network, tokenizer, name or _name_of(module))
-    return Capture(module, loaded, top_n, LiveAddress.find() if live else None)
+    return Capture(module, loaded, top_n, LiveAddress.find() if live else None, runs)
 
 
 def _name_of(module: torch.nn.Module) -> str:

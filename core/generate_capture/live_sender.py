@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -56,8 +57,23 @@ class _Pipe:
         self._file.close()
 
 
+def is_window_open(window: LiveAddress) -> bool:
+    """Return whether the window accepts connections: a program that was killed leaves its address behind."""
+    try:
+        _open_connection(window).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _connect(window: LiveAddress) -> _Connection:
     """Connect and send the token. Raises OSError."""
+    connection = _open_connection(window)
+    connection.sendall(window.token.encode() + b"\n")
+    return connection
+
+
+def _open_connection(window: LiveAddress) -> _Connection:
     if sys.platform == "win32":
         connection: _Connection = _Pipe(window.address)
     else:
@@ -68,8 +84,11 @@ def _connect(window: LiveAddress) -> _Connection:
         except OSError:
             connection.close()
             raise
-    connection.sendall(window.token.encode() + b"\n")
     return connection
+
+
+def _do_nothing() -> None:
+    pass
 
 
 class LiveRun:
@@ -77,6 +96,10 @@ class LiveRun:
 
     def __init__(self, window: LiveAddress, request: Request) -> None:
         self._window, self._request = window, request
+        self.is_sent = False
+        """Whether the window has received everything."""
+        self.on_sent: Callable[[], None] = _do_nothing
+        """Called in the sending thread at that time."""
         self._pending = deque[Event]()
         self._wake = threading.Event()
         self._closed = self._is_lost = False
@@ -142,6 +165,8 @@ class LiveRun:
             if is_last and not self._pending:
                 ending = write_ending(FileEnding(self._written, 0, self._failure))
                 connection.sendall(self._encoder.encode(END, ending))
+                self.is_sent = True
+                self.on_sent()
                 return
             time.sleep(_SEND_SECONDS)
 

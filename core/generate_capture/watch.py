@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ParameterError, TraceError
+from core.generate_capture.live_sender import finish_sending, is_window_open
 from core.strategies.request_checks import check_top_n
 from core.trace.live_address import LiveAddress
 from resources.language import tr, trn
@@ -23,23 +24,20 @@ from resources.language import tr, trn
 if TYPE_CHECKING:
     import torch
 
-    from core.generate_capture.capture import Capture, CapturedRun
+    from core.generate_capture.capture import Capture, CapturedRun, RunList
 
 
 class ScriptWatcher:
     """Captures each model of this process on its first `generate`."""
 
-    def __init__(self, *, top_n: int = 10, live: bool = True) -> None:
-        self.captures: list[Capture] = []
-        """One capture per model, in order of their first call."""
-        self._top_n, self._live = top_n, live
+    def __init__(self, *, top_n: int = 10, live: bool = True, releases: bool = False) -> None:
+        """`releases`: whether runs are emptied once an open window has received them."""
+        self._top_n, self._live, self._releases = top_n, live, releases
+        self._runs: RunList | None = None
+        self._captures: weakref.WeakSet[Capture] = weakref.WeakSet()
+        """One capture per model. Only the model itself refers to it, so that the script can free the model."""
         self._known: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._lock = threading.Lock()
-
-    @property
-    def is_live(self) -> bool:
-        """Whether an open window receives the runs."""
-        return self._live and LiveAddress.find() is not None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -58,31 +56,44 @@ class ScriptWatcher:
             yield
         finally:
             mixin.generate = original
-            for capture in self.captures:
+            for capture in list(self._captures):
                 capture.__exit__(None, None, None)
 
     def _generate(
         self, original: Callable[..., object], model: torch.nn.Module, args: Sequence[object],
         kwargs: Mapping[str, object],
     ) -> object:  # fmt: skip
-        from core.generate_capture.capture import capture
-        from core.generate_capture.generate_hooks import GenerateHooks, is_call_in_progress, warn_not_recorded
+        from core.generate_capture.capture import RunList, capture
+        from core.generate_recording.generate_hooks import GenerateHooks, is_call_in_progress, warn_not_recorded
 
         with self._lock:
             is_new = model not in self._known and not is_call_in_progress()
             if is_new:
                 self._known.add(model)
                 tokenizer = kwargs.get("tokenizer") or find_tokenizer(model)
+                if self._runs is None:
+                    self._runs = RunList(self._releases)
                 try:
-                    self.captures.append(capture(model, tokenizer, top_n=self._top_n, live=self._live).__enter__())
+                    made = capture(model, tokenizer, top_n=self._top_n, live=self._live, runs=self._runs)
+                    self._captures.add(made.__enter__())
                 except Exception as error:  # a model that cannot be captured must still generate
                     warn_not_recorded(error)
                     is_new = False
         return GenerateHooks.record_call(model, original, args, kwargs) if is_new else original(*args, **kwargs)
 
+    def __len__(self) -> int:
+        return len(self._runs) if self._runs is not None else 0
+
     def runs(self) -> list[CapturedRun]:
-        """Return the runs of all models."""
-        return [run for capture in self.captures for run in capture.runs]
+        """Return the runs of all models, in the order in which they began."""
+        return self._runs.captured() if self._runs is not None else []
+
+    def unsent_runs(self) -> list[CapturedRun]:
+        """Return the runs that no window has received; waits at most two seconds for those being sent."""
+        if self._runs is None:
+            return []
+        finish_sending()
+        return self._runs.unsent()
 
 
 def find_tokenizer(model: torch.nn.Module) -> object:
@@ -146,27 +157,41 @@ def run(arguments: Sequence[str]) -> int:
         check_top_n(options.top_n)
     except ParameterError as error:
         parser.error(str(error))
-    watcher = ScriptWatcher(top_n=options.top_n)
-    folder = options.save
-    if not watcher.is_live and folder is None:
-        folder = Path(f"{options.script.stem}-runs")
+    window, folder = LiveAddress.find(), options.save
+    if folder is None and (window is None or not is_window_open(window)):
+        folder = _default_folder(options.script)
         print(tr("No window is open: the runs are written to {folder}.").format(folder=folder), file=sys.stderr)
     if folder is not None and folder.exists() and not folder.is_dir():
         parser.error(tr("{path} is not a folder. Choose another one with --save.").format(path=folder))
+    watcher = ScriptWatcher(top_n=options.top_n, releases=folder is None)
     at_end = ExitStack()
-    at_end.callback(_save, watcher, folder, os.getpid())
+    at_end.callback(_save, watcher, options.script, folder, os.getpid())
     at_end.enter_context(watcher.watching())
     atexit.register(at_end.close)
     return run_script(options.script, options.arguments)
 
 
-def _save(watcher: ScriptWatcher, folder: Path | None, script_process: int) -> None:
-    """Write the runs into a folder, if there is one. A process that the script forked uses names of its own."""
-    runs, process = watcher.runs(), os.getpid()
-    count = len(runs)
+def _default_folder(script: Path) -> Path:
+    return Path(f"{script.stem}-runs")
+
+
+def _save(watcher: ScriptWatcher, script: Path, folder: Path | None, script_process: int) -> None:
+    """Write the runs into a folder; without one, those that the window did not receive. A process that the script
+    forked uses names of its own.
+    """
+    count = len(watcher)
     print(trn("{count:,} run captured.", "{count:,} runs captured.", count).format(count=count), file=sys.stderr)
-    if folder is None or not runs:
+    runs = watcher.runs() if folder is not None else watcher.unsent_runs()
+    if not runs:
         return
+    if folder is None:
+        folder = _default_folder(script)
+        text = trn(
+            "The window did not receive {count:,} run, which is written to {folder}.",
+            "The window did not receive {count:,} runs, which are written to {folder}.", len(runs),
+        )  # fmt: skip
+        print(text.format(count=len(runs), folder=folder), file=sys.stderr)
+    process = os.getpid()
     name = "run" if process == script_process else f"run-{process}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

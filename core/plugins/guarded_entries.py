@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from core.caches.base import CacheBackend, CacheOperation
@@ -140,17 +140,21 @@ def guard_strategy(entry: Strategy, location: PluginLocation) -> Strategy:
 
     def decode(run: DecodingRun) -> Iterator[Event]:
         idle, tokens = 0, 0
-        limit = run.stopping.max_new * max(run.sequences, 1)
-        for event in entry.decode(run):
-            problem, is_token = _event_problem(event, run.model.vocabulary)
-            tokens, idle = tokens + is_token, 0 if is_token else idle + 1
-            if not problem and tokens > limit:
-                problem = tr("it wrote more than the {count:,} tokens of the request").format(count=limit)
-            if not problem and idle > _MAX_IDLE_EVENTS:
-                problem = tr("it does not end")
-            if problem:
-                raise make_plugin_error(location_of(entry.decode, location), problem)
-            yield event
+        limit, events = run.stopping.max_new * max(run.sequences, 1), entry.decode(run)
+        try:
+            for event in events:
+                problem, is_token = _event_problem(event, run.model.vocabulary)
+                tokens, idle = tokens + is_token, 0 if is_token else idle + 1
+                if not problem and tokens > limit:
+                    problem = tr("it wrote more than the {count:,} tokens of the request").format(count=limit)
+                if not problem and idle > _MAX_IDLE_EVENTS:
+                    problem = tr("it does not end")
+                if problem:
+                    raise make_plugin_error(location_of(entry.decode, location), problem)
+                yield event
+        finally:
+            if isinstance(events, Generator):  # else the traceback of an error would keep it open
+                events.close()
 
     def rejection_reason(model: LoadedModel, request: Request | None) -> str | None:
         assert entry.rejection_reason is not None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
 
 from core.errors import DecodescopeError, PluginError, UnforeseenError
@@ -51,15 +51,34 @@ class _Job:
         self.done.set()
 
 
+class _End:
+    """Marks the end of an iterator."""
+
+
+_END = _End()
+
+
+class _CodeTime:
+    """How long a call has spent in code of a plug-in, and how long ago the user stopped the run, in seconds."""
+
+    def __init__(self) -> None:
+        self.inside = self.stopped = 0.0
+        self.last = time.monotonic()
+
+
 class GuardedThread:
     """Runs calls one after another in a daemon thread, and interrupts one that does not return.
 
     `limit`: seconds that a call may spend in code of a plug-in, by default `CALL_SECONDS`. `cancel`: event with which
-    the user stops the run.
+    the user stops the run. `is_computing` returns whether code of a plug-in waits for the model.
     """
 
-    def __init__(self, limit: float | None = None, cancel: threading.Event | None = None) -> None:
+    def __init__(
+        self, limit: float | None = None, cancel: threading.Event | None = None,
+        is_computing: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
         self._limit, self._cancel = CALL_SECONDS if limit is None else limit, cancel
+        self._is_computing = is_computing
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=_work, args=(self._jobs,), name="plugin", daemon=True)
         self._thread.start()
@@ -72,12 +91,49 @@ class GuardedThread:
         """Call `function` in the thread and return its result. Raises PluginError for code that does not return or
         that raises an exception other than a DecodescopeError or an Exception of the program's own.
         """
+        job, spent = self._start(function), _CodeTime()
+        while not job.done.wait(_POLL_SECONDS) and self.failure is None:
+            self._check(job, spent)
+        return cast("T", self._result_of(job))
+
+    def iterate(self, function: Callable[[Callable[[T], None]], object]) -> Iterator[T]:
+        """Call `function` in the thread with a callback, and yield what the callback receives while the call goes on.
+        Raises like `call`, after everything that was received.
+        """
+        items: SimpleQueue[T | _End] = SimpleQueue()
+
+        def produce() -> None:
+            try:
+                function(items.put)
+            finally:
+                items.put(_END)
+
+        job, spent = self._start(produce), _CodeTime()
+        while True:
+            try:
+                item = items.get(timeout=_POLL_SECONDS)
+            except Empty:
+                if job.done.is_set():  # it was interrupted before it could report its end
+                    break
+                if self.failure is None:
+                    self._check(job, spent)
+                continue
+            if isinstance(item, _End):
+                break
+            spent = _CodeTime()
+            yield item
+        job.done.wait()
+        self._result_of(job)
+
+    def _start(self, function: Callable[[], object]) -> _Job:
         job = _Job(function)
         self._jobs.put(job)
-        if not job.done.wait(_POLL_SECONDS):
-            self._watch(job)
+        return job
+
+    def _result_of(self, job: _Job) -> object:
+        """Return the result of a call that has ended. Raises like `call`."""
         if job.error is None:
-            return cast("T", job.result)
+            return job.result
         if self.failure is not None:
             raise self.failure from job.error
         if isinstance(job.error, Exception) and not isinstance(job.error, StopIteration):
@@ -90,21 +146,21 @@ class GuardedThread:
         if not self.is_stuck:
             self._thread.join(_INTERRUPT_SECONDS)
 
-    def _watch(self, job: _Job) -> None:
-        """Wait for a long call; interrupt it when its time is over. Raises PluginError."""
-        inside, stopped, last = 0.0, 0.0, time.monotonic()
-        location: PluginLocation | None = None
-        while self.failure is None and not job.done.wait(_POLL_SECONDS):
-            seconds, last = time.monotonic() - last, time.monotonic()
-            frame = sys._current_frames().get(self._thread.ident or 0)
-            here = locate_in_stack(frame, _FORWARD)
-            inside = inside + seconds if here is not None else inside
-            location = here or location
-            if self._cancel is not None and self._cancel.is_set():
-                stopped += seconds
-                if stopped > STOP_SECONDS and (blamed := locate_in_stack(frame, os.devnull)) is not None:
-                    self._interrupt(job, blamed, tr("it did not stop when the run was stopped"))
-            if here is not None and inside > self._limit:
+    def _check(self, job: _Job, spent: _CodeTime) -> None:
+        """Interrupt a call whose time is over. Raises PluginError if that does not end it."""
+        seconds = time.monotonic() - spent.last
+        spent.last += seconds
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        here = locate_in_stack(frame, _FORWARD)
+        if self._is_computing():
+            return
+        if self._cancel is not None and self._cancel.is_set():
+            spent.stopped += seconds
+            if spent.stopped > STOP_SECONDS and (blamed := locate_in_stack(frame, os.devnull)) is not None:
+                self._interrupt(job, blamed, tr("it did not stop when the run was stopped"))
+        if here is not None:
+            spent.inside += seconds
+            if spent.inside > self._limit and self.failure is None:
                 problem = tr("it did not return within {seconds:.0f} seconds").format(seconds=self._limit)
                 self._interrupt(job, here, problem)
 
@@ -142,11 +198,6 @@ def call_guarded(function: Callable[[], T], limit: float | None = None) -> T:
         thread.close()
 
 
-class _End:
-    """Marks the end of an iterator."""
-
-
-_END = _End()
 _MAX_ITEMS_AFTER_FAILURE = 64
 """Items that an interrupted iterator may still yield: the rest of the text."""
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import cast
 
 from core import caches, measures, processors, strategies
+from core.plugins.generate_folder import find_generate_folder, folder_of
 from core.plugins.logits_processor import is_logits_processor
 from core.plugins.plugin import Plugin, PluginEntry
-from core.plugins.plugin_loading import check_entry, entry_classes, load_file
+from core.plugins.plugin_loading import check_entry, entry_classes, load_file, load_folder
 from core.processors.base import Processor
 from core.processors.pipeline_stages import OPTION, processor_settings
 from core.registry import Registry, RegistryEntry
@@ -58,7 +59,8 @@ def install(plugins: Iterable[Plugin]) -> list[Plugin]:
 
 
 def use(*sources: object) -> list[Plugin]:
-    """Add plug-ins for this process: paths of files, LogitsProcessor classes, or registry entries.
+    """Add plug-ins for this process: paths of files, LogitsProcessor classes, registry entries, or `custom_generate`
+    folders by path or by the name of a repository that was downloaded. Their code runs with the program's rights.
 
     Calling it again with the same name replaces the plug-in. Raises PluginError for the first that cannot be used.
     """
@@ -76,7 +78,8 @@ def use(*sources: object) -> list[Plugin]:
 
 def _plugin_of(source: object) -> Plugin:
     if isinstance(source, str | Path):
-        plugin = load_file(Path(source).absolute())
+        is_file = Path(source).suffix == ".py" and folder_of(Path(source)) is None
+        plugin = load_file(Path(source).absolute()) if is_file else load_folder(find_generate_folder(source))
         if plugin.error is not None:
             raise plugin.error
         return plugin

@@ -59,25 +59,30 @@ class PluginEntry(NamedTuple):
 
 @plain(frozen=True)
 class Plugin:
-    """One plug-in: a file of the plug-in folder, or an entry point of an installed package."""
+    """One plug-in: a file of the plug-in folder, a `custom_generate` folder, or an entry point of a package."""
 
     key: str
-    """Identifies it in the list of what is on: the file's name, or package and entry point."""
+    """Identifies it in the list of what is on: the file's name, the folder's path, or package and entry point."""
     source: str
     """Where it comes from: the file's path, or the package with its version."""
     state: PluginState
     path: Path | None = None
-    """The file; None for packages."""
+    """The file, in a `custom_generate` folder the one with the function; None for packages."""
     digest: str = ""
-    """SHA-256 of the file's content."""
+    """SHA-256 of the content of the file or folder."""
     summary: str = ""
     """First sentence of its docstring."""
     entries: tuple[PluginEntry, ...] = ()
     error: PluginError | None = None
+    folder: Path | None = None
+    """The folder that contains `custom_generate`."""
+    own_title: str = ""
 
     @property
     def title(self) -> str:
-        """Name shown to the user: the file without its suffix, or the entry point."""
+        """Name shown to the user: the file without its suffix, the folder, or the entry point."""
+        if self.own_title:
+            return self.own_title
         return self.path.stem if self.path is not None else self.key.rpartition(": ")[2]
 
     @property

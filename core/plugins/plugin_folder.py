@@ -8,19 +8,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import resources
 from core.common.former_name import user_folder
 from core.errors import PluginError
-from core.plugins.plugin import Plugin, PluginState
+from core.plugins.generate_folder import find_generate_folder, read_folder
+from core.plugins.plugin import Plugin
 from core.plugins.plugin_loading import (
     describe_entry_point,
+    describe_folder,
     digest_of,
     entry_points,
     load_entry_point,
     load_file,
+    load_folder,
     read_plugin,
+    source_of,
+    state_of,
 )
 from core.system.file_writing import atomic_write
 
@@ -37,10 +42,23 @@ MAX_FILES = 200
 _MAX_STATE_BYTES = 1_000_000
 
 
-class PluginFolder:
-    """The plug-ins of one data folder: its files, and the entry points of installed packages.
+class _Known(NamedTuple):
+    """What the user has decided, as the state file stores it."""
 
-    Files are off until `switch_on` is called for their content; packages are on until they are switched off.
+    files: dict[str, str]
+    """Digests that may run, by file name."""
+    folders: dict[str, str]
+    """Digests that may run, by path of a `custom_generate` folder; empty for one that is off."""
+    off: set[str]
+    """Keys of packages that are off."""
+
+
+class PluginFolder:
+    """The plug-ins of one data folder: its files, `custom_generate` folders anywhere, and the entry points of installed
+    packages.
+
+    Files and folders are off until `switch_on` is called for their content; packages are on until they are switched
+    off.
     """
 
     def __init__(self, data_folder: Path | None = None) -> None:
@@ -53,40 +71,67 @@ class PluginFolder:
 
     def scan(self) -> list[Plugin]:
         """Return all plug-ins without running any of their code; the state of those to load is `on`."""
-        files, off = self._read()
-        found = [self._describe(path, files.get(path.name, "")) for path in self._files()]
+        known = self._read()
+        found = [self._describe(path, known.files.get(path.name, "")) for path in self._files()]
+        found += [describe_folder(Path(path), digest) for path, digest in known.folders.items()]
         packages = [describe_entry_point(point) for _kind, point in entry_points()]
-        return [*found, *(one if one.key in off else replace(one, state="on") for one in packages)]
+        return [*found, *(one if one.key in known.off else replace(one, state="on") for one in packages)]
 
     def load(self) -> list[Plugin]:
         """Return all plug-ins; those that are on are run."""
-        files, off = self._read()
-        found = [
-            load_file(described.path, described.digest) if described.state == "on" and described.path else described
-            for described in (self._describe(path, files.get(path.name, "")) for path in self._files())
-        ]
+        found = [self._load(described) for described in self.scan() if described.path is not None]
+        off = self._read().off
         for kind, point in entry_points():
             described = describe_entry_point(point)
             found.append(described if described.key in off else load_entry_point(kind, point))
         return found
 
+    @staticmethod
+    def _load(described: Plugin) -> Plugin:
+        """Run a file or folder that is on."""
+        if described.state != "on" or described.path is None:
+            return described
+        if described.folder is not None:
+            return load_folder(described.folder, described.digest)
+        return load_file(described.path, described.digest)
+
+    def add_folder(self, path: Path) -> Plugin:
+        """Add a `custom_generate` folder, switch it on with its current content and return it; the user has agreed.
+        Raises PluginError without `custom_generate/generate.py`, FileNotWrittenError, OSError.
+        """
+        source = read_folder(find_generate_folder(path))
+        known = self._read()
+        known.folders[str(source.folder)] = source.digest
+        self._write(known)
+        return describe_folder(source.folder, source.digest)
+
+    def remove_folder(self, plugin: Plugin) -> None:
+        """Forget a `custom_generate` folder; its files are not changed. Raises FileNotWrittenError, OSError."""
+        known = self._read()
+        known.folders.pop(plugin.key, None)
+        self._write(known)
+
     def switch_on(self, plugin: Plugin) -> None:
         """Allow a plug-in with its current content. Raises FileNotWrittenError, OSError."""
-        files, off = self._read()
-        if plugin.path is not None:
-            files[plugin.key] = digest_of(read_plugin(plugin.path))
+        known = self._read()
+        if plugin.folder is not None:
+            known.folders[plugin.key] = read_folder(plugin.folder).digest
+        elif plugin.path is not None:
+            known.files[plugin.key] = digest_of(read_plugin(plugin.path))
         else:
-            off.discard(plugin.key)
-        self._write(files, off)
+            known.off.discard(plugin.key)
+        self._write(known)
 
     def switch_off(self, plugin: Plugin) -> None:
         """Turn a plug-in off. Raises FileNotWrittenError, OSError."""
-        files, off = self._read()
-        if plugin.path is not None:
-            files.pop(plugin.key, None)
+        known = self._read()
+        if plugin.folder is not None:
+            known.folders[plugin.key] = ""
+        elif plugin.path is not None:
+            known.files.pop(plugin.key, None)
         else:
-            off.add(plugin.key)
-        self._write(files, off)
+            known.off.add(plugin.key)
+        self._write(known)
 
     def create(self, kind: TemplateKind) -> Plugin:
         """Write a working template as a new file, switch it on and return it. Raises FileNotWrittenError, OSError."""
@@ -112,31 +157,40 @@ class PluginFolder:
 
     @staticmethod
     def _describe(path: Path, allowed: str) -> Plugin:
-        plugin = Plugin(path.name, str(path), "off", path)
+        plugin = Plugin(path.name, source_of(path), "off", path)
         try:
             digest = digest_of(read_plugin(path))
         except PluginError as error:
             return replace(plugin, state="failed", error=error)
-        state: PluginState = "off" if not allowed else "on" if allowed == digest else "changed"
-        return replace(plugin, state=state, digest=digest)
+        return replace(plugin, state=state_of(digest, allowed), digest=digest)
 
-    def _read(self) -> tuple[dict[str, str], set[str]]:
-        """Return the allowed digests by file name, and the keys of packages that are off."""
+    def _read(self) -> _Known:
         path = self._data / STATE_NAME
         try:
             if not path.is_file() or path.stat().st_size > _MAX_STATE_BYTES:
-                return {}, set()
+                return _Known({}, {}, set())
             stored = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            return {}, set()
+            return _Known({}, {}, set())
         if not isinstance(stored, Mapping):
-            return {}, set()
-        files, off = stored.get("files"), stored.get("packages_off")
-        allowed = {k: v for k, v in files.items() if isinstance(v, str)} if isinstance(files, Mapping) else {}
-        return allowed, {key for key in off if isinstance(key, str)} if isinstance(off, list) else set()
+            return _Known({}, {}, set())
+        off = stored.get("packages_off")
+        listed = off if isinstance(off, list) else []
+        return _Known(
+            _texts(stored.get("files")), _texts(stored.get("folders")), {key for key in listed if isinstance(key, str)}
+        )
 
-    def _write(self, files: Mapping[str, str], off: set[str]) -> None:
+    def _write(self, known: _Known) -> None:
         self._data.mkdir(parents=True, exist_ok=True)
-        content = {"files": dict(sorted(files.items())), "packages_off": sorted(off)}
+        content = {
+            "files": dict(sorted(known.files.items())), "folders": known.folders, "packages_off": sorted(known.off),
+        }  # fmt: skip
         with atomic_write(self._data / STATE_NAME) as part:
             part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _texts(value: object) -> dict[str, str]:
+    """Return the texts of a mapping by name; empty for anything else."""
+    if not isinstance(value, Mapping):
+        return {}
+    return {key: text for key, text in value.items() if isinstance(key, str) and isinstance(text, str)}

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from core.errors import DecodescopeError, PluginError
 from core.measures.base import Measure
 from core.parameter import Parameter, check
 from core.plugins import guarded_thread
+from core.plugins.generate_folder import FILE, SUBFOLDER, FolderSource, import_function, read_folder
+from core.plugins.generate_strategy import GenerateFunction, generate_equivalent, make_strategy
 from core.plugins.guarded_entries import (
     guard_cache,
     guard_drafter,
@@ -30,8 +33,9 @@ from core.plugins.guarded_entries import (
     guard_strategy,
     location_of,
 )
-from core.plugins.logits_processor import UnsupportedSignatureError, is_logits_processor, processor_of_class
-from core.plugins.plugin import ATTRIBUTES, GROUPS, Plugin, PluginEntry, PluginKind
+from core.plugins.logits_processor import is_logits_processor, processor_of_class
+from core.plugins.plugin import ATTRIBUTES, GROUPS, Plugin, PluginEntry, PluginKind, PluginState
+from core.plugins.signature_settings import UnsupportedSignatureError
 from core.processors.base import Processor
 from core.registry import RegistryEntry
 from core.strategies.base import Strategy
@@ -68,11 +72,16 @@ def _file_error(path: Path, problem: str) -> PluginError:
     return make_plugin_error(PluginLocation(path.stem, str(path), 0), problem)
 
 
+def source_of(path: Path) -> str:
+    """Return where a plug-in file is, and for a link also where it points."""
+    return f"{path} → {os.path.realpath(path)}" if path.is_symlink() else str(path)
+
+
 def load_file(path: Path, digest: str = "") -> Plugin:
     """Run a plug-in file and return what it adds, or its error. With `digest`, a file with another content is not
     run: its state is `changed`.
     """
-    plugin = Plugin(path.name, str(path), "failed", path)
+    plugin = Plugin(path.name, source_of(path), "failed", path)
     try:
         content = read_plugin(path)
         plugin = replace(plugin, digest=digest_of(content))
@@ -86,6 +95,53 @@ def load_file(path: Path, digest: str = "") -> Plugin:
         )
     except PluginError as error:
         return replace(plugin, error=error)
+
+
+def describe_folder(folder: Path, allowed: str) -> Plugin:
+    """Return a `custom_generate` folder that is not loaded; `allowed` is the digest of the content that may run."""
+    plugin = Plugin(str(folder), str(folder), "off", folder / SUBFOLDER / FILE, folder=folder, own_title=folder.name)
+    try:
+        source = read_folder(folder)
+    except PluginError as error:
+        return replace(plugin, state="failed", error=error)
+    return replace(plugin, digest=source.digest, own_title=source.title, state=state_of(source.digest, allowed))
+
+
+def state_of(digest: str, allowed: str) -> PluginState:
+    """Return whether content with this digest may run; `allowed` is the digest that the user switched on, if any."""
+    return "off" if not allowed else "on" if allowed == digest else "changed"
+
+
+def load_folder(folder: Path, digest: str = "") -> Plugin:
+    """Run a `custom_generate` folder and return its strategy, or its error. With `digest`, a folder with another
+    content is not run: its state is `changed`.
+    """
+    plugin = Plugin(str(folder), str(folder), "failed", folder / SUBFOLDER / FILE, folder=folder, own_title=folder.name)
+    try:
+        source = read_folder(folder)
+        plugin = replace(plugin, digest=source.digest, own_title=source.title)
+        if digest and digest != plugin.digest:
+            return replace(plugin, state="changed")
+        location = PluginLocation(source.title, str(source.path), 0)
+        register_source(os.path.join(folder, SUBFOLDER, ""), source.title)
+        linecache.checkcache()
+        with _plugin_errors(location), _process_state():
+            found = guarded_thread.call_guarded(lambda: import_function(source), guarded_thread.IMPORT_SECONDS)
+        return replace(plugin, state="on", entries=(_folder_entry(found, source),))
+    except PluginError as error:
+        return replace(plugin, error=error)
+
+
+def _folder_entry(function: Callable[..., object], source: FolderSource) -> PluginEntry:
+    """Return the strategy of a folder. Raises PluginError."""
+    location = location_of(function, PluginLocation(source.title, str(source.path), 0))
+    try:
+        own = GenerateFunction(function, source)
+    except UnsupportedSignatureError as error:
+        raise make_plugin_error(location, str(error)) from error
+    entry = check_entry("strategy", make_strategy(own), own.location)
+    assert isinstance(entry.value, Strategy)
+    return entry._replace(value=replace(entry.value, generate_equivalent=partial(generate_equivalent, own)))
 
 
 def _run_file(path: Path, content: bytes, location: PluginLocation) -> ModuleType:

@@ -24,7 +24,7 @@ def address_file() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class LiveAddress:
-    """Where the latest window listens, and the token that a sender must know."""
+    """Where the window that was used last listens, and the token that a sender must know."""
 
     address: str
     """Path of its local socket, or name of its pipe on Windows."""
@@ -51,7 +51,7 @@ class LiveAddress:
         return None
 
     def publish(self) -> None:
-        """Write the file with mode 0600; the latest window replaces the earlier ones. Raises OSError."""
+        """Write the file with mode 0600, in place of another window's. Raises OSError."""
         target = address_file()
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.{os.getpid()}")

@@ -233,3 +233,24 @@ def test_plugins_and_measures_are_used_on_request(tmp_path: Path, monkeypatch: p
 def test_names_of_recordings_are_safe() -> None:
     runs = generate.plan_runs(['{"id": "../../etc/passwd", "prompt": "x"}', '{"id": "…", "prompt": "x"}'], "m")
     assert all("/" not in one.file_name and not one.file_name.startswith(".") for one in runs)
+
+
+def test_a_custom_generate_folder_is_a_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inside = tmp_path / "mine" / "custom_generate"
+    inside.mkdir(parents=True)
+    (inside / "generate.py").write_text(
+        "import torch\n\ndef generate(model, input_ids, generation_config=None, **kwargs):\n"
+        "    for _ in range(generation_config.max_new_tokens):\n"
+        "        input_ids = torch.cat([input_ids, model(input_ids).logits[:, -1].argmin(-1)[:, None]], 1)\n"
+        "    return input_ids\n"
+    )
+    lines = write(tmp_path, {"prompt": PROMPT, "strategy": "mine", "settings": {"max_new_tokens": 3}})
+    common = [str(lines), "--quiet", "--out"]
+    try:
+        assert generate.run([*common, str(tmp_path / "out"), "--use", str(tmp_path / "mine")]) == 0
+    finally:
+        install([])
+    [result] = results(tmp_path / "out")
+    assert (result["strategy"], result["metrics"]["new_tokens"]) == ("mine", 3)
+    assert generate.run([*common, str(tmp_path / "other"), "--use", str(tmp_path)]) == 1
+    assert "contains no custom_generate/generate.py" in capsys.readouterr().err

@@ -27,8 +27,8 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.generate_capture import generate_hooks
-from core.generate_capture.generate_hooks import GenerateHooks
+from core.generate_recording import generate_hooks
+from core.generate_recording.generate_hooks import GenerateHooks
 from core.trace import EventChecker
 from tests.core import tiny, zoo
 
@@ -363,7 +363,7 @@ def test_an_error_while_recording_does_not_reach_the_script(monkeypatch: pytest.
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("core.generate_capture.call_recorder.compute_step_stats", broken)
+    monkeypatch.setattr("core.generate_recording.call_recorder.compute_step_stats", broken)
     with core.capture(network) as captured, pytest.warns(RuntimeWarning, match="broken"):
         assert torch.equal(_generate(network), plain)
     assert [str(error) for error in captured.troubles] == ["broken"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import stat
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import core
 from core.errors import TraceError
 from core.events import Finished, TokenChosen
 from core.generate_capture import live_sender, watch
+from core.generate_capture.capture import RunList
 from core.trace import LiveAddress, TraceStream
 from core.trace.live_address import address_file
 from tests.core import tiny
@@ -291,6 +294,68 @@ def test_watch_captures_every_model_once() -> None:
     assert GenerationMixin.generate is before
     assert [run.request.strategy for run in watcher.runs()] == ["greedy", "assisted", "greedy"]
     assert "generate" not in vars(target)
+
+
+def test_watch_keeps_runs_but_no_models() -> None:
+    """A model that the script releases is freed; its runs are complete, in the order in which they began."""
+    watcher = watch.ScriptWatcher(live=False)
+    with watcher.watching():
+        for name in ("llama", "gpt2"):
+            network = tiny.make(name).model
+            _generate(network)
+            _generate(network, num_beams=2)
+            _generate(network, prompt_lookup_num_tokens=2)
+            reference = weakref.ref(network)
+            del network
+            gc.collect()
+            assert reference() is None
+    runs = watcher.runs()
+    assert [run.request.strategy for run in runs] == ["greedy", "beam_search", "prompt_lookup"] * 2
+    assert all(isinstance(run.events[-1], Finished) for run in runs)
+    assert [run.events[0].model for run in runs][::3] == ["llama", "gpt2"]  # type: ignore[attr-defined]
+
+
+def test_a_captured_model_is_freed_inside_the_block() -> None:
+    network = tiny.make("llama").model
+    reference = weakref.ref(network)
+    runs = RunList()
+    core.capture(network, runs=runs).__enter__()
+    _generate(network)
+    del network
+    gc.collect()
+    assert reference() is None
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_runs_that_the_window_received_are_released_and_others_kept(
+    is_open: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    opened = FakeWindow(tmp_path_factory.mktemp("w"), reads=is_open)
+    LiveAddress.create(opened.path).publish()
+    watcher, network = watch.ScriptWatcher(releases=True), tiny.make("llama").model
+    with watcher.watching():
+        _generate(network)
+        if not is_open:
+            opened.close()
+        _generate(network)
+    unsent = watcher.unsent_runs()
+    assert len(watcher) == 2
+    assert len(unsent) == (0 if is_open else 2)
+    assert all(isinstance(run.events[-1], Finished) for run in unsent)
+    assert is_open or sum(map(len, (run.events for run in watcher.runs()))) > 0
+    assert not is_open or not any(run.events for run in watcher.runs())
+    if is_open:
+        opened.close()
+
+
+def test_watch_with_the_address_of_a_window_that_crashed(tmp_path: Path) -> None:
+    """The runs are written, as without a window."""
+    LiveAddress.create(str(tmp_path / "gone")).publish()
+    done = _watch(tmp_path, SCRIPT)
+    assert done.returncode == 3, done.stderr
+    assert "No window is open" in done.stderr
+    assert (tmp_path / "mine-runs" / "run-1.decodescope").is_file()
 
 
 def test_watch_rejects_a_missing_script(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from tests.core import tiny
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 EXAMPLES = re.findall(r"```python\n(.*?)```", (GUIDE / "plugins.md").read_text(encoding="utf-8"), re.DOTALL)
-PROCESSOR, STRATEGY, CACHE, DRAFTER, MEASURE = EXAMPLES
+PROCESSOR, STRATEGY, CACHE, DRAFTER, MEASURE, FUNCTION = EXAMPLES
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +109,30 @@ def test_the_measure_of_the_guide_is_computed(tmp_path: Path) -> None:
     add(tmp_path, MEASURE)
     assert core.measures.measure(MeasuredText("One two three. Four! "))[0] == {"sentence_length": 2.0}
     assert core.measures.measure(MeasuredText(""))[0] == {}
+
+
+def test_the_decoding_function_of_the_guide_keeps_the_likelier_token(
+    tmp_path: Path, storyteller: core.LoadedModel
+) -> None:
+    inside = tmp_path / "second_thoughts" / "custom_generate"
+    inside.mkdir(parents=True)
+    (inside / "generate.py").write_text(FUNCTION, encoding="utf-8")
+    use(inside.parent)
+    assert core.strategies.registry["second_thoughts"].parameters[0].help == (
+        "Keep the likelier one of the two. Off: keep the less likely one."
+    )
+
+    def mean_rank(keep: bool) -> float:
+        request = core.Request(
+            "Once upon a time", {"max_new_tokens": 12}, strategy="second_thoughts", seed=1,
+            options={"second_thoughts_keep": keep},
+        )  # fmt: skip
+        events = core.run(storyteller, request).events
+        ranks = [event.rank for event in events if isinstance(event, core.events.TokenChosen)]
+        assert len(ranks) == 12
+        return sum(ranks) / len(ranks)
+
+    assert mean_rank(True) < mean_rank(False)
 
 
 @pytest.mark.parametrize("compute", ["lambda text: 1 / 0", "lambda text: 'x'", "lambda text: float('nan')"])

@@ -311,3 +311,63 @@ def test_a_damaged_entry_point_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert "Missing" in plugin.error.cause
     folder.switch_off(plugin)
     assert [one.state for one in folder.load()] == ["off"]
+
+
+RANKED = STRATEGY.format(
+    top="RANK = {rank}", pick="return scores.topk(RANK).indices[:, -1]", before="pass", after="pass"
+).replace("<= 3", "<= 0")
+
+
+def test_a_file_that_changes_during_a_run_does_not_change_that_run(tmp_path: Path) -> None:
+    """The run keeps the code that it began with; the next one uses the new file."""
+
+    def ranks(events: Iterator[core.Event]) -> set[int]:
+        return {event.rank for event in events if isinstance(event, core.events.TokenChosen)}
+
+    path = write(tmp_path, RANKED.format(rank=2))
+    use(path)
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 6}, strategy="hostile")
+    running = core.stream(tiny.shared("llama"), request)
+    for event in running:
+        if isinstance(event, core.events.TokenChosen):
+            break
+    write(tmp_path, RANKED.format(rank=3))
+    use(path)
+    assert ranks(running) == {2}
+    assert ranks(core.stream(tiny.shared("llama"), request)) == {3}
+    path.unlink()
+    assert ranks(core.stream(tiny.shared("llama"), request)) == {3}
+
+
+def test_the_line_of_an_error_is_that_of_the_code_that_ran(tmp_path: Path) -> None:
+    """Also if the file was changed after it was loaded."""
+    path = write(tmp_path, PROCESSOR.format(start=0, body="        raise LookupError('first')"))
+    use(path)
+    path.write_text("# line\n" * 30)
+    _ids, error = collect(core.Request(tiny.prompt(), {"max_new_tokens": 3}, options={"hostile": True}))
+    assert error is not None
+    assert (error.line, error.path) == (9, str(path))
+
+
+def test_a_link_is_run_for_the_content_that_was_allowed(tmp_path: Path) -> None:
+    """A link out of the folder names its target, and asks again when the target or the link changes."""
+    folder, elsewhere = PluginFolder(tmp_path / "data"), tmp_path / "elsewhere.py"
+    folder.path.mkdir(parents=True)
+    elsewhere.write_text(PROCESSOR.format(start=0, body="        return scores"))
+    link = folder.path / "linked.py"
+    link.symlink_to(elsewhere)
+    [plugin] = folder.scan()
+    assert (plugin.state, plugin.title) == ("off", "linked")
+    assert plugin.source == f"{link} → {elsewhere}"
+    folder.switch_on(plugin)
+    [loaded] = folder.load()
+    assert (loaded.state, loaded.source) == ("on", plugin.source)
+    elsewhere.write_text(PROCESSOR.format(start=0, body="        return scores + 1"))
+    assert [one.state for one in folder.load()] == ["changed"]
+    for target, words in ((tmp_path / "nowhere.py", "not a file"), (link, "not a file"), (tmp_path, "not a file"),
+                          (Path("/dev/zero"), "not a file")):  # fmt: skip
+        link.unlink()
+        link.symlink_to(target)
+        [found] = folder.load()
+        assert found.error is not None, target
+        assert words in found.error.cause or "symbolic links" in found.error.cause

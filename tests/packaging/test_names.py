@@ -20,7 +20,7 @@ ENTRIES = {
 OTHER_WORDS = {
     ("core/decoding/speculation/speculation_factory.py", "greedy"): "a value of the setting `verifier`",
     ("core/decoding/speculation/speculation_factory.py", "sampling"): "a value of the setting `verifier`",
-    ("core/generate_capture/run_writer.py", "assisted_generation"): "a name of transformers",
+    ("core/generate_recording/run_writer.py", "assisted_generation"): "a name of transformers",
     ("core/models/prediction_heads.py", "mtp"): "a key of what is kept of a model",
     ("core/explain/settings.py", "beam"): "a value of the event's `method`",
     ("core/explain/settings.py", "greedy"): "a value of the event's `method`",

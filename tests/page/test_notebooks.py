@@ -96,6 +96,10 @@ def test_outputs_in_a_browser(theme: str, executed: dict[str, Any], browser: Bro
         f'<body style="background:{back};color:{ink}">{body}</body></html>', encoding="utf-8",
     )  # fmt: skip
     browser.open(page)
+    browser.evaluate(
+        "new Promise((done) => { const check = () => Array.from(document.querySelectorAll('iframe')).every((frame) =>"
+        "!frame.contentDocument.getElementById('columns').hidden) ? done(0) : requestAnimationFrame(check); check(); })"
+    )  # the data of a frame is unpacked after it was loaded
     shown = browser.evaluate(
         "JSON.stringify(Array.from(document.querySelectorAll('iframe'), frame => ["
         "frame.contentDocument.documentElement.dataset.theme,"

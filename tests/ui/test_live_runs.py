@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
@@ -23,7 +24,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.generate_capture.live_sender import LiveRun
+from core.generate_capture.live_sender import LiveRun, is_window_open
 from core.request import Request
 from core.trace import Failure, LiveAddress
 from core.trace.block_file import EVENTS, HEADER, BlockEncoder
@@ -171,6 +172,20 @@ def test_refused_connections_take_no_place_of_later_ones(window: MainWindow, qtb
     assert end.args[0].kind == "completed"
 
 
+def test_probes_of_the_address_take_no_place(window: MainWindow, qtbot: QtBot) -> None:
+    """A script connects without sending anything to find out whether a window is open."""
+    address, live = LiveAddress.find(), window.parts.services.live
+    assert address is not None
+    assert live._server is not None
+    for _ in range(100):
+        with qtbot.waitSignal(live._server.newConnection, timeout=WAIT_MS):
+            assert is_window_open(address)
+    qtbot.waitUntil(lambda: not live._connections, timeout=WAIT_MS)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events())
+    assert end.args[0].kind == "completed"
+
+
 def test_a_block_of_a_gigabyte_is_refused_before_it_arrives(window: MainWindow, qtbot: QtBot) -> None:
     address = LiveAddress.find()
     assert address is not None
@@ -213,6 +228,53 @@ def _is_closed(peer: socket.socket) -> bool:
         return False
     except ConnectionError:
         return True
+
+
+def test_runs_of_two_scripts_at_once_are_all_kept(window: MainWindow, qtbot: QtBot) -> None:
+    """The first one is shown to its end; the second one, which began meanwhile, is in the history."""
+    session, saved, noticed = window.session, list[object](), list[str]()
+    window.history.runSaved.connect(saved.append)
+    window.parts.services.live.noticed.connect(lambda text, _title: noticed.append(text))
+    with qtbot.waitSignal(session.eventsArrived, timeout=WAIT_MS):
+        first = _send(_events()[:3], ends=False)
+    shown = session.run
+    second = _send(_events())
+    qtbot.waitUntil(lambda: len(saved) == 1, timeout=WAIT_MS)
+    assert session.run is shown
+    assert "see its run in the history" in noticed[1]
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS) as end:
+        for event in _events()[3:]:
+            first.write(event)
+        first.close(None)
+    assert end.args[0].kind == "completed"
+    qtbot.waitUntil(lambda: len(saved) == 2, timeout=WAIT_MS)
+    assert session.run is shown
+    assert session.run.text == "".join(WORDS)
+    for sender in (first, second):
+        sender.join(WAIT_MS / 1000)
+        assert sender.is_sent
+
+
+def test_the_window_used_last_receives_runs(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    """A later window takes the address over; after it was closed, or once the first is used, the first has it again."""
+    own = window.parts.services.live.address
+    assert own is not None
+    other = open_window(qtbot, tmp_path / "other", ScriptedEngine())
+    assert other.parts.services.live.listen()
+    later = LiveAddress.find()
+    assert later == other.parts.services.live.address != own
+    state = Qt.ApplicationState
+    window.parts.services.live._on_application_state(state.ApplicationInactive)
+    assert LiveAddress.find() == later
+    window.parts.services.live._on_application_state(state.ApplicationActive)
+    assert LiveAddress.find() == own
+    other.close()
+    assert LiveAddress.find() == own
+    address_file().unlink()  # what a later window leaves behind when it closes
+    window.parts.services.live._on_application_state(state.ApplicationActive)
+    assert LiveAddress.find() == own
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        _send(_events())
 
 
 def test_closing_removes_everything(window: MainWindow) -> None:

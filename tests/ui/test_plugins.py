@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 import core
@@ -235,6 +237,82 @@ def test_a_measure_is_a_column_of_comparisons(qtbot: QtBot, window: MainWindow, 
     assert metrics.measures == {"words": len(run.text.split())}
     (column,) = measure_columns()
     assert (column.title, column.value(metrics)) == ("Words", len(run.text.split()))
+
+
+LOOP = '''
+import torch
+
+def generate(model, input_ids, generation_config=None, rank: int = 2, **kwargs):
+    """Takes the token of a given rank."""
+    for _ in range(generation_config.max_new_tokens):
+        scores = model(input_ids).logits[:, -1]
+        input_ids = torch.cat([input_ids, scores.topk(rank).indices[:, -1:]], 1)
+    return input_ids
+'''
+
+
+def write_generate_folder(folder: Path, code: str) -> Path:
+    inside = folder / "second-best" / "custom_generate"
+    inside.mkdir(parents=True, exist_ok=True)
+    (inside / "generate.py").write_text(code)
+    return inside.parent
+
+
+def answer_trust(qtbot: QtBot, dialog: PluginDialog, folder: Path, role: QMessageBox.ButtonRole) -> str:
+    """Choose a folder as the file dialog does, and answer the question; return the question."""
+    dialog.folderChosen.emit(str(folder))
+    box = dialog.findChild(QMessageBox, "trustQuestion")
+    assert box is not None
+    assert box.textFormat() == Qt.TextFormat.PlainText
+    text = box.text()
+    with qtbot.waitSignal(box.destroyed, timeout=PATIENCE_MS):
+        next(button for button in box.buttons() if box.buttonRole(button) == role).click()
+    return text
+
+
+def test_a_custom_generate_folder_is_a_strategy_once_it_is_trusted(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    spy = tmp_path / "ran"
+    folder = write_generate_folder(tmp_path, f"from pathlib import Path\nPath({str(spy)!r}).touch()\n{LOOP}")
+    dialog = window.parts.plugins.open()
+    question = answer_trust(qtbot, dialog, folder, QMessageBox.ButtonRole.RejectRole)
+    assert "custom_generate/generate.py" in question
+    assert str(folder) in question
+    assert rows(dialog) == {}
+    assert not spy.exists()
+    answer_trust(qtbot, dialog, folder, QMessageBox.ButtonRole.AcceptRole)
+    until(qtbot, window, lambda: window.parts.chosen.strategy.name == "second_best")
+    assert spy.exists()
+    assert rows(dialog) == {str(folder): "on"}
+    picker = window.parts.toolbar.strategy
+    assert "Second best" in [picker.itemText(index) for index in range(picker.count())]
+    assert "second_best_rank" in window.parts.setup.parameters.rows
+    window.parts.settings_controller.update_values({"second_best_rank": 3, "max_new_tokens": 4})
+    sent = window.parts.requests.current_request()
+    assert (sent.strategy, dict(sent.options)) == ("second_best", {"second_best_rank": 3})
+    write_generate_folder(tmp_path, LOOP.replace("rank: int = 2", "rank: int = 3"))
+    until(qtbot, window, lambda: rows(dialog) == {str(folder): "changed"})
+    assert "second_best" not in strategies.registry
+    dialog.rows[0].box.click()
+    until(qtbot, window, lambda: window.parts.chosen.strategy.name == "second_best")
+    dialog.rows[0].remove.click()
+    until(qtbot, window, lambda: rows(dialog) == {})
+    assert window.parts.chosen.strategy.name == "greedy"
+    assert (folder / "custom_generate" / "generate.py").exists()
+
+
+def test_a_folder_without_a_decoding_function_is_refused(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    dialog = window.parts.plugins.open()
+    dialog.folderChosen.emit(str(tmp_path))
+    assert dialog.findChild(QMessageBox, "trustQuestion") is None
+    assert f"{tmp_path} contains no custom_generate/generate.py." in dialog.message.text()
+    broken = write_generate_folder(tmp_path, "def generate(:\n")
+    answer_trust(qtbot, dialog, broken, QMessageBox.ButtonRole.AcceptRole)
+    until(qtbot, window, lambda: rows(dialog) == {str(broken): "failed"})
+    error = dialog.rows[0].plugin.error
+    assert error is not None
+    assert "generate.py, line 1" in error.cause
 
 
 def test_a_language_change_keeps_list_and_plugins(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 
 from app.session.session import Session
 from app.state.run import Run
@@ -71,12 +72,25 @@ class LiveRuns(QObject):
             return False
         server.newConnection.connect(self._accept)
         self._server, self.address = server, address
+        application = QGuiApplication.instance()
+        if isinstance(application, QGuiApplication):
+            application.applicationStateChanged.connect(self._on_application_state)
         return True
+
+    @Slot(Qt.ApplicationState)
+    def _on_application_state(self, state: Qt.ApplicationState) -> None:
+        """Receive the runs of scripts again if another window, which may be closed by now, was the last to do so."""
+        from core.trace import LiveAddress
+
+        if state == Qt.ApplicationState.ApplicationActive and self.address not in (None, LiveAddress.find()):
+            with suppress(OSError):
+                self.address.publish()
 
     def close(self) -> None:
         """Stop listening; runs in progress end here with the text so far."""
         if self.address is not None:
             self.address.withdraw()
+            self.address = None
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -109,6 +123,8 @@ class LiveRuns(QObject):
             connection = _LiveConnection(self, socket, self.address.token)
             self._connections.append(connection)
             connection.read()
+            if socket.state() == socket.LocalSocketState.UnconnectedState:  # it has emitted `disconnected` already
+                connection.end()
 
 
 class _LiveConnection(QObject):

@@ -42,6 +42,8 @@ class PluginController(QObject):
         super().__init__(parent_window)
         self._parent_window, self._jobs, self._chosen, self._messages = parent_window, jobs, chosen, messages
         self._dialog: PluginDialog | None = None
+        self._selected_folder = ""
+        """Key of the `custom_generate` folder whose strategy is selected once it is loaded."""
         jobs.changed.connect(self._show_list)
         jobs.registriesChanged.connect(self._refresh_pickers)
         jobs.failed.connect(self._on_failed)
@@ -57,6 +59,9 @@ class PluginController(QObject):
             dialog.switched.connect(self._switch)
             dialog.editRequested.connect(self._edit)
             dialog.createRequested.connect(self._create)
+            dialog.folderChosen.connect(self._on_folder_chosen)
+            dialog.trusted.connect(self._add_folder)
+            dialog.removeRequested.connect(self._remove_folder)
             dialog.folderRequested.connect(self._open_folder)
             dialog.loadRequested.connect(self._jobs.load)
             dialog.destroyed.connect(self._on_closed)
@@ -80,6 +85,10 @@ class PluginController(QObject):
     def _refresh_pickers(self) -> None:
         self._chosen.strategy.refresh_registry()
         self._chosen.cache.refresh_registry()
+        added = next((plugin for plugin in self._jobs.plugins if plugin.key == self._selected_folder), None)
+        if added is not None and added.entries:
+            self._selected_folder = ""
+            self._chosen.strategy.choose(added.entries[0].name, "strategy")
 
     @Slot()
     def _show_list(self) -> None:
@@ -89,6 +98,8 @@ class PluginController(QObject):
 
     @Slot(object)
     def _on_failed(self, plugin: Plugin) -> None:
+        if plugin.key == self._selected_folder:
+            self._selected_folder = ""
         if plugin.error is not None and self._dialog is None:
             text = join_sentences(plugin.error.cause, plugin.error.remedy)
             self._messages.show_notice(text, tr("A plug-in failed"))
@@ -114,6 +125,33 @@ class PluginController(QObject):
             self._show_problem(error)
             return
         self._edit(plugin)
+
+    @Slot(str)
+    def _on_folder_chosen(self, path: str) -> None:
+        """Ask whether the code of a chosen folder may run, if it contains a decoding function."""
+        from core.plugins import find_generate_folder
+
+        if self._dialog is None:
+            return
+        try:
+            self._dialog.ask_trust(str(find_generate_folder(Path(path))))
+        except DecodescopeError as error:
+            self._dialog.show_message(join_sentences(error.cause, error.remedy))
+
+    @Slot(str)
+    def _add_folder(self, path: str) -> None:
+        """Add a `custom_generate` folder that the user trusts; its strategy is selected once it is loaded."""
+        try:
+            self._selected_folder = self._jobs.add_folder(Path(path)).key
+        except (DecodescopeError, OSError) as error:
+            self._show_problem(error)
+
+    @Slot(object)
+    def _remove_folder(self, plugin: Plugin) -> None:
+        try:
+            self._jobs.remove_folder(plugin)
+        except (DecodescopeError, OSError) as error:
+            self._show_problem(error)
 
     @Slot(object)
     def _edit(self, plugin: Plugin) -> None:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.widgets.dialog import BaseDialog
+from app.widgets.file_dialogs import open_folder_dialog
 from app.widgets.flow_layout import FlowRow, clear_layout
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption, tooltip
@@ -39,10 +40,11 @@ def _needs_attention(plugin: Plugin) -> int:
 
 
 class PluginRow(QFrame):
-    """One plug-in. `switched(plugin, is on)` and `editRequested(plugin)`."""
+    """One plug-in. `switched(plugin, is on)`, `editRequested(plugin)` and `removeRequested(plugin)`."""
 
     switched = Signal(object, bool)
     editRequested = Signal(object)
+    removeRequested = Signal(object)
 
     def __init__(self, plugin: Plugin, parent: QWidget) -> None:
         super().__init__(parent)
@@ -56,12 +58,14 @@ class PluginRow(QFrame):
         top = QHBoxLayout()
         top.addWidget(self.box, 1)
         if plugin.path is not None:
-            self.edit = QPushButton(tr("Edit"), self)
-            self.edit.setProperty("role", "quiet")
-            self.edit.setAutoDefault(False)
-            self.edit.setAccessibleName(tr("Edit {plugin}").format(plugin=plugin.title))
+            self.edit = self._quiet_button(tr("Edit"), tr("Edit {plugin}"))
             self.edit.clicked.connect(self._on_edit)
             top.addWidget(self.edit)
+        if plugin.folder is not None:
+            self.remove = self._quiet_button(tr("Remove"), tr("Remove {plugin}"))
+            self.remove.setToolTip(tooltip(tr("Remove the folder from this list. Its files are not changed.")))
+            self.remove.clicked.connect(self._on_remove)
+            top.addWidget(self.remove)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 10, 14, 10)
         column.setSpacing(4)
@@ -77,6 +81,13 @@ class PluginRow(QFrame):
         if plugin.error is not None and plugin.error.details:
             self.setToolTip(tooltip(plugin.error.details))
 
+    def _quiet_button(self, text: str, name: str) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setProperty("role", "quiet")
+        button.setAutoDefault(False)
+        button.setAccessibleName(name.format(plugin=self.plugin.title))
+        return button
+
     def _add_line(self, column: QVBoxLayout, text: str, role: str) -> None:
         label = WrappedLabel(text, self)
         label.setProperty("role", role)
@@ -91,12 +102,20 @@ class PluginRow(QFrame):
     def _on_edit(self) -> None:
         self.editRequested.emit(self.plugin)
 
+    @Slot()
+    def _on_remove(self) -> None:
+        self.removeRequested.emit(self.plugin)
+
 
 class PluginDialog(BaseDialog):
     """The list of plug-ins; not modal, deleted on close. Its signals request what its buttons say."""
 
     switched = Signal(object, bool)
     editRequested = Signal(object)
+    removeRequested = Signal(object)
+    folderChosen = Signal(str)
+    trusted = Signal(str)
+    """Path of a `custom_generate` folder whose code the user allows to run."""
     createRequested = Signal(str)
     """Kind of the template: "strategy" or "processor"."""
     folderRequested = Signal()
@@ -108,6 +127,7 @@ class PluginDialog(BaseDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Plug-ins"))
         self.rows: list[PluginRow] = []
+        self._asked_path = ""
         introduction = WrappedLabel(tr(_INTRODUCTION), self)
         self.message = WrappedLabel("", self)
         self.message.setProperty("role", "warning")
@@ -146,11 +166,16 @@ class PluginDialog(BaseDialog):
         row = FlowRow(self, 8)
         self.new_strategy = self._button("newStrategy", tr("New strategy…"))
         self.new_processor = self._button("newProcessor", tr("New processor…"))
+        self.add_folder = self._button("addGenerateFolder", tr("Add custom_generate…"))
+        self.add_folder.setToolTip(
+            tooltip(tr("Use a decoding function of transformers: a folder with custom_generate/generate.py."))
+        )
         self.open_folder = self._button("openPluginFolder", tr("Open folder"))
         self.new_strategy.clicked.connect(self._on_new_strategy)
         self.new_processor.clicked.connect(self._on_new_processor)
+        self.add_folder.clicked.connect(self._on_add_folder)
         self.open_folder.clicked.connect(self.folderRequested)
-        for button in (self.new_strategy, self.new_processor, self.open_folder):
+        for button in (self.new_strategy, self.new_processor, self.add_folder, self.open_folder):
             row.flow.addWidget(button)
         return row
 
@@ -168,6 +193,7 @@ class PluginDialog(BaseDialog):
         for row in self.rows:
             row.switched.connect(self.switched)
             row.editRequested.connect(self.editRequested)
+            row.removeRequested.connect(self.removeRequested)
             self._list.addWidget(row)
             row.show()
             if row.plugin.key == focused:
@@ -194,3 +220,30 @@ class PluginDialog(BaseDialog):
     @Slot()
     def _on_new_processor(self) -> None:
         self.createRequested.emit("processor")
+
+    @Slot()
+    def _on_add_folder(self) -> None:
+        open_folder_dialog(self, tr("Choose a folder with custom_generate/generate.py"), self.folderChosen.emit)
+
+    def ask_trust(self, path: str) -> None:
+        """Ask whether the code of a `custom_generate` folder may run; `trusted` follows if the user allows it."""
+        from PySide6.QtWidgets import QMessageBox  # slow import, which the window's start does not need
+
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Custom code"), "", parent=self)
+        box.setObjectName("trustQuestion")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        cause = tr(
+            "{file} includes its own program code ({code}), which would run on this computer with your permissions."
+        )
+        box.setText(cause.format(file=path, code="custom_generate/generate.py"))
+        box.setInformativeText(tr("Allow it for this folder only if you trust its source."))
+        allow = box.addButton(tr("Allow for this folder"), QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
+        allow.clicked.connect(self._on_allowed)
+        self._asked_path = path
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    @Slot()
+    def _on_allowed(self) -> None:
+        self.trusted.emit(self._asked_path)

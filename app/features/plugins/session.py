@@ -95,6 +95,18 @@ class PluginJobs(QObject):
         self.load()
         return plugin
 
+    def add_folder(self, path: Path) -> Plugin:
+        """Add a `custom_generate` folder that the user trusts, and load it. Raises DecodescopeError, OSError."""
+        plugin = self.folder.add_folder(path)
+        self.load()
+        return plugin
+
+    def remove_folder(self, plugin: Plugin) -> None:
+        """Remove a `custom_generate` folder from the list and from the registries. Raises DecodescopeError, OSError."""
+        self.folder.remove_folder(plugin)
+        self._editing.discard(plugin.key)
+        self.load()
+
     def begin_editing(self, plugin: Plugin) -> None:
         """Keep a file switched on when it is saved from now on, if it is on now."""
         if plugin.state == "on" or plugin.error is not None:
@@ -111,9 +123,10 @@ class PluginJobs(QObject):
             install([])
 
     def _watch(self) -> None:
-        """Watch the folder and its files; editors that replace a file end the watch on it."""
+        """Watch the folders and their files; editors that replace a file end the watch on it."""
         folder = self.folder.path
-        paths = [str(folder), *(str(path) for path in folder.glob("*.py"))] if folder.is_dir() else []
+        own = [plugin.path.parent for plugin in self.plugins if plugin.folder is not None and plugin.path is not None]
+        paths = [str(path) for each in (folder, *own) if each.is_dir() for path in (each, *each.glob("*.py"))]
         known = {*self._watcher.directories(), *self._watcher.files()}
         if new := [path for path in paths if path not in known]:
             self._watcher.addPaths(new)
@@ -153,6 +166,7 @@ class PluginJobs(QObject):
             self.registriesChanged.emit()
         self.changed.emit()
         request.installed.set()
+        self._watch()
         for plugin in self.plugins:
             self._report(plugin)
         if self._is_stale:

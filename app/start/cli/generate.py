@@ -50,6 +50,9 @@ _TYPES = {
 MAX_LINE_BYTES = 10_000_000
 MAX_RUNS = 1_000_000
 _METRICS = ("prompt_tokens", "new_tokens", "seconds", "time_to_first_token", "decode_tokens_per_second", "cache_bytes")
+_USE = mark(
+    "run the code of a plug-in with your permissions: a file, or a folder with custom_generate/generate.py; repeatable"
+)
 _EXAMPLE = mark("""\
 a line of FILE.jsonl; only the prompt (text, chat messages or token ids) is required:
   {"id": "story", "prompt": "Once upon a time", "model": "storyteller", "strategy": "sampling",
@@ -105,6 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--device", default="auto", metavar="D", help=tr("auto, cpu, cuda or mps"))
     add("--weights", default="auto", metavar="W", help=tr("auto, float32, bfloat16, int8 or int4"))
     add("--plugins", action="store_true", help=tr("load the plug-ins that are switched on in the window"))
+    add("--use", action="append", default=[], metavar="PATH", help=tr(_USE))
     add("--no-recordings", action="store_true", help=tr("write only results.jsonl and results.csv"))
     add("--plain-csv", action="store_true", help=tr("do not escape texts in the CSV that a spreadsheet would run"))
     add("--quiet", action="store_true", help=tr("show no progress bar"))
@@ -275,6 +279,10 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
         return DONE
     if options.plugins:
         _load_plugins()
+    if options.use:
+        from core.plugins import use
+
+        use(*options.use)
     order = {name: index for index, name in enumerate(dict.fromkeys(one.request["model"] for one in waiting))}
     waiting.sort(key=lambda one: order[one.request["model"]])
     models = ModelCache(options.device, options.weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -19,6 +20,7 @@ from core.events import Event
 from core.system.file_writing import atomic_write
 from core.trace.page.json_values import PageValues
 from core.trace.page.page_data import collect_page_data
+from core.trace.page.search_values import with_node_columns
 from resources.language import ENGLISH, current_language, tr, trn
 
 _TEXT = r'\s*("(?:[^"\\]|\\.)*")'
@@ -70,9 +72,13 @@ _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
 def render_document(run: PageValues, is_inline: bool = False) -> str:
-    """Return the complete page for data from `collect_page_data`; `is_inline`: for a frame inside a notebook."""
+    """Return the complete page for data from `collect_page_data`; `is_inline`: for a frame inside a notebook, in which
+    the data is compressed.
+    """
     scripts = (*_SCRIPTS, _NOTEBOOK_SCRIPT) if is_inline else _SCRIPTS
     style, script = _join_parts(_STYLES), _join_parts(scripts)
+    values = {**(with_node_columns(run) if is_inline else run), "said": script_translations(script)}
+    data = to_script_json(values)
     return Template(translate_skeleton(_read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
         title=html.escape(_encodable(str(run["title"]))),
@@ -80,7 +86,8 @@ def render_document(run: PageValues, is_inline: bool = False) -> str:
         style=style,
         script=script,
         text=html.escape(_encodable(str(run["plain"]))),
-        data=to_script_json({**run, "said": script_translations(script)}),
+        kind="application/gzip" if is_inline else "application/json",
+        data=_compressed(data) if is_inline else data,
     )
 
 
@@ -88,6 +95,10 @@ def to_script_json(value: PageValues) -> str:
     """Return JSON for a script element, escaped so that it cannot end that element or start another."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def _compressed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _content_security_policy(style: str, script: str) -> str:

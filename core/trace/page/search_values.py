@@ -25,6 +25,19 @@ def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: T
     }
 
 
+def with_node_columns(run: PageValues) -> PageValues:
+    """Return the data of a page with the nodes of each beam step by property, which compresses better."""
+    beams = run["beams"]
+    if not isinstance(beams, dict):
+        return run
+    steps = [{**step, "nodes": _columns(step["nodes"])} for step in beams["steps"]]
+    return {**run, "beams": {**beams, "steps": steps}}
+
+
+def _columns(nodes: Sequence[PageValues]) -> PageValues:
+    return {name: [node[name] for node in nodes] for name in (nodes[0] if nodes else ())}
+
+
 def _kept_per_group(step: BeamStep) -> int:
     """Return how many continuations are kept per step (per group, in diverse search)."""
     group_counts = Counter(

@@ -1,8 +1,21 @@
 // The state of the page: shown text, cursor and selection. Everything that draws subscribes to it.
 
-const run = JSON.parse(find("run").textContent);
+const run = find("run").type === "application/json" ? JSON.parse(find("run").textContent) : await unpacked(find("run").textContent);
 const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "surprise", speed: 1 };
 const watchers = [];
+
+/** Return the data of a frame in a notebook, which is kept small: compressed with gzip, and beam nodes by property. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  for (const step of data.beams?.steps ?? []) step.nodes = recordsOf(step.nodes);
+  return data;
+}
+
+function recordsOf(columns) {
+  const names = Object.keys(columns);
+  return (columns.node ?? []).map((_, place) => Object.fromEntries(names.map((name) => [name, columns[name][place]])));
+}
 
 function watch(redraw) {
   watchers.push(redraw);

@@ -22,17 +22,17 @@ from transformers import GenerationConfig
 from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteriaList
 
-from core.generate_capture.beam_recorder import BeamRecorder
-from core.generate_capture.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
-from core.generate_capture.draft_recorder import DraftRecorder
-from core.generate_capture.run_writer import strategy_name
-from core.generate_capture.stage_headings import heading_of, is_transformers_own, with_kind
+from core.generate_recording.beam_recorder import BeamRecorder
+from core.generate_recording.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
+from core.generate_recording.draft_recorder import DraftRecorder
+from core.generate_recording.run_writer import strategy_name
+from core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
 from core.models.text_decoder import cache_name
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event
-    from core.generate_capture.run_writer import CapturedPrompt
+    from core.generate_recording.run_writer import CapturedPrompt
     from core.models.loaded_model import LoadedModel
 
 _Method: TypeAlias = Callable[..., Any]
@@ -65,13 +65,15 @@ class _Call:
     started: float
     custom: str = ""
     """Name of the caller's own decoding function."""
+    chooses_tokens: bool = False
+    """Whether that function chooses the tokens; it may also call `generate` itself."""
     has_assistant: bool = False
     mask: torch.Tensor | None = None
     recorder: CallRecorder | None = None
     muted: int = 0
     """Above 0 while drafts are made, whose processors and passes are not those of the text."""
     failed: bool = False
-    is_own_loop: bool = False
+    records_passes: bool = False
     """Whether the caller's function decodes without transformers' processors, so that passes are recorded."""
 
     @property
@@ -103,7 +105,6 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
         call.failed = True
         for capture in call.captures:
             capture.note_trouble(error)
-        warn_not_recorded(error)
 
 
 def warn_not_recorded(error: Exception) -> None:
@@ -112,7 +113,7 @@ def warn_not_recorded(error: Exception) -> None:
         tr("A generate call could not be recorded: {error}. Its result is not affected.").format(
             error=f"{type(error).__name__}: {error}"
         ),
-        RuntimeWarning, stacklevel=3,
+        RuntimeWarning, stacklevel=4,
     )  # fmt: skip
 
 
@@ -125,7 +126,7 @@ class _RecordingProcessors(LogitsProcessorList):
         super().__init__(processors)
         self._call, self._config = call, config
 
-    def __call__(self, input_ids: Any, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor, **kwargs: object) -> torch.Tensor:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         length, trace, headings = input_ids.shape[-1], [scores.detach().clone()], []
@@ -158,7 +159,7 @@ class _RecordingCriteria(StoppingCriteriaList):
         super().__init__(criteria)
         self._call = call
 
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: object) -> object:
+    def __call__(self, input_ids: torch.Tensor, scores: object, **kwargs: object) -> object:
         if not self._call.is_recording:
             return super().__call__(input_ids, scores, **kwargs)
         done = StoppingCriteriaList()(input_ids, scores)
@@ -198,7 +199,10 @@ class _Hook:
 class GenerateHooks:
     """The hooks of one model, installed while at least one capture of it is active."""
 
-    _installed: ClassVar[weakref.WeakKeyDictionary[torch.nn.Module, GenerateHooks]] = weakref.WeakKeyDictionary()
+    _installed: ClassVar[weakref.WeakKeyDictionary[torch.nn.Module, weakref.ref[GenerateHooks]]] = (
+        weakref.WeakKeyDictionary()
+    )
+    """The hooks of each model. Only the model's attributes refer to them, so that a captured model can be freed."""
     _lock = threading.RLock()
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -212,9 +216,10 @@ class GenerateHooks:
     def attach(cls, model: torch.nn.Module, capture: CallObserver) -> None:
         """Record the calls of `model` for `capture` from now on."""
         with cls._lock:
-            hooks = cls._installed.get(model)
+            hooks = cls._of(model)
             if hooks is None:
-                hooks = cls._installed[model] = cls(model)
+                hooks = cls(model)
+                cls._installed[model] = weakref.ref(hooks)
                 hooks._install()
             hooks._captures.append((threading.get_ident(), capture))
 
@@ -222,7 +227,7 @@ class GenerateHooks:
     def detach(cls, model: torch.nn.Module, capture: CallObserver) -> None:
         """Stop recording for `capture`; the last one removes the hooks."""
         with cls._lock:
-            hooks = cls._installed.get(model)
+            hooks = cls._of(model)
             if hooks is None:
                 return
             hooks._captures = [pair for pair in hooks._captures if pair[1] is not capture]
@@ -235,9 +240,14 @@ class GenerateHooks:
         cls, model: torch.nn.Module, original: _Method, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> object:
         """Call `original`, the `generate` of a model that is captured already, and record it."""
-        with cls._lock:
-            hooks = cls._installed.get(model)
+        hooks = cls._of(model)
         return original(*args, **kwargs) if hooks is None else hooks._generate(original, *args, **kwargs)
+
+    @classmethod
+    def _of(cls, model: torch.nn.Module) -> GenerateHooks | None:
+        with cls._lock:
+            reference = cls._installed.get(model)
+        return None if reference is None else reference()
 
     def _install(self) -> None:
         replacements = {
@@ -282,9 +292,9 @@ class GenerateHooks:
         if outer is not None and (outer.muted or outer.failed):
             return original(*args, **kwargs)
         captures, given = self._captures_of_thread(), kwargs.get("custom_generate")
-        if outer is not None and outer.custom:  # the caller's function calls `generate` itself
-            given = given or outer.custom
-        call = _Call(captures, time.perf_counter(), _function_name(given), kwargs.get("assistant_model") is not None)
+        name = _function_name(given) or (outer.custom if outer is not None else "")
+        has_assistant = kwargs.get("assistant_model") is not None
+        call = _Call(captures, time.perf_counter(), name, bool(given), has_assistant)
         stack = _calls.__dict__.setdefault("stack", [])
         stack.append(call)
         watch = None
@@ -311,23 +321,21 @@ class GenerateHooks:
             ids = getattr(result, "sequences", result)
             ids = ids if isinstance(ids, torch.Tensor) else None
             _observed(call, lambda: recorder.finish(ids))
-            if call.is_own_loop and ids is not None and isinstance(recorder, SampleRecorder):
-                _observed(call, lambda: recorder.check_result(ids))
         if recorder is not None:
             for capture in call.captures:
                 capture.end_call(recorder, failure)
 
     def _begin(self, call: _Call, config: GenerationConfig, source: torch.Tensor | None) -> None:
-        name = strategy_name(config, call.has_assistant, call.custom)
+        name = strategy_name(config, call.has_assistant)
         model = call.captures[0].loaded
         recorder_class: type[CallRecorder] = SampleRecorder
-        if not call.custom:
+        if not call.chooses_tokens:
             recorder_class = (
                 BeamRecorder if name in _BEAM_STRATEGIES else DraftRecorder if name in _DRAFT_STRATEGIES
                 else SampleRecorder
             )  # fmt: skip
         top_n = max(capture.top_n for capture in call.captures)
-        inputs = CallInputs(config, name, call.started, top_n, source, call.mask)
+        inputs = CallInputs(config, call.custom or name, call.started, top_n, source, call.mask)
         call.recorder = recorder_class(model, inputs, functools.partial(_new_runs, call.captures))
 
     # Helper methods of `generate`
@@ -435,7 +443,7 @@ class GenerateHooks:
     ) -> None:  # fmt: skip
         """Record a pass of a decoding function that does not use transformers' processors."""
         inner = _current_call()
-        if inner is not call or call.failed or call.muted or (call.recorder is not None and not call.is_own_loop):
+        if inner is not call or call.failed or call.muted or (call.recorder is not None and not call.records_passes):
             return
         _observed(call, lambda: self._note_custom_pass(call, call_kwargs, args, kwargs, output))
 
@@ -447,7 +455,10 @@ class GenerateHooks:
         kwargs: Mapping[str, object],
         output: object,
     ) -> None:
+        is_encoder_decoder = call.captures[0].loaded.is_encoder_decoder
         logits, ids = getattr(output, "logits", None), kwargs.get("input_ids", args[0] if args else None)
+        if is_encoder_decoder:
+            ids = kwargs.get("decoder_input_ids")
         if not isinstance(logits, torch.Tensor) or logits.dim() != 3 or not isinstance(ids, torch.Tensor):
             return
         if call.recorder is None:
@@ -455,10 +466,12 @@ class GenerateHooks:
             if not isinstance(config, GenerationConfig):
                 config = call.captures[0].loaded.generation_config
             call.mask = mask if isinstance(mask, torch.Tensor) else None
-            self._begin(call, config, None)
-            call.is_own_loop = True
+            source = call_kwargs.get("input_ids", call_kwargs.get("inputs")) if is_encoder_decoder else None
+            self._begin(call, config, source if isinstance(source, torch.Tensor) else None)
+            call.records_passes = True
         recorder = call.recorder
         assert isinstance(recorder, SampleRecorder)
+        recorder.records_passes = True
         last, cache = logits[:, -1].detach().float().clone(), getattr(output, cache_name(self._model), None)
         recorder.custom_pass(ids, last, cache)
 

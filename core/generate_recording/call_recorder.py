@@ -11,7 +11,7 @@ import torch
 
 from core.decoding.step_stats import compute_step_stats
 from core.decoding.stopping import StopReason
-from core.generate_capture.run_writer import CapturedPrompt, RunWriter
+from core.generate_recording.run_writer import CapturedPrompt, RunWriter
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -170,12 +170,24 @@ class SampleRecorder(CallRecorder):
 
     def __init__(self, model: LoadedModel, inputs: CallInputs, new_run: NewRun) -> None:
         super().__init__(model, inputs, new_run)
+        self.records_passes = False
+        """Whether steps come from `custom_pass`; the result is then compared with them."""
         self._pending: ProcessedStep | None = None
         self._method: Method = "sampled" if inputs.config.do_sample else "greedy"
+        self._has_passed = False
+        """Whether `forward` was called since the last step."""
+
+    def forward(self, cache: Cache | None) -> None:
+        """Note a pass of the model."""
+        self._has_passed = True
+        super().forward(cache)
 
     def processed(self, ids: torch.Tensor, step: ProcessedStep) -> None:
         """Keep the scores until the chosen tokens are known; write those of the step before, if nothing reported it."""
         self.begin(ids)
+        if not self._has_passed:  # the caller's function calls the model by itself
+            self.forward(self.cache)
+        self._has_passed = False
         if self._pending is not None and ids.shape[1] == self._pending.length + 1:
             self._write(ids[:, -1], [False] * len(ids), [], ids)
         self._pending = step
@@ -198,7 +210,7 @@ class SampleRecorder(CallRecorder):
         self.forward(cache)
         self._pending = ProcessedStep(length, [logits], ())
 
-    def check_result(self, result: torch.Tensor) -> None:
+    def _check_result(self, result: torch.Tensor) -> None:
         """Raise ValueError if the recorded tokens are not those of the result [rows, T]."""
         for index, run, sequence in self._rows(len(result)):
             start = result.shape[1] - len(sequence.ids)
@@ -208,10 +220,12 @@ class SampleRecorder(CallRecorder):
                 )
 
     def finish(self, result: torch.Tensor | None) -> None:
-        """Write a last step that no criterion has seen."""
+        """Write a last step that no criterion has seen. Raises ValueError for passes that do not explain the result."""
         pending = self._pending
         if pending is not None and result is not None and result.dim() == 2 and result.shape[1] > pending.length:
             self._write(result[:, pending.length], [False] * len(result), [], result)
+        if self.records_passes and result is not None:
+            self._check_result(result)
         super().finish(result)
 
     def _write(self, chosen: torch.Tensor, done: list[bool], fired: list[FiredCriterion], ids: torch.Tensor) -> None:

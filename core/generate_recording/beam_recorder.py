@@ -15,11 +15,11 @@ from core.decoding.beams.candidates import GroupScores, candidate_columns
 from core.decoding.sequences import stop_sequence
 from core.decoding.stopping import StopReason
 from core.events import BeamStep
-from core.generate_capture.call_recorder import CallRecorder
+from core.generate_recording.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
-    from core.generate_capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.generate_capture.run_writer import RunWriter
+    from core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from core.generate_recording.run_writer import RunWriter
     from core.models.loaded_model import LoadedModel
 
 

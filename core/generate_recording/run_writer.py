@@ -36,12 +36,8 @@ _STRATEGIES = {
 _CACHES = {"StaticCache": "static", "QuantizedCache": "quantized", "OffloadedCache": "offloaded"}
 
 
-def strategy_name(config: GenerationConfig, has_assistant: bool, custom: str = "") -> str:
-    """Return the strategy of a call, as `RunStarted.strategy`: a name of the registry, or `custom`, the caller's own
-    decoding function.
-    """
-    if custom:
-        return custom
+def strategy_name(config: GenerationConfig, has_assistant: bool) -> str:
+    """Return the strategy that a call's settings select, by its name in the registry."""
     assistant: Any = has_assistant or None  # only whether there is one matters
     mode = config.get_generation_mode(assistant).value
     if mode != "assisted_generation":

@@ -19,12 +19,12 @@ from core.decoding.speculation.round_events import (
 from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import NodeDecision, VerifiedPath
 from core.decoding.step_stats import compute_step_stats
-from core.generate_capture.call_recorder import CallRecorder
+from core.generate_recording.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
     from core.events import Method, Origin
-    from core.generate_capture.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.generate_capture.run_writer import RunWriter
+    from core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from core.generate_recording.run_writer import RunWriter
     from core.models.loaded_model import LoadedModel
 
 
