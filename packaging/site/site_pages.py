@@ -96,7 +96,7 @@ def navigation(pages: set[str]) -> list[Any]:
         more = [{part.rpartition("/")[2].capitalize(): folder(part)} for part in others if "zh_CN" not in part]
         return [*own[:1], *sections, *own[1:], *more]
 
-    chinese = guide("guide/zh_CN")
+    chinese = [*guide("guide/zh_CN"), {"教程": folder("tutorials/zh_CN", TUTORIAL_ORDER)}]
     result: list[Any] = [
         {"Home": take("index.md")},
         {"Tutorials": folder("tutorials", TUTORIAL_ORDER)},
