@@ -1,7 +1,7 @@
-"""A session that uses every feature of the window, in a process that records and forbids connections.
+"""A session that uses the window, in a process that records and forbids connections.
 
-`python -m tests.ui.offline_session FOLDER` writes its files into FOLDER and prints as JSON what was tried. It exits
-with 1 if a connection was among it.
+`python -m tests.ui.offline_session FOLDER [everything]` writes its files into FOLDER and prints as JSON what was tried.
+It exits with 1 if a connection was among it. `everything` adds what takes longer: every feature is used then.
 """
 
 from __future__ import annotations
@@ -30,31 +30,37 @@ def forbid(event: str, arguments: tuple[object, ...]) -> None:
     raise PermissionError(f"{event} is forbidden in this session")
 
 
-def use_everything(folder: Path) -> tuple[list[str], bool]:
-    """Use every feature; return what was done, and whether Qt's own network module was loaded before live runs.
+def use_window(folder: Path, everything: bool) -> tuple[list[str], bool]:
+    """Use the window, every feature of it if `everything`.
 
-    Live runs of scripts need that module for a local socket. They come last.
+    Return what was done, and whether Qt's own network module was loaded before live runs of scripts, which need it for
+    a local socket and come last.
     """
     from tests.ui.scripted_user import ScriptedUser
 
     user = ScriptedUser(folder)
-    done = [what for strategy in ("beam_search", "prompt_lookup", "assisted") for what in user.run(strategy)]
-    done += user.run("sampling")
-    for feature in (
-        user.look_at_the_run, user.export, user.replay, user.branch, user.score, user.guess, user.stop_a_run, user.chat,
-        user.switch_models, user.use_plugins, user.use_the_core, user.open_dialogs, user.change_appearance,
+    done = [what for strategy in ("beam_search", "prompt_lookup", "sampling") for what in user.run(strategy)]
+    features = [
+        user.look_at_the_run, user.export, user.replay, user.score, user.open_dialogs, user.use_the_core,
         user.search_history,
-    ):  # fmt: skip
+    ]  # fmt: skip
+    if everything:
+        features += [
+            user.branch, user.guess, user.stop_a_run, user.chat, user.switch_models, user.use_plugins,
+            user.change_appearance,
+        ]  # fmt: skip
+    for feature in features:
         done += feature()
     uses_qt_network = "PySide6.QtNetwork" in sys.modules
-    done += user.receive_live_run()
+    if everything:
+        done += user.receive_live_run()
     user.close()
     return done, uses_qt_network
 
 
 def main() -> int:
     sys.addaudithook(forbid)
-    done, uses_qt_network = use_everything(Path(sys.argv[1]))
+    done, uses_qt_network = use_window(Path(sys.argv[1]), everything="everything" in sys.argv[2:])
     print(json.dumps({"done": done, "attempts": ATTEMPTS, "qt_network": uses_qt_network}))
     return 1 if ATTEMPTS else 0
 
