@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bill_of_materials import wheel_bill  # noqa: E402  # the root has to be on the path first
-from distribution_files import rewrite_wheel, source_date, write_sdist  # noqa: E402
+from distribution_files import documentation_files, rewrite_wheel, source_date, write_sdist  # noqa: E402
 
 from resources.catalogs import compile_catalogs  # noqa: E402
 
@@ -28,7 +28,7 @@ def build_wheel(
     compile_catalogs()
     name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     epoch = source_date(ROOT)
-    rewrite_wheel(Path(wheel_directory, name), {BILL: wheel_bill(ROOT, epoch)}, epoch)
+    rewrite_wheel(Path(wheel_directory, name), {BILL: wheel_bill(ROOT, epoch)}, epoch, documentation_files(ROOT))
     return name
 
 

@@ -58,16 +58,24 @@ def write_sdist(target: Path, root: Path, top: str, metadata: str, epoch: int) -
         compressed.write(packed.getvalue())
 
 
-def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int) -> None:
-    """Write a wheel again in a fixed form, with further files in its .dist-info folder.
+def documentation_files(root: Path) -> dict[str, bytes]:
+    """Return the documentation's pages and pictures by the names that they have in an installed program."""
+    docs = root / "docs"
+    pages = (path for path in docs.rglob("*") if path.suffix in (".md", ".png") and path.is_file())
+    return {f"resources/documentation/{page.relative_to(docs).as_posix()}": page.read_bytes() for page in pages}
 
-    `extra` maps names inside .dist-info to texts. RECORD, the list of files with their hashes, is made again.
+
+def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int, files_of_packages: Mapping[str, bytes]) -> None:
+    """Write a wheel again in a fixed form, with further files.
+
+    `extra` maps names inside .dist-info to texts, `files_of_packages` names inside the wheel to contents. RECORD, the
+    list of files with their hashes, is made again.
     """
     with zipfile.ZipFile(path) as wheel:
         files = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
     record = next(name for name in files if name.endswith(".dist-info/RECORD"))
     info = record.removesuffix("/RECORD")
-    files |= {f"{info}/{name}": text.encode() for name, text in extra.items()}
+    files |= {f"{info}/{name}": text.encode() for name, text in extra.items()} | dict(files_of_packages)
     del files[record]
     ordered = sorted(files, key=lambda name: (name.startswith(info), name))  # .dist-info last, as PEP 427 recommends
     lines = [_record_line(name, files[name]) for name in ordered]

@@ -99,8 +99,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _deselect_long_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect slow and fuzz tests unless they are selected by marker: `pytest -m slow`, `pytest -m fuzz`."""
-    left_out = [name for name in ("slow", "fuzz") if name not in config.option.markexpr]
+    """Deselect slow, fuzz and soak tests unless they are selected by marker: `pytest -m slow`, `pytest -m fuzz`."""
+    left_out = [name for name in ("slow", "fuzz", "soak") if name not in config.option.markexpr]
     long = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if long:
         config.hook.pytest_deselected(items=long)

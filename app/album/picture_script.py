@@ -73,7 +73,7 @@ def _load_toml(path: Path) -> dict[str, Any]:
         raise AlbumError(
             tr("{path} is not valid TOML. It must be UTF-8 text and not nested too deeply.").format(path=path)
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or Python's limit on the digits of a number
         raise AlbumError(
             tr("{path} is not valid TOML: {error}. Correct that line.").format(path=path, error=error)
         ) from None

@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QUrl, Signal, Slot, qVersion
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import QObject, Qt, Signal, Slot, qVersion
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 import core
@@ -30,7 +30,7 @@ from app.storage.settings_file import SettingsStore
 from app.widgets.screen import screen_of
 from core.errors import DecodescopeError
 from resources import language
-from resources.language import ENGLISH, current_language, mark, tr
+from resources.language import current_language, mark, tr
 
 if TYPE_CHECKING:
     from app.panels.settings.settings_dialog import SettingsDialog
@@ -104,18 +104,13 @@ def own_version() -> str:
         return "unknown"
 
 
-def documentation_page(language: str, root: Path = Path(resources.__file__).parents[1]) -> Path | None:
-    """Return the first page of the guide on this computer: of the built site, or else the file of a checkout.
+def documentation_folder(root: Path = Path(resources.__file__).parents[1]) -> Path | None:
+    """Return the folder of the documentation's pages on this computer: of a checkout, or of an installed program.
 
-    `root` is the folder of the program. None if neither is installed.
+    `root` is the folder of the program. None if there are none.
     """
-    folder = "guide" if language == ENGLISH else f"guide/{language}"
-    candidates = [
-        root / place / inside / name
-        for inside in (folder, "guide")
-        for place, name in (("site", "index.html"), ("dist/site", "index.html"), ("docs", "README.md"))
-    ]
-    return next((page for page in candidates if page.is_file()), None)
+    folders = (root / "docs", root / "resources" / "documentation")
+    return next((folder for folder in folders if (folder / "guide" / "README.md").is_file()), None)
 
 
 class Dialogs(QObject):
@@ -187,12 +182,14 @@ class Dialogs(QObject):
 
     @Slot()
     def open_documentation(self) -> None:
-        """Open the documentation on this computer in the browser, or say where it is missing."""
-        page = documentation_page(current_language())
-        if page is None or not QDesktopServices.openUrl(QUrl.fromLocalFile(str(page))):
-            self.noticed.emit(
-                tr("The documentation is not installed, or no program opens it. Press F1 for help in the window.")
-            )
+        """Open the documentation on this computer, or say that it is missing."""
+        folder = documentation_folder()
+        if folder is None:
+            self.noticed.emit(tr("The documentation is not installed. Press F1 for help in the window."))
+            return
+        from app.panels.documentation import DocumentationDialog
+
+        DocumentationDialog(folder, current_language(), self._parent_window.window()).show()
 
     @Slot()
     def open_about(self) -> None:

@@ -120,7 +120,7 @@ COMMANDS = (
             about=mark("Records the shown run as an animation, a video or a folder of images.")),
     Command("open_help", mark("Help"), HELP, 0, ("F1",)),
     Command("open_documentation", mark("Documentation"), HELP, 0,
-            about=mark("Opens the guide, tutorials and reference in the browser. They are on this computer.")),
+            about=mark("Opens the guide, tutorials and reference. They are on this computer.")),
     Command("choose_tour", mark("Guided tours…"), HELP, 0, ("Ctrl+Shift+T",)),
     Command("show_welcome", mark("Show the welcome page"), HELP, 0, menu_title=mark("Welcome page")),
     Command("open_shortcuts", mark("Keyboard shortcuts"), HELP, 1, ("Ctrl+/",)),

@@ -167,7 +167,7 @@ VIEWS = (
 KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
 _MAX_NAME = 18
 """Characters of a name above which it may be wrapped."""
-LINKED_COMMANDS = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
+LINKED_COMMANDS = ("open_documentation", "choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
 """Commands with a button at the bottom."""
 
 

@@ -31,7 +31,8 @@ _SECRETS = (
     (re.compile(r"\b(hf_|sk-|ghp_|github_pat_)[\w-]{8,}"), "<key>"),
     (re.compile(r"(?i)\b(authorization:\s*(?:bearer\s+)?|bearer\s+|(?:api[_-]?key|token)[=:]\s*)\S+"), r"\1<key>"),
     (re.compile(r"\b(https?|wss?)://\S+"), "<address>"),
-    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+"), "<e-mail>"),
+    # Bounded, or a long word without @ would take the square of its length.
+    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]+"), "<e-mail>"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"), "<address>"),
 )
 

@@ -57,9 +57,14 @@ def _translate_qt(code: str) -> None:
     if application is None:
         return
     while _qt_translators:
-        application.removeTranslator(_qt_translators.pop())
+        former = _qt_translators.pop()
+        application.removeTranslator(former)
+        former.deleteLater()
+    if code == ENGLISH:
+        return
     translator = QTranslator(application)
-    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-    if code != ENGLISH and translator.load(f"qtbase_{code}", folder):
+    if translator.load(f"qtbase_{code}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
         application.installTranslator(translator)
         _qt_translators.append(translator)
+    else:
+        translator.deleteLater()

@@ -189,7 +189,7 @@ def _open(name: str, content: bytes) -> Image.Image:
         raise _too_slow_error(name, reason)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            warnings.simplefilter("ignore")  # about its size, which is checked below, and its metadata
             opened = Image.open(TimeLimitedBytes(content), formats=_FORMATS)
     except DecodeTimeoutError:
         raise _too_slow_error(name, tr("its header")) from None

@@ -93,12 +93,12 @@ class TemplateBudget:
         self.charge(total)
         return total
 
-    def charge_repeated(self, value: object, others: Iterable[object]) -> None:
+    def charge_repeated(self, value: object, others: Iterable[object], formats: Iterable[object] = ()) -> None:
         """Charge for an operation that may repeat its arguments for each part of `value`, or as often as a number says:
-        padding, formatting, joining.
+        padding, formatting, joining. `formats` are format strings, in which numbers are widths.
         """
         others = list(others)
-        amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
+        amount = sum(abs(int(number)) for number in _numbers(others)) + _widths(formats)
         self.charge(self.charge_read(value) * (1 + self.charge_read(*others) + amount))
 
     def charge_replace(self, text: str, old: object, new: object) -> None:
@@ -116,8 +116,8 @@ class TemplateBudget:
             self.charge(1 + left.bit_length() * right.bit_length() // _PRODUCT)
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             self.charge(left.bit_length() * max(1, right))
-        elif operator == "%" and isinstance(left, str):
-            self.charge_repeated(left, right if isinstance(right, tuple) else (right,))
+        elif operator == "%" and isinstance(left, (str, bytes)):
+            self.charge_repeated(left, right if isinstance(right, tuple) else (right,), (left,))
         elif operator == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
             self.charge_copy(left)
             self.charge_copy(right)
@@ -137,7 +137,8 @@ def _numbers(values: Iterable[object]) -> list[int | float]:
 
 def _widths(values: Iterable[object]) -> int:
     """Return the sum of numbers in format strings (`%1000d`, `{:>1000}`), where they are widths."""
-    formats = [value for value in values if isinstance(value, str) and ("%" in value or "{" in value)]
+    texts = (value.decode("latin-1") if isinstance(value, bytes) else value for value in values)
+    formats = [value for value in texts if isinstance(value, str) and ("%" in value or "{" in value)]
     return sum(int(digits[:12]) for text in formats for digits in _DIGITS.findall(text))
 
 
@@ -151,6 +152,8 @@ _MULTIPLYING = {
     "replace", "join", "indent", "center", "format", "tojson", "wordwrap", "batch", "slice", "round", "map",
 }  # fmt: skip
 """Filters whose result may be longer than all their inputs together."""
+_FORMATTING = {"format", "format_map"}
+"""Methods whose object is a format string."""
 _LINEAR = {
     "capitalize", "casefold", "copy", "count", "endswith", "find", "get", "index", "isalnum", "isalpha", "isdigit",
     "islower", "isspace", "istitle", "isupper", "items", "keys", "lower", "lstrip", "partition", "removeprefix",
@@ -270,7 +273,7 @@ def _charging(name: str, function: Callable[..., object]) -> Callable[..., objec
         if name == "replace" and len(values) == 3 and isinstance(values[0], str):
             meter.charge_replace(values[0], values[1], values[2])
         elif name in _MULTIPLYING and values:
-            meter.charge_repeated(values[0], values[1:])
+            meter.charge_repeated(values[0], values[1:], values[:1] if name == "format" else ())
         else:
             meter.charge_read(*values)
         return function(*args, **kwargs)
@@ -284,9 +287,9 @@ def _charge_call(meter: TemplateBudget, function: Callable[..., object], args: l
     if isinstance(owner, str) and method.__name__ == "replace" and len(args) >= 2:
         meter.charge_replace(owner, args[0], args[1])
     elif isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
-        meter.charge_repeated(owner, args)
+        meter.charge_repeated(owner, args, (owner,) if method.__name__ in _FORMATTING else ())
     else:
-        meter.charge_repeated("", args) if function is _strftime_now else meter.charge_read(owner, *args)
+        meter.charge_repeated("", args, args) if function is _strftime_now else meter.charge_read(owner, *args)
 
 
 def _dict(*args: Mapping[str, object], **kwargs: object) -> dict[str, object]:

@@ -46,7 +46,7 @@ class LiveAddress:
                 match json.load(file):
                     case {"address": str(address), "token": str(token)} if address and token:
                         return cls(address, token)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return None
 

@@ -36,7 +36,7 @@ TUTORIAL_ORDER = (
     "your-own-processor",
     "study",
 )
-REFERENCE = ("pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
+REFERENCE = ("toml-files.md", "pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
 HOW_TO = ("programs.md", "translating.md")
 INSIDE = ("architecture.md", "tour-of-the-code.md")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
@@ -96,7 +96,7 @@ def navigation(pages: set[str]) -> list[Any]:
         more = [{part.rpartition("/")[2].capitalize(): folder(part)} for part in others if "zh_CN" not in part]
         return [*own[:1], *sections, *own[1:], *more]
 
-    chinese = guide("guide/zh_CN")
+    chinese = [*guide("guide/zh_CN"), {"教程": folder("tutorials/zh_CN", TUTORIAL_ORDER)}]
     result: list[Any] = [
         {"Home": take("index.md")},
         {"Tutorials": folder("tutorials", TUTORIAL_ORDER)},

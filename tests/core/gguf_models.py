@@ -117,11 +117,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )  # fmt: skip
 
 
-def make(kind: str) -> core.LoadedModel:
-    """Return a random model whose norms and biases are not trivial; called "tiny"."""
+def make(kind: str, **shape: Any) -> core.LoadedModel:
+    """Return a random model whose norms and biases are not trivial; called "tiny". `shape` replaces sizes."""
     torch.manual_seed(1)
     extra = dict(KINDS[kind])
-    config = AutoConfig.for_model(extra.pop("model_type", kind), **{**_SHAPE, **extra})
+    config = AutoConfig.for_model(extra.pop("model_type", kind), **{**_SHAPE, **extra, **shape})
     network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
     with torch.no_grad():
         for name, parameter in network.named_parameters():

@@ -56,6 +56,18 @@ def test_the_text_is_that_of_transformers(template: str, chat: list[dict[str, An
         assert render_chat(template, chat, tokenizer.special_tokens_map) == expected
 
 
+@pytest.mark.parametrize("shown", ["content | tojson", "content | replace('a', 'b') | tojson", "content.center(2)"])
+def test_numbers_in_a_text_are_no_widths(shown: str) -> None:
+    """A text with a brace and a large number is not a format string, wherever a template passes it through."""
+    chat = [{"role": "user", "content": "{9999999999}"}]
+    assert "{9999999999}" in render_chat("{{ messages[0]." + shown + " }}", chat, {})
+
+
+def test_widths_of_bytes_are_charged() -> None:
+    with pytest.raises(TemplateLimitError):
+        render_chat("{{ '%1000000000d'.encode() % 1 }}", [{"role": "user", "content": "x"}], {})
+
+
 def test_a_long_chat_is_no_attack() -> None:
     chat = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 4000} for turn in range(101)]
     for template in (CHATML, LLAMA2, MACROS):

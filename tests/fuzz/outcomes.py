@@ -5,6 +5,7 @@ together.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import traceback
 from collections import Counter
@@ -20,6 +21,8 @@ BUSY_SECONDS, WAITING_SECONDS = 30, 600
 """A case that computes or waits longer hangs. Waiting is counted generously: machines do other things too."""
 LONG = int(os.environ.get("DECODESCOPE_FUZZ", "10000"))
 """Cases of all long forms together."""
+_OURS = re.compile("/(?=(?:core|app|resources)/)")
+"""The folder above the program's packages."""
 
 
 class Hung(BaseException):
@@ -71,9 +74,9 @@ class Tally:
 def _place(error: BaseException) -> str:
     """The innermost line of this program on the way to it."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "/core/" in frame.filename and "site-packages" not in frame.filename]
+    ours = [frame for frame in frames if _OURS.search(frame.filename) and "site-packages" not in frame.filename]
     last = (ours or frames)[-1]
-    return f"{type(error).__name__} at {last.filename.rpartition('/core/')[2]}:{last.lineno} ({last.name})"
+    return f"{type(error).__name__} at {_OURS.split(last.filename)[-1]}:{last.lineno} ({last.name})"
 
 
 @contextmanager

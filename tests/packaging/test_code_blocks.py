@@ -24,15 +24,25 @@ def blocks_of(page: Path) -> list[tuple[bool, str]]:
     ]
 
 
+TUTORIALS = ROOT / "docs" / "tutorials"
 PAGES = sorted(
     page.relative_to(ROOT).as_posix()
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
-    if blocks_of(page)
+    if blocks_of(page) and page.parent != TUTORIALS / "zh_CN"
 )
+"""The Chinese tutorials have the code of the English ones, which is run once."""
 
 
 def test_the_tutorials_are_among_them() -> None:
     assert {"README.md", "docs/tutorials/first-run.md", "docs/tutorials/study.md"} <= set(PAGES)
+
+
+def test_chinese_tutorials_have_the_same_code() -> None:
+    english = {page.name: [code.lstrip("\n") for _, code in blocks_of(page)] for page in TUTORIALS.glob("*.md")}
+    chinese = {
+        page.name: [code.lstrip("\n") for _, code in blocks_of(page)] for page in (TUTORIALS / "zh_CN").glob("*.md")
+    }
+    assert chinese == english
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -37,18 +37,35 @@ def test_a_rewritten_wheel_has_the_same_bytes_whatever_its_order_times_and_permi
     make_wheel(other, lambda contents: list(reversed(contents)))
     assert one.read_bytes() != other.read_bytes()
     for path in (one, other):
-        distribution_files.rewrite_wheel(path, {"sboms/d.cdx.json": "{}"}, EPOCH)
+        distribution_files.rewrite_wheel(path, {"sboms/d.cdx.json": "{}"}, EPOCH, {"core/b.md": b"# B"})
     assert one.read_bytes() == other.read_bytes()
     assert [path.name for path in tmp_path.iterdir()].count("one.whl") == 1
     with zipfile.ZipFile(one) as wheel:
         names = wheel.namelist()
         assert names[-1] == "d-1.dist-info/RECORD"
-        assert names[:2] == ["core/__init__.py", "core/a.txt"]
+        assert names[:3] == ["core/__init__.py", "core/a.txt", "core/b.md"]
         assert {member.date_time for member in wheel.infolist()} == {(*time.gmtime(EPOCH)[:5], 20)}
         record = dict(line.split(",", 1) for line in wheel.read(names[-1]).decode().splitlines())
         assert set(record) == set(names)
         digest = urlsafe_b64encode(hashlib.sha256(b"{}").digest()).decode().rstrip("=")
         assert record["d-1.dist-info/sboms/d.cdx.json"] == f"sha256={digest},2"
+
+
+def test_a_wheel_contains_the_documentation(root, tmp_path):
+    """The window finds it in an installed program as in a checkout."""
+    from app.control.dialogs import documentation_folder
+    from app.panels.documentation import documentation_pages
+
+    files = distribution_files.documentation_files(root)
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    folder = documentation_folder(tmp_path)
+    assert folder is not None
+    for language in ("en", "zh_CN"):
+        installed = [page.relative_to(folder) for page in documentation_pages(folder, language)]
+        assert installed == [page.relative_to(root / "docs") for page in documentation_pages(root / "docs", language)]
+    assert (folder / "guide" / "pictures" / "window.png").is_file()
 
 
 def test_an_sdist_has_the_same_bytes_whatever_times_and_permissions(tmp_path):

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
 
-DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine")
+DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine", "documentation")
 
 
 @contextmanager
@@ -25,6 +25,7 @@ def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
         "code": parts.code.show_code,
         "download": parts.model_download.open,
         "engine": parts.model_download.connect_engine,
+        "documentation": parts.dialogs.open_documentation,
     }[kind]()
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     with qtbot.waitActive(dialog):

@@ -1,7 +1,7 @@
 """A session that uses the window, in a process that records and forbids connections.
 
-`python -m tests.ui.offline_session FOLDER` writes its files into FOLDER and prints as JSON what was tried. It exits
-with 1 if a connection was among it.
+`python -m tests.ui.offline_session FOLDER [everything]` writes its files into FOLDER and prints as JSON what was tried.
+It exits with 1 if a connection was among it. `everything` adds what takes longer: every feature is used then.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 ATTEMPTS: list[str] = []
@@ -18,7 +17,6 @@ FORBIDDEN = {
     "socket.gethostbyaddr", "urllib.Request", "http.client.connect", "ftplib.connect", "smtplib.connect",
 }  # fmt: skip
 """Audit events of Python that precede a connection, or a question to a name server."""
-WAIT_MS = 120_000
 
 
 def forbid(event: str, arguments: tuple[object, ...]) -> None:
@@ -32,83 +30,38 @@ def forbid(event: str, arguments: tuple[object, ...]) -> None:
     raise PermissionError(f"{event} is forbidden in this session")
 
 
-def wait_for(signal: object, start: Callable[[], object]) -> None:
-    """Start something and process events until its signal arrives. Raises TimeoutError."""
-    from PySide6.QtCore import QEventLoop, QTimer
+def use_window(folder: Path, everything: bool) -> tuple[list[str], bool]:
+    """Use the window, every feature of it if `everything`.
 
-    loop, timer = QEventLoop(), QTimer(singleShot=True)
-    signal.connect(loop.quit)  # type: ignore[attr-defined]
-    timer.timeout.connect(lambda: loop.exit(1))
-    timer.start(WAIT_MS)
-    start()
-    if loop.exec():
-        raise TimeoutError(f"{start} took longer than {WAIT_MS} ms")
+    Return what was done, and whether Qt's own network module was loaded before live runs of scripts, which need it for
+    a local socket and come last.
+    """
+    from tests.ui.scripted_user import ScriptedUser
 
-
-def use_everything(folder: Path) -> list[str]:
-    """Load, run, view, export, record, replay, compare and score; return what was done."""
-    from PySide6.QtWidgets import QApplication
-
-    import core
-    from app import build_window
-    from app.panels.export_dialog import TRACE
-    from app.views import VIEWS
-    from app.widgets.widget_pictures import PictureOptions
-
-    application = QApplication([])
-    window = build_window(folder / "settings")
-    parts, done = window.parts, []
-    wait_for(window.session.modelReady, window.show)
-    for strategy, values in (
-        ("sampling", {"temperature": 1.1}),
-        ("beam_search", {"num_beams": 3}),
-        ("prompt_lookup", {}),
-    ):
-        parts.settings_controller.choose(strategy=strategy)
-        parts.settings_controller.set_values({"max_new_tokens": 8, **values})
-        parts.setup.prompt.set_prompt("Once upon a time, a fox")
-        wait_for(window.session.finished, parts.runs.run)
-        assert window.session.run is not None
-        assert window.session.run.text
-        done.append(f"run {strategy}")
-        for view in VIEWS:
-            parts.centre.show_view(view.name)
-            application.processEvents()
-            done.append(f"view {view.name}")
-    for offer in parts.export.exports.offers():
-        for kind in offer.formats:
-            path = folder / f"{offer.name}.{kind}"
-            if kind == TRACE:
-                parts.recorded_runs.save(str(path))
-            else:
-                parts.export.save(offer.name, PictureOptions(offer.size), str(path))
-            assert path.stat().st_size, path
-            done.append(f"export {path.name}")
-    recording = next(folder.glob("*.decodescope"))
-    parts.recorded_runs.open(str(recording))
-    done.append("replay")
-    wait_for(window.session.finished, parts.scoring.score_prompt)
-    done.append("score")
-    parts.history_panel.show()
-    for name in ("open_palette", "open_settings", "open_help", "open_glossary", "open_shortcuts", "about", "copy_code"):
-        parts.actions.do(name)
-        application.processEvents()
-        for dialog in application.topLevelWidgets():
-            if dialog is not window:
-                dialog.close()
-        done.append(f"command {name}")
-    events = core.stream(core.load("storyteller"), core.Request("A fox", {"max_new_tokens": 4}))
-    list(core.record(folder / "script.decodescope", events, core.Request("A fox")))
-    done.append("script")
-    window.close()
-    application.processEvents()
-    return done
+    user = ScriptedUser(folder)
+    done = [what for strategy in ("beam_search", "prompt_lookup", "sampling") for what in user.run(strategy)]
+    features = [
+        user.look_at_the_run, user.export, user.replay, user.score, user.open_dialogs, user.use_the_core,
+        user.search_history,
+    ]  # fmt: skip
+    if everything:
+        features += [
+            user.branch, user.guess, user.stop_a_run, user.chat, user.switch_models, user.use_plugins,
+            user.change_appearance,
+        ]  # fmt: skip
+    for feature in features:
+        done += feature()
+    uses_qt_network = "PySide6.QtNetwork" in sys.modules
+    if everything:
+        done += user.receive_live_run()
+    user.close()
+    return done, uses_qt_network
 
 
 def main() -> int:
     sys.addaudithook(forbid)
-    done = use_everything(Path(sys.argv[1]))
-    print(json.dumps({"done": done, "attempts": ATTEMPTS, "qt_network": "PySide6.QtNetwork" in sys.modules}))
+    done, uses_qt_network = use_window(Path(sys.argv[1]), everything="everything" in sys.argv[2:])
+    print(json.dumps({"done": done, "attempts": ATTEMPTS, "qt_network": uses_qt_network}))
     return 1 if ATTEMPTS else 0
 
 

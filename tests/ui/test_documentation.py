@@ -5,44 +5,102 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QByteArray, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.dialogs import documentation_page
+from app.control import dialogs
+from app.control.dialogs import documentation_folder
+from app.panels.documentation import DocumentationBrowser, DocumentationDialog, documentation_pages
 from app.panels.info_dialogs import about_dialog
 from tests.ui.windows import open_window
 
 
-def test_the_built_site_is_preferred_to_the_files_and_the_language_to_english(tmp_path: Path) -> None:
-    def add(name: str) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-        return path
-
-    assert documentation_page("en", tmp_path) is None
-    file = add("docs/guide/README.md")
-    assert documentation_page("en", tmp_path) == documentation_page("zh_CN", tmp_path) == file
-    chinese_file = add("docs/guide/zh_CN/README.md")
-    assert documentation_page("zh_CN", tmp_path) == chinese_file
-    built = add("dist/site/guide/index.html")
-    assert documentation_page("en", tmp_path) == built
-    installed = add("site/guide/index.html")
-    assert documentation_page("en", tmp_path) == installed
-    chinese = add("site/guide/zh_CN/index.html")
-    assert documentation_page("zh_CN", tmp_path) == chinese
-
-
-def test_the_command_opens_a_file_of_this_computer(
-    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[Path] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(Path(url.toLocalFile())) or True)
+@pytest.fixture
+def dialog(qtbot: QtBot, config_dir: Path) -> DocumentationDialog:
     window = open_window(qtbot, config_dir)
-    window.parts.actions.do("open_documentation")
-    assert [path.is_file() for path in opened] == [True]
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: False)
+    window.parts.actions.do("open_help")
+    button = window.findChild(QPushButton, "help.open_documentation")
+    assert button is not None
+    button.click()
+    found = window.findChild(DocumentationDialog)
+    assert found is not None
+    return found
+
+
+def titles(dialog: DocumentationDialog) -> list[str]:
+    rows = (dialog.list.item(row) for row in range(dialog.list.count()))
+    return [item.text() for item in rows if not item.isHidden()]
+
+
+def test_pages_of_a_checkout_or_an_installed_program_are_found(tmp_path: Path) -> None:
+    assert documentation_folder(tmp_path) is None
+    for place in ("resources/documentation", "docs"):
+        page = tmp_path / place / "guide" / "README.md"
+        page.parent.mkdir(parents=True)
+        page.write_text("# Guide\n")
+        assert documentation_folder(tmp_path) == tmp_path / place
+
+
+def test_every_page_is_listed_once_in_the_language_that_it_has() -> None:
+    folder = documentation_folder()
+    assert folder is not None
+    english, chinese = (documentation_pages(folder, language) for language in ("en", "zh_CN"))
+    assert english[0] == folder / "guide" / "README.md"
+    assert chinese[0] == folder / "guide" / "zh_CN" / "README.md"
+    assert len(english) == len(chinese) == len(set(english)) > 40
+    assert folder / "tutorials" / "zh_CN" / "study.md" in chinese
+    assert folder / "stages.md" in chinese
+
+
+def test_f1_leads_to_the_documentation_without_a_network(
+    dialog: DocumentationDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()) or True)
+    assert dialog.isVisible()
+    assert "Decodescope" in dialog.browser.toPlainText()
+    assert dialog.browser.document().begin().blockFormat().headingLevel() == 1
+    dialog.browser.follow(QUrl("strategies/greedy.md"))
+    assert dialog.list.currentItem().text() == "Greedy"
+    dialog.browser.backward()
+    assert dialog.browser.page.name == "README.md"
+    dialog.browser.follow(QUrl("https://example.org/"))
+    assert opened == ["https://example.org/"]
+
+
+def test_pages_are_found_by_their_words(dialog: DocumentationDialog) -> None:
+    everything = titles(dialog)
+    dialog.field.setText("sink WINDOW")
+    assert "Sink" in titles(dialog)
+    assert len(titles(dialog)) < len(everything)
+    dialog.field.setText("qqqq")
+    assert titles(dialog) == []
+    assert dialog.no_matches.isVisible()
+    dialog.field.clear()
+    assert titles(dialog) == everything
+
+
+def test_nothing_outside_the_folder_is_shown(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("# Page\n\n![a](../secret.png) ![b](https://example.org/pixel.png) <!-- hidden -->\n")
+    browser = DocumentationBrowser(tmp_path / "docs")
+    qtbot.addWidget(browser)
+    browser.show_page(page)
+    assert "Page" in browser.toPlainText()
+    assert "hidden" not in browser.toPlainText()
+    for link in ("../secret.md", "file:///etc/passwd", (tmp_path / "secret.md").as_uri()):
+        browser.follow(QUrl(link))
+        assert browser.page == page
+        assert browser.loadResource(0, QUrl(link)) == QByteArray()
+
+
+def test_missing_documentation_is_said(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialogs, "documentation_folder", lambda: None)
+    window = open_window(qtbot, config_dir)
     with qtbot.waitSignal(window.parts.dialogs.noticed) as signal:
         window.parts.actions.do("open_documentation")
     assert "F1" in signal.args[0]

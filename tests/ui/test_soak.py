@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -17,9 +19,13 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.session.engine_router import EngineRouter
+from tests.ui import soak_session
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS
 
+ROOT = Path(__file__).resolve().parents[2]
+MINUTES = float(os.environ.get("DECODESCOPE_SOAK_MINUTES", "60"))
+"""Length of the long session."""
 DIALOGS = ("open_settings", "open_shortcuts", "open_glossary", "get_model", "copy_code")
 
 
@@ -105,3 +111,35 @@ def test_models_switched_in_turn_leave_nothing_behind(qtbot: QtBot, config_dir: 
     assert growth(before, counted()) == {}
     window.close()
     window.deleteLater()
+
+
+def flat(count: int) -> list[dict[str, int]]:
+    """Samples of a session without a leak: memory and threads go up and down."""
+    return [
+        {"memory": 900_000_000 + 5_000_000 * (n % 3), "threads": 9 + (n % 5 == 0), "descriptors": 40}
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("name", "each_round"), [("descriptors", 0.2), ("threads", 0.2), ("memory", 4_000_000)])
+def test_slow_growth_is_found(name: str, each_round: float) -> None:
+    samples = flat(30)
+    assert soak_session.growth(samples) == {}
+    leaking = [{**sample, name: int(sample[name] + n * each_round)} for n, sample in enumerate(samples)]
+    assert list(soak_session.growth(leaking)) == [name]
+
+
+@pytest.mark.soak
+def test_a_long_session_stays_flat(tmp_path: Path) -> None:
+    """Every feature in turn in one window, for `DECODESCOPE_SOAK_MINUTES` (default 60)."""
+    homes = ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "HF_HOME")
+    variables = {**os.environ, **{name: str(tmp_path / "home" / name.lower()) for name in homes}}
+    command = [sys.executable, "-m", "tests.ui.soak_session", str(tmp_path / "session"), str(MINUTES)]
+    answer = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout[-4000:] + answer.stderr
+    *rounds, last = map(json.loads, answer.stdout.splitlines())
+    samples = [line["sample"] for line in rounds]
+    print(f"\n{len(samples)} rounds in {MINUTES:g} minutes; after the first, in the middle, after the last:")
+    for name in samples[0]:
+        print(f"  {name}: {samples[0][name]:,}  {samples[len(samples) // 2][name]:,}  {samples[-1][name]:,}")
+    assert soak_session.growth(samples) == {}, last

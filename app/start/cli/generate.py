@@ -228,7 +228,7 @@ class Output:
             return
         whole = []
         for line in path.read_bytes().splitlines():
-            with suppress(ValueError):  # the last line of a killed run may be incomplete
+            with suppress(ValueError, RecursionError):  # the last line of a killed run may be incomplete
                 found = json.loads(line)
                 if isinstance(found, dict) and isinstance(found.get("key"), str):
                     self.results[found["key"]] = found

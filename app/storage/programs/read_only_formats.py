@@ -234,8 +234,8 @@ def _has_mapping_at(*path: str) -> Callable[[Data], bool]:
 
 
 def _lm_studio_fields(data: Data) -> Data:
-    parts = [data.get(name) for name in ("operation", "load")]
-    fields = [one for part in parts if isinstance(part, Mapping) for one in part.get("fields") or ()]
+    parts = [part.get("fields") for name in ("operation", "load") if isinstance(part := data.get(name), Mapping)]
+    fields = [one for part in parts if isinstance(part, list) for one in part]
     return {str(one["key"]): one.get("value") for one in fields if isinstance(one, Mapping) and "key" in one}
 
 
@@ -378,8 +378,9 @@ def foreign_program(data: Data) -> ForeignProgram | None:
 
 
 SUFFIXES = (".yaml", ".yml", ".ini", ".modelfile")
-_MAX_BYTES = 2**20
-_PARAMETER = re.compile(r"^\s*PARAMETER\s+(\w+)\s+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_MAX_BYTES = 2**18
+_PARAMETER = re.compile(r"^[ \t]*PARAMETER[ \t]+(\w+)[ \t]+(\S.*)$", re.IGNORECASE | re.MULTILINE)
+"""Space within a line only: across lines, the time would grow with the square of their number."""
 
 
 class TextSettingsError(ValueError):
@@ -393,6 +394,8 @@ def is_text_settings(path: Path) -> bool:
 
 def read_text_settings(path: Path) -> dict[str, Any]:
     """Return the names and values of a file. Raises OSError, TextSettingsError."""
+    if path.exists() and not path.is_file():  # opening a pipe would wait for a writer
+        raise TextSettingsError(tr("it is a folder, a pipe or a device"))
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
@@ -411,6 +414,9 @@ def _parse_yaml(text: str) -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped]  # transformers brings it
 
     try:
+        # An alias makes a short file stand for a list of any length, or for one that contains itself.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+            raise TextSettingsError(tr("it contains an alias (*name)"))
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise TextSettingsError(str(error).replace("\n", " ")) from None
@@ -426,12 +432,12 @@ def _parse_modelfile(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {"num_predict": None}  # marks the file as Ollama's, without effect
     for name, value in _PARAMETER.findall(text):
         if name.lower() == "stop":
-            found.setdefault("stop", []).append(value.strip('"'))
+            found.setdefault("stop", []).append(value.strip().strip('"'))
         else:
-            found[name.lower()] = _parse_value(value)
+            found[name.lower()] = _parse_value(value.strip())
     for name in ("FROM", "SYSTEM", "TEMPLATE"):
-        if (match := re.search(rf"^\s*{name}\s+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
-            found[name.lower()] = match[1]
+        if (match := re.search(rf"^[ \t]*{name}[ \t]+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
+            found[name.lower()] = match[1].strip()
     return found
 
 

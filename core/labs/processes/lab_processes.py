@@ -45,7 +45,7 @@ class JsonLines(Generic[M]):
             found = msgspec.json.decode(line, type=_JsonLine)
             kind = self._kinds.get(found.kind)
             return None if kind is None else msgspec.json.decode(found.value, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
 

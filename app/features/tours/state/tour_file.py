@@ -69,10 +69,8 @@ def read_tour(path: Path) -> Tour:
         return _parse_tour(table)
     except OSError as error:
         cause = str(error.strerror or error)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not text, not TOML, a number of thousands of digits, or invalid
         cause = str(error)
-    except _TourFileError as fault:
-        cause = str(fault)
     raise TourError(
         tr("Cannot play the tour {file}: {cause}").format(file=path.name, cause=cause),
         tr("Correct the file. The other tours are not affected."),

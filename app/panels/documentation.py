@@ -1,0 +1,196 @@
+"""Documentation window: guide, tutorials and reference, read from this computer without a browser or a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, Qt, QUrl, Slot
+from PySide6.QtGui import QDesktopServices, QImage
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.theme import Theme
+from app.widgets.dialog import BaseDialog
+from app.widgets.labels import WrappedLabel
+from app.widgets.plain_text import as_plain_text
+from resources.language import ENGLISH, tr
+
+_WIDTH, _HEIGHT = 1000, 700
+_MAX_PICTURE_WIDTH = 620
+"""Width of a picture on a page, in pixels."""
+_SECTIONS = ("guide", "tutorials", "guide/strategies", "guide/caches", "guide/views", "")
+"""Folders of the pages, in the order of the list."""
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_PAGE, _TEXT = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
+
+
+def documentation_pages(folder: Path, language: str) -> list[Path]:
+    """Return the pages in a language, the first page of the guide first; those that have no translation in English.
+
+    `folder` is `docs` of a checkout, or its copy in an installed program.
+    """
+    found: list[Path] = []
+    for section in _SECTIONS:
+        own = folder / section
+        top, _, rest = section.partition("/")
+        translated = folder / top / language / rest if language != ENGLISH and top else own
+        pages = sorted(own.glob("*.md"), key=lambda page: (page.name != "README.md", page.name))
+        found += [translated / page.name if (translated / page.name).is_file() else page for page in pages]
+    return [page for page in found if not page.name.startswith("faults-")]
+
+
+class DocumentationBrowser(QTextBrowser):
+    """Shows Markdown pages below a folder. Nothing is loaded from elsewhere; web links open in the browser."""
+
+    def __init__(self, folder: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._folder = folder.resolve()
+        self.setOpenLinks(False)
+        self.anchorClicked.connect(self.follow)
+        self.setAccessibleName(tr("Documentation"))
+
+    @property
+    def page(self) -> Path:
+        """The page that is shown."""
+        return Path(self.source().toLocalFile())
+
+    def show_page(self, page: Path) -> None:
+        """Show a page from its top."""
+        if page != self.page:
+            self.setSource(QUrl.fromLocalFile(str(page)))
+
+    @Slot(QUrl)
+    def follow(self, link: QUrl) -> None:
+        """Open a link of the page: another page, or an address in the browser."""
+        if link.scheme() in ("http", "https"):
+            QDesktopServices.openUrl(link)
+            return
+        page = self._file_of(link)
+        if page is not None and page.suffix == ".md":
+            self.setSource(QUrl.fromLocalFile(str(page)))
+
+    def loadResource(self, kind: int, address: QUrl | str) -> object:
+        """Return a page or a picture below the folder, and nothing for any other address."""
+        file = self._file_of(QUrl(address))
+        if file is None:
+            return QByteArray()
+        if file.suffix == ".md":
+            return QByteArray(_without_comments(file.read_text(encoding="utf-8")).encode())
+        image = QImage(str(file))
+        if image.width() <= _MAX_PICTURE_WIDTH:
+            return image
+        return image.scaledToWidth(_MAX_PICTURE_WIDTH, Qt.TransformationMode.SmoothTransformation)
+
+    def _file_of(self, address: QUrl) -> Path | None:
+        """Return the file that an address on the page names; None if it lies outside the folder or does not exist."""
+        path = Path(self.source().resolved(address).toLocalFile()).resolve()
+        return path if path.is_file() and path.is_relative_to(self._folder) else None
+
+
+def _without_comments(text: str) -> str:
+    """Return Markdown without HTML comments, which Qt would show."""
+    return re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
+
+
+class DocumentationDialog(BaseDialog):
+    """The list of pages, those that contain the words of the search field, and the page that is selected."""
+
+    def __init__(self, folder: Path, language: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("documentation")
+        self.setWindowTitle(tr("Documentation"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.field = QLineEdit(self)
+        self.field.setObjectName("documentationField")
+        self.field.setPlaceholderText(tr("Words on a page"))
+        self.field.setAccessibleName(tr("Search the documentation"))
+        self.field.setClearButtonEnabled(True)
+        self.list = QListWidget(self)
+        self.list.setObjectName("documentationList")
+        self.list.setAccessibleName(tr("Pages"))
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setWordWrap(True)
+        self.no_matches = WrappedLabel(tr("No matches. Try a shorter search."), self)
+        self.no_matches.setProperty("role", "muted")
+        self.no_matches.hide()
+        self.browser = DocumentationBrowser(folder, self)
+        self._back = QPushButton(tr("Back"), self)
+        self._back.setAutoDefault(False)
+        self._back.setEnabled(False)
+        for page in documentation_pages(folder, language):
+            self._add(page)
+        self._lay_out()
+        self.field.textChanged.connect(self._search)
+        self.list.currentItemChanged.connect(self._show_selected)
+        self._back.clicked.connect(self.browser.backward)
+        self.browser.backwardAvailable.connect(self._back.setEnabled)
+        self.browser.sourceChanged.connect(self._select_shown)
+        self.list.setCurrentRow(0)
+
+    def restyle(self, theme: Theme) -> None:
+        """Use the theme's font for the pages."""
+        self.browser.document().setDefaultFont(theme.font(15))
+        self.browser.reload()
+
+    def _add(self, page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        title = _TITLE.search(text)
+        item = QListWidgetItem(as_plain_text(title[1] if title else page.stem))
+        item.setData(_PAGE, str(page))
+        item.setData(_TEXT, text.casefold())
+        self.list.addItem(item)
+
+    def _lay_out(self) -> None:
+        buttons = QDialogButtonBox(self)
+        buttons.addButton(self._back, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        left = QVBoxLayout()
+        left.addWidget(self.field)
+        left.addWidget(self.list, 1)
+        left.addWidget(self.no_matches)
+        both = QHBoxLayout()
+        both.setSpacing(18)
+        both.addLayout(left, 1)
+        both.addWidget(self.browser, 3)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(12)
+        column.addLayout(both, 1)
+        column.addWidget(buttons)
+        self.resize(_WIDTH, _HEIGHT)
+
+    @Slot(str)
+    def _search(self, text: str) -> None:
+        """List the pages that contain every word, and show the first of them."""
+        words = text.casefold().split()
+        rows = [self.list.item(row) for row in range(self.list.count())]
+        for item in rows:
+            item.setHidden(not all(word in item.data(_TEXT) for word in words))
+        shown = [item for item in rows if not item.isHidden()]
+        self.no_matches.setVisible(not shown)
+        if shown and self.list.currentItem() not in shown:
+            self.list.setCurrentItem(shown[0])
+
+    @Slot()
+    def _show_selected(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            self.browser.show_page(Path(item.data(_PAGE)))
+
+    @Slot(QUrl)
+    def _select_shown(self, source: QUrl) -> None:
+        """Select the page in the list that a link or the Back button has opened."""
+        for row in range(self.list.count()):
+            if self.list.item(row).data(_PAGE) == source.toLocalFile():
+                self.list.setCurrentRow(row)
