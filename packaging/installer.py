@@ -32,7 +32,7 @@ from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
 from installer_parts.tools import InstallerError, run  # noqa: E402
 
-EXTRAS = ("grammar", "keyring", "sound")
+EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 DISTRIBUTIONS = """
