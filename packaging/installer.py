@@ -137,7 +137,7 @@ def version_of(wheel: Path) -> str:
 def make_environment(folder: Path, wheel: Path) -> Path:
     """Make an environment with the program, the CPU build of PyTorch and PyInstaller; return its interpreter.
 
-    An environment that has all of it is used again, with the program's wheel installed anew. Raises InstallerError if
+    An environment that has all of it is used again, with the program's wheel installed again. Raises InstallerError if
     PyTorch is another build.
     """
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

@@ -61,7 +61,7 @@ def make_packages(
 
 
 def write_archive(folder: Path, target: Path, top: str, epoch: int, level: int) -> Path:
-    """Write the folder as .tar.xz below the name `top`: files by name, of one date and of nobody. Needs xz."""
+    """Write the folder as .tar.xz below the name `top`: in alphabetical order, with one date and no owner. Needs xz."""
 
     def normalise(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
