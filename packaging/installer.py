@@ -12,6 +12,7 @@ the environment that runs this gets into it. docs/building.md says what is left 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -34,6 +35,8 @@ from installer_parts.tools import InstallerError, run  # noqa: E402
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
+SITE = "DECODESCOPE_SITE"
+"""Variable that gives the specification the folder of the documentation."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 DISTRIBUTIONS = """
 import json, sys
@@ -89,7 +92,7 @@ def make_installers(
     wheel = wheel or build_wheel(epoch, work)
     version = version_of(wheel)
     python = make_environment(work / "environment", wheel)
-    program = build_program(python, work, epoch)
+    program = build_program(python, work, epoch, build_site(work))
     folder = work / "dist" / "decodescope"
     check_program(folder, version)
     print(sizes(folder), end="")
@@ -158,11 +161,25 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def build_program(python: Path, work: Path, epoch: int) -> Path:
-    """Run PyInstaller and return the program's folder, on macOS its bundle."""
+def build_site(work: Path) -> Path | None:
+    """Build the documentation that Help › Documentation opens; None, with a message, without the extra `docs`."""
+    if any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings")):
+        print("installer: the documentation is left out: install the extra `docs` to have it inside", file=sys.stderr)
+        return None
+    site = (work / "site").resolve()
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", site]
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    run([*command, "-f", ROOT / "packaging" / "site" / "mkdocs.yml"], folder=ROOT, variables=variables)
+    return site
+
+
+def build_program(python: Path, work: Path, epoch: int, site: Path | None) -> Path:
+    """Run PyInstaller and return the program's folder, on macOS its bundle. `site` is the documentation."""
     variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
-    for name in ("PYTHONPATH", "PYTHONHOME"):
+    for name in ("PYTHONPATH", "PYTHONHOME", SITE):
         variables.pop(name, None)
+    if site is not None:
+        variables[SITE] = str(site)
     spec = ROOT / "packaging" / "decodescope.spec"
     command = [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
     run([*command, "--workpath", "build", "--distpath", "dist", spec], folder=work, variables=variables)
