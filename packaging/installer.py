@@ -38,6 +38,7 @@ EXTRAS = ("grammar", "keyring", "sound", "updates")
 SITE = "DECODESCOPE_SITE"
 """Variable that gives the specification the folder of the documentation."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
+FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")
 DISTRIBUTIONS = """
 import json, sys
 from importlib import metadata
@@ -187,7 +188,7 @@ def build_program(python: Path, work: Path, epoch: int, site: Path | None) -> Pa
 
 
 def check_program(folder: Path, version: str) -> None:
-    """Raise InstallerError unless the built program starts, says its options, and has nothing that is left out."""
+    """Raise InstallerError unless the built program has nothing that is left out, and makes a first run."""
     inside = folder / "_internal"
     unwanted = [
         name
@@ -198,9 +199,12 @@ def check_program(folder: Path, version: str) -> None:
         raise InstallerError(f"The program has what should be left out: {', '.join(unwanted[:5])}. Correct the spec.")
     if not (inside / f"decodescope-{version}.dist-info").is_dir():
         raise InstallerError(f"The program is not of version {version}. Remove the folder of the environment.")
-    executable = {"win32": "decodescope-console.exe"}.get(sys.platform, "decodescope")
-    if "--screenshot" not in run([folder / executable, "--help"]):
-        raise InstallerError("The program's --help does not list its options.")
+    executable = folder / {"win32": "decodescope-console.exe"}.get(sys.platform, "decodescope")
+    with tempfile.TemporaryDirectory() as scratch:
+        picture = Path(scratch, "first-run.png")
+        run([executable, *FIRST_RUN, "--screenshot", picture])
+        if not picture.is_file():
+            raise InstallerError("The program's first run wrote no picture.")
 
 
 def sizes(folder: Path) -> str:

@@ -17,7 +17,11 @@ from app.start.qt_libraries import PACKAGES, dynamic_section
 
 LEFT_OUT = {
     "torch/test/*": "tests of PyTorch's C++ code",
-    "torch/bin/*": "the same, and the compiler of protocol buffers",
+    "torch/bin/test_*": "the same",
+    "torch/bin/*Test": "the same",
+    "torch/bin/*.ptl": "the same",
+    "torch/bin/upgrader_models/*": "the same",
+    "torch/bin/protoc*": "the compiler of protocol buffers",
     "torch/lib/libtorchbind_test.*": "a library for tests",
     "torch/lib/libjitbackend_test.*": "a library for tests",
     "torch/lib/libbackend_with_compiler.*": "a library for tests",
@@ -31,6 +35,7 @@ LEFT_OUT = {
     "torch/utils/tensorboard/*": "needs a package that is not installed",
     "triton/*": "compiles kernels for graphics cards",
     "nvidia/*": "libraries for graphics cards",
+    "libcuda*": "a library for graphics cards, if the building machine has it",
     "transformers/cli/*": "commands of a terminal",
     "transformers/models/*/modular_*.py": "sources that the modeling files are generated from",
     "transformers/models/*/convert_*.py": "scripts that convert checkpoints of other programs",
@@ -48,6 +53,8 @@ LEFT_OUT = {
     "PySide6/Qt*/plugins/platforms/libqminimalegl.*": "screens without a window system",
     "PySide6/Qt*/plugins/platforms/libqvnc.*": "screens without a window system",
     "PySide6/Qt*/plugins/generic/*": "input devices of screens without a window system",
+    "libQt6EglF*": "links to these",
+    "PySide6/Qt*/plugins/networkinformation/*": "whether there is a network",
     "PySide6/Qt*/plugins/imageformats/*qpdf.*": "reads PDF",
     "PySide6/Qt*/plugins/platforminputcontexts/*qtvirtualkeyboard*": "a keyboard on the screen",
     "PySide6/Qt*/plugins/sqldrivers/*": "databases",
@@ -75,12 +82,12 @@ EXCLUDED_MODULES = (
 """Modules that an installed library would use if it could: tools, and readline and gdbm, whose licence is the GPL."""
 PYTHON_LIBRARIES = (
     "libbz2", "libcrypto", "libexpat", "libffi", "liblzma", "libmpdec", "libpython", "libsqlite3", "libssl", "libuuid",
-    "libz",
+    "libz.so",
 )  # fmt: skip
 """Libraries of the system that Python's own modules are linked against, without version."""
 C_LIBRARY = (
-    "ld-linux", "libc.so", "libdl.so", "libm.so", "libpthread.so", "libresolv.so", "librt.so", "libutil.so",
-    "linux-vdso",
+    "ld-linux", "libc.so", "libdl.so", "libm.so", "libmvec.so", "libpthread.so", "libresolv.so", "librt.so",
+    "libutil.so", "linux-vdso",
 )  # fmt: skip
 """Beginnings of the names of glibc's libraries."""
 OPTIONAL_FILES = ("platformthemes/libqgtk3.so", "printsupport/")

@@ -105,7 +105,7 @@ def stage_package(folder: Path, stage: Path, version: str, architecture: str, ro
     launcher = stage / "usr" / "bin" / "decodescope"
     launcher.parent.mkdir(parents=True)
     launcher.symlink_to(f"/{HOME.as_posix()}/decodescope")
-    _normalise_modes(stage)
+    _normalise(stage, epoch)
     size = sum(path.lstat().st_size for path in stage.rglob("*") if not path.is_dir()) // 1024 + 1
     information = stage / "DEBIAN"
     information.mkdir(mode=0o755)
@@ -181,11 +181,12 @@ def _link(source: str, target: str) -> None:
     os.link(source, target, follow_symlinks=False)
 
 
-def _normalise_modes(stage: Path) -> None:
-    """Give all files and folders the modes of a system's package, whatever the builder's umask."""
+def _normalise(stage: Path, epoch: int) -> None:
+    """Give all files and folders the modes of a system's package and one date, whatever the builder's."""
     for path in (stage, *stage.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
 
 
 def _md5sums(stage: Path) -> str:
