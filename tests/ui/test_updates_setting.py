@@ -15,9 +15,14 @@ from app.storage.settings_file import SettingsStore
 ADDRESS = "https://example.org/notice.json"
 
 
-def shown(qtbot: QtBot, updates: UpdatesSection, address: str = ADDRESS, reason: str = "") -> SettingsDialog:
-    parent = QWidget()
-    qtbot.addWidget(parent)
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def shown(parent: QWidget, updates: UpdatesSection, address: str = ADDRESS, reason: str = "") -> SettingsDialog:
     dialog = SettingsDialog(Settings(updates=updates), "/settings", parent, address, reason)
     dialog.open()
     return dialog
@@ -31,9 +36,9 @@ def press(box: QMessageBox, role: QMessageBox.ButtonRole) -> None:
     next(button for button in box.buttons() if box.buttonRole(button) == role).click()
 
 
-def test_it_is_off_and_asks_once(qtbot: QtBot) -> None:
+def test_it_is_off_and_asks_once(parent: QWidget) -> None:
     updates = UpdatesSection()
-    dialog = shown(qtbot, updates)
+    dialog = shown(parent, updates)
     box = dialog.findChild(QCheckBox, "updatesChoice")
     assert not box.isChecked()
     changes: list[str] = []
@@ -52,9 +57,9 @@ def test_it_is_off_and_asks_once(qtbot: QtBot) -> None:
     assert updates.check
 
 
-def test_a_refusal_leaves_it_off_and_it_asks_again(qtbot: QtBot) -> None:
+def test_a_refusal_leaves_it_off_and_it_asks_again(parent: QWidget) -> None:
     updates = UpdatesSection()
-    dialog = shown(qtbot, updates)
+    dialog = shown(parent, updates)
     box = dialog.findChild(QCheckBox, "updatesChoice")
     box.click()
     asked = question(dialog)
@@ -65,8 +70,8 @@ def test_a_refusal_leaves_it_off_and_it_asks_again(qtbot: QtBot) -> None:
     assert question(dialog) is not None
 
 
-def test_without_an_address_it_cannot_be_switched_on(qtbot: QtBot) -> None:
-    dialog = shown(qtbot, UpdatesSection(check=True, agreed=True), "", "There is none.")
+def test_without_an_address_it_cannot_be_switched_on(parent: QWidget) -> None:
+    dialog = shown(parent, UpdatesSection(check=True, agreed=True), "", "There is none.")
     box = dialog.findChild(QCheckBox, "updatesChoice")
     assert not box.isEnabled()
     assert not box.isChecked()
