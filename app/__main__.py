@@ -23,6 +23,7 @@ except ImportError as error:
 import resources
 from app import build_window
 from app.start import qt_variables
+from app.start.application import Application
 from app.start.cli import CommandLineOptions, parse, peek_option
 from app.start.cli.commands import run_command
 from app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
@@ -64,7 +65,7 @@ def _main(arguments: Sequence[str], engine: Engine | None) -> int:
     ignore_window_manager_warnings()
     for notice in qt_variables.remove_invalid_variables():
         print(f"decodescope: {notice}", file=sys.stderr)
-    application = QApplication.instance() or QApplication(["decodescope"])
+    application = QApplication.instance() or Application(["decodescope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Decodescope")
     application.setDesktopFileName("decodescope")

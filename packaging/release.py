@@ -2,12 +2,12 @@
 
 Run in the root of the repository, in an environment with the extra `dev`:
 
-    python packaging/release.py [--output dist] [--check] [--no-audit]
+    python packaging/release.py [--output dist] [--check] [--no-audit] [--installers]
 
 The commit is exported first, so that uncommitted and ignored files have no influence, and its date becomes the date of
-all files. `--check` builds twice in different folders and compares the bytes. Installers are built from the same
-wheel, by packaging/decodescope.spec. Signatures are made by .github/workflows/release.yml: only the hosted builder has
-an identity to attest with.
+all files. `--check` builds twice in different folders and compares the bytes. `--installers` makes the installers of
+this system from the same wheel, by packaging/installer.py. Signatures are made by .github/workflows/release.yml: only
+the hosted builder has an identity to attest with.
 """
 
 from __future__ import annotations
@@ -54,11 +54,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the files (default: dist)")
     parser.add_argument("--check", action="store_true", help="build twice and compare the bytes")
     parser.add_argument("--no-audit", action="store_true", help="do not look for known vulnerabilities (needs network)")
+    parser.add_argument("--installers", action="store_true", help="also make the installers of this system")
     options = parser.parse_args(arguments)
     try:
-        make_release(options.commit, options.output, options.check)
+        files = make_release(options.commit, options.output, options.check)
         if not options.no_audit:
             audit()
+        if options.installers:
+            installers(files, options.output)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
@@ -91,6 +94,17 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
     (output / "SHA256SUMS").write_text(checksums(files), encoding="utf-8", newline="\n")
     print(checksums(files), end="")
     return [*files, output / "SHA256SUMS"]
+
+
+def installers(files: list[Path], output: Path) -> None:
+    """Make the installers of this system from the wheel among `files`. Raises ReleaseError."""
+    from installer import InstallerError, SetupError, make_installers
+
+    wheel = next(path for path in files if path.suffix == ".whl")
+    try:
+        make_installers(wheel, output, ROOT / "build" / "installer")
+    except (InstallerError, SetupError) as error:
+        raise ReleaseError(str(error)) from error
 
 
 def commit_date(commit: str) -> int:

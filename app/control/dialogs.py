@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -121,6 +121,7 @@ class Dialogs(QObject):
     appearanceChanged = Signal()
     loadingChanged = Signal()
     historyChanged = Signal()
+    updatesChanged = Signal()
     forgetAllRequested = Signal()
     languageChosen = Signal(str)
     noticed = Signal(str)
@@ -130,9 +131,16 @@ class Dialogs(QObject):
     """Name of the command whose button was pressed in the help window."""
 
     def __init__(
-        self, parent_window: QWidget, store: SettingsStore, session: Session, changes: SettingsChangeWatcher
+        self,
+        parent_window: QWidget,
+        store: SettingsStore,
+        session: Session,
+        changes: SettingsChangeWatcher,
+        update_source: Callable[[], tuple[str, str]],
     ) -> None:
+        """`update_source` returns the address where new versions are announced, and why it cannot be used, if so."""
         super().__init__(parent_window)
+        self._update_source = update_source
         self._parent_window, self._store, self._session, self._changes = parent_window, store, session, changes
         self._backend: DecodeBackend | None = None
         self._settings: SettingsDialog | None = None
@@ -147,7 +155,9 @@ class Dialogs(QObject):
         """Open the settings window."""
         from app.panels.settings.settings_dialog import SettingsDialog
 
-        dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._parent_window.window())
+        dialog = SettingsDialog(
+            self._store.settings, str(self._store.folder), self._parent_window.window(), *self._update_source()
+        )
         dialog.changed.connect(self._on_changed)
         dialog.forgetAllRequested.connect(self.forgetAllRequested)
         dialog.languageChosen.connect(self.languageChosen)
@@ -218,6 +228,8 @@ class Dialogs(QObject):
             self.loadingChanged.emit()
         elif section == "history":
             self.historyChanged.emit()
+        elif section == "updates":
+            self.updatesChanged.emit()
         self.changed.emit()
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from PySide6.QtWidgets import QApplication
+
+from app.start.application import Application
 from app.start.cli import CommandLineOptions
 from app.start.cli.values import PICTURE_SIZE
 from app.start.output_files import PictureError, export, hide_transient_state, record_demo, save_picture
@@ -49,12 +52,16 @@ async def _run_interactively(window: MainWindow, options: CommandLineOptions) ->
     window.parts.services.kernel_builder.allow_building()
     if options.recorded is None and not options.tour:  # neither needs plug-ins: foreign code does not run
         window.firstPainted.connect(window.parts.services.plugins.load)
+    window.firstPainted.connect(window.parts.updates.check_if_due)
     window.parts.services.live.listen()
     try:
         apply_options(window, options)
     except LaunchProblem as error:
         problem = str(error)
     window.show()
+    application = QApplication.instance()
+    if isinstance(application, Application):
+        application.opened_files.open_with(window.parts.recorded_runs.open)
     try:
         show_recorded(window, options)
     except LaunchProblem as error:

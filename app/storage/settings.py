@@ -131,6 +131,7 @@ MAX_MEMORY_MIB = 1024**3
 """In MiB."""
 MAX_HISTORY_MIB = 1024**2
 """In MiB."""
+MAX_DAY = 10**6
 MAX_WIDTH = 2**15
 """Maximum width in pixels."""
 Migrator = Callable[[dict[str, Any]], dict[str, Any]]
@@ -312,6 +313,17 @@ class HistorySection(SettingsSection):
 
 
 @plain()
+class UpdatesSection(SettingsSection):
+    """Whether new versions are checked for."""
+
+    check: bool = field(default=False, metadata=_FLAG)
+    agreed: bool = field(default=False, metadata=_FLAG)
+    """Whether the user has read what a check sends, and agreed."""
+    last_day: int = field(default=0, metadata={"check": up_to(MAX_DAY)})
+    """Day of the last check, counted since 1970."""
+
+
+@plain()
 class WindowLayout(SettingsSection):
     """Which parts of the window are open, and its position."""
 
@@ -347,6 +359,7 @@ class Settings:
     compute: ComputeSection = field(default_factory=ComputeSection)
     models: ModelsSection = field(default_factory=ModelsSection)
     history: HistorySection = field(default_factory=HistorySection)
+    updates: UpdatesSection = field(default_factory=UpdatesSection)
     layout: WindowLayout = field(default_factory=WindowLayout)
     habits: UsageSection = field(default_factory=UsageSection)
 
@@ -357,6 +370,7 @@ SECTIONS: dict[str, type[SettingsSection]] = {
     "compute": ComputeSection,
     "models": ModelsSection,
     "history": HistorySection,
+    "updates": UpdatesSection,
     "layout": WindowLayout,
     "habits": UsageSection,
 }

@@ -41,6 +41,8 @@ from app.features.palette.controller.palette import PaletteController
 from app.features.plugins.controller import PluginController
 from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from app.features.tours.controller.tours import Tours
+from app.features.updates.controller import UpdateController
+from app.features.updates.state import describe_source
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup_panel import SetupPanel
@@ -276,7 +278,8 @@ def _build_controllers(
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
         messages=messages,
-        dialogs=Dialogs(panels.centre, store, session, changes),
+        dialogs=Dialogs(panels.centre, store, session, changes, describe_source),
+        updates=UpdateController(panels.centre, settings.updates, messages),
         dropping=DropController(
             panels.centre,
             taking.recorded_runs,
@@ -501,5 +504,6 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
         parts.memory_fit.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
+        parts.updates.stop,
         parts.history_edits.commit_deletions,
     )

@@ -39,6 +39,7 @@ from app.features.plugins.controller import PluginController
 from app.features.plugins.session import PluginJobs
 from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from app.features.tours.controller.tours import Tours
+from app.features.updates.controller import UpdateController
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup_panel import SetupPanel
@@ -183,6 +184,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     labs: LabWindows
     messages: Messages
     dialogs: Dialogs
+    updates: UpdateController
     dropping: DropController
     diagnostics: Diagnostics
     glossary: GlossaryController

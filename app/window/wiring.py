@@ -55,6 +55,8 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
         (parts.dialogs.changed, parts.sounds.follow_settings),
         (parts.dialogs.commandRequested, parts.actions.do),
         (parts.dialogs.noticed, parts.messages.show_notice),
+        (parts.dialogs.updatesChanged, parts.updates.check_if_due),
+        (parts.updates.checked, parts.settings_saver.save_settings),
     ):
         signal.connect(slot)
     parts.inspector.internalsCreated.connect(partial(_connect_layer_inspection, parts))

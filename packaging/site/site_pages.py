@@ -38,7 +38,7 @@ TUTORIAL_ORDER = (
 )
 REFERENCE = ("toml-files.md", "pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
 HOW_TO = ("programs.md", "translating.md")
-INSIDE = ("architecture.md", "tour-of-the-code.md")
+INSIDE = ("architecture.md", "tour-of-the-code.md", "building.md")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -85,6 +85,7 @@ ALLOWED = (
         "names of programs and folders",
     ),
     Allowed("core/models/quantized/gguf_layers.py", r"in_features=.*", "a module's description, as torch writes it"),
+    Allowed("app/features/updates", r"pip install .*|User-Agent|Accept|Decodescope", "a command, and headers of HTTP"),
     Allowed("app/control/help.py", r"View", "a part of object names"),
     Allowed("app/state/cache_history.py", r"\{…\} layers", "a name of a size"),
     Allowed("core/labs/speed/events.py", r"Once upon a time.*", "a prompt for a model that reads English"),

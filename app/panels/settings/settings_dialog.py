@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
@@ -36,6 +36,7 @@ from app.storage.settings import (
     HistorySection,
     ModelsSection,
     Settings,
+    UpdatesSection,
 )
 from app.widgets.animation.motion import prefers_reduced_motion
 from app.widgets.dialog import ScrolledDialog
@@ -253,6 +254,61 @@ class MemorySettings(SettingsForm):
         self.changed.emit("reuse")
 
 
+class UpdateSettings(SettingsForm):
+    """Whether to check for new versions. The first time, a question says what that sends."""
+
+    def __init__(self, settings: UpdatesSection, address: str, unavailable_reason: str) -> None:
+        """`address` is the one that a check contacts; `unavailable_reason` says why there is none, or is empty."""
+        super().__init__()
+        self._settings, self._address = settings, address
+        title = tr("Check for new versions once a week")
+        self.check = make_check_box("updatesChoice", title, settings.check and not unavailable_reason)
+        self.check.setEnabled(not unavailable_reason)
+        self.check.setAccessibleDescription(unavailable_reason)
+        self.check.toggled.connect(self._on_check)
+        self.rows.addRow(self.check)
+        remark = tr("Off, nothing is contacted. On, it is {address} only.").format(address=address)
+        self.rows.addRow("", make_remark(unavailable_reason or remark))
+
+    @Slot(bool)
+    def _on_check(self, on: bool) -> None:
+        if on and not self._settings.agreed:
+            self._show_check(False)
+            self._ask()
+        else:
+            self._settings.check = on
+            self.changed.emit("updates")
+
+    def _ask(self) -> None:
+        from PySide6.QtWidgets import QMessageBox
+
+        box = QMessageBox(QMessageBox.Icon.Question, tr("Check for new versions"), "", parent=self.window())
+        box.setObjectName("updatesQuestion")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(tr("Contact {address} once a week?").format(address=self._address))
+        box.setInformativeText(
+            tr(
+                "The server sees this computer's internet address and that Decodescope made the request, nothing else. "
+                "Its answer must be signed by the program's makers. Nothing is downloaded or installed."
+            )
+        )
+        agree = box.addButton(tr("Check for new versions"), QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
+        agree.clicked.connect(self._on_agreed)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    @Slot()
+    def _on_agreed(self) -> None:
+        self._settings.agreed = self._settings.check = True
+        self._show_check(True)
+        self.changed.emit("updates")
+
+    def _show_check(self, on: bool) -> None:
+        with QSignalBlocker(self.check):
+            self.check.setChecked(on)
+
+
 _PERMISSIONS = {"allow_pickle": mark("pickled weights"), "allow_remote_code": mark("custom code")}
 
 
@@ -351,8 +407,16 @@ class SettingsDialog(ScrolledDialog):
     forgetAllRequested = Signal()
     languageChosen = Signal(str)
 
-    def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: str,
+        parent: QWidget | None = None,
+        update_address: str = "",
+        updates_unavailable_reason: str = "",
+    ) -> None:
         super().__init__(parent)
+        self._update_address, self._updates_unavailable_reason = update_address, updates_unavailable_reason
         self.setObjectName("settingsDialog")
         self.setWindowTitle(tr("Settings"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -377,7 +441,8 @@ class SettingsDialog(ScrolledDialog):
         look, stage = AppearanceSettings(settings.appearance), StageSettings(settings.appearance)
         history, self.permissions = HistorySettings(settings.history), PermissionSettings(settings.models)
         self.compute, memory = ComputeSettings(settings.compute), MemorySettings(settings.compute)
-        for part in (look, self.compute, memory, history, self.permissions):
+        self.updates = UpdateSettings(settings.updates, self._update_address, self._updates_unavailable_reason)
+        for part in (look, self.compute, memory, history, self.updates, self.permissions):
             part.changed.connect(self.changed)
         stage.changed.connect(lambda: self.changed.emit("stage"))
         look.languageChosen.connect(self.languageChosen)
@@ -387,6 +452,7 @@ class SettingsDialog(ScrolledDialog):
         yield tr("COMPUTE"), self.compute
         yield tr("MEMORY"), memory
         yield tr("HISTORY"), history
+        yield tr("UPDATES"), self.updates
         yield tr("MODEL PERMISSIONS"), self.permissions
 
     def _footer(self) -> QWidget:

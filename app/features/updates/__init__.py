@@ -1,0 +1,1 @@
+"""Check for new versions: off by default, one address, a signed answer."""

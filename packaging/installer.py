@@ -1,0 +1,224 @@
+"""Make the installers of this system: on Linux .tar.xz and .deb, on Windows .exe, on macOS .dmg.
+
+Run in the root of the repository, in an environment with the extra `dev`:
+
+    python packaging/installer.py [--wheel FILE] [--output dist] [--work build/installer]
+
+The program's wheel is the one given, or built from the last commit. It is installed with the CPU build of PyTorch into
+an environment of its own, from which PyInstaller and packaging/decodescope.spec make the program's folder. Nothing of
+the environment that runs this gets into it. docs/building.md says what is left out, and how signing is set up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
+
+from bootstrap_parts import torch_build  # noqa: E402  # after the root has been added to the path
+from bootstrap_parts.errors import SetupError  # noqa: E402
+from bootstrap_parts.project import requirements_in  # noqa: E402
+from installer_parts import linux, macos, windows  # noqa: E402
+from installer_parts.contents import is_left_out  # noqa: E402
+from installer_parts.tools import InstallerError, run  # noqa: E402
+
+EXTRAS = ("grammar", "keyring", "sound", "updates")
+"""Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
+SITE = "DECODESCOPE_SITE"
+"""Variable that gives the specification the folder of the documentation."""
+TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
+FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")
+DISTRIBUTIONS = """
+import json, sys
+from importlib import metadata
+import torch
+found = sorted((one.metadata["Name"], one.version) for one in metadata.distributions())
+print(json.dumps({"cuda": torch.version.cuda, "torch": torch.__version__, "distributions": found}))
+"""
+BILL = """
+import sys, tomllib
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from bill_of_materials import environment_bill
+from app.state.licences import third_party_parts
+project = tomllib.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["project"]
+sys.stdout.reconfigure(encoding="utf-8", newline="\\n")
+sys.stdout.write(environment_bill(project, third_party_parts(), int(sys.argv[3])))
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the installers and return the exit code."""
+    parser = argparse.ArgumentParser(description="Make the installers of this system.")
+    parser.add_argument("--wheel", type=Path, help="the program's wheel (default: built from the last commit)")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the installers (default: dist)")
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "build" / "installer", help="folder for the environment and the program"
+    )
+    parser.add_argument("--level", type=int, default=6, choices=range(10), help="compression, 0 to 9 (default: 6)")
+    parser.add_argument("--folder-only", action="store_true", help="make the program's folder and no installer of it")
+    options = parser.parse_args(arguments)
+    try:
+        make_installers(options.wheel, options.output, options.work, options.level, options.folder_only)
+    except (InstallerError, SetupError) as error:
+        print(f"installer: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def make_installers(
+    wheel: Path | None, output: Path, work: Path, level: int = 6, folder_only: bool = False
+) -> list[Path]:
+    """Write the installers, their bill of materials and their checksums into `output`; return their paths.
+
+    Raises InstallerError, or SetupError if PyTorch cannot be installed.
+    """
+    from distribution_files import checksums
+    from release import commit_date
+
+    epoch = commit_date("HEAD")
+    output.mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
+    wheel = wheel or build_wheel(epoch, work)
+    version = version_of(wheel)
+    python = make_environment(work / "environment", wheel)
+    program = build_program(python, work, epoch, build_site(work))
+    folder = work / "dist" / "decodescope"
+    check_program(folder, version)
+    print(sizes(folder), end="")
+    if folder_only:
+        return [program]
+    machine = platform.machine()
+    if sys.platform == "win32":
+        files = windows.make_packages(program, version, ROOT, output)
+    elif sys.platform == "darwin":
+        files = macos.make_packages(program, version, machine, output)
+    else:
+        files = linux.make_packages(program, version, machine, ROOT, output, epoch, level)
+    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    bill = output / f"decodescope-{version}-{system}-installer.cdx.json"
+    text = run([python, "-c", BILL, ROOT / "packaging", ROOT / "pyproject.toml", str(epoch)], folder=work)
+    bill.write_text(text, encoding="utf-8", newline="\n")
+    files.append(bill)
+    sums = output / f"SHA256SUMS-{system}"
+    sums.write_text(checksums(files), encoding="utf-8", newline="\n")
+    for file in files:
+        print(f"{file.stat().st_size / 1e6:8.1f} MB  {file.name}")
+    return [*files, sums]
+
+
+def build_wheel(epoch: int, work: Path) -> Path:
+    """Build the wheel of the last commit, as a release does, and return its path."""
+    from release import ReleaseError, build, export
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            built = build(export("HEAD", Path(folder, "source")), Path(folder, "built"), epoch)
+        except ReleaseError as error:
+            raise InstallerError(str(error)) from error
+        return Path(shutil.copy(next(path for path in built if path.suffix == ".whl"), work))
+
+
+def version_of(wheel: Path) -> str:
+    """Return the version in a wheel's name. Raises InstallerError for another file."""
+    found = re.fullmatch(r"decodescope-([^-]+)-.+\.whl", wheel.name)
+    if found is None or not wheel.is_file():
+        raise InstallerError(f"{wheel} is no wheel of Decodescope. Build one with packaging/release.py.")
+    return found[1]
+
+
+def make_environment(folder: Path, wheel: Path) -> Path:
+    """Make an environment with the program, the CPU build of PyTorch and PyInstaller; return its interpreter.
+
+    An environment that has all of it is used again, with the program's wheel installed again. Raises InstallerError if
+    PyTorch is another build.
+    """
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not python.is_file():
+        venv.create(folder, clear=True, with_pip=True, symlinks=os.name != "nt")
+    requirement = next(line for line in requirements_in(ROOT / "pyproject.toml", ()) if line.startswith("torch>"))
+    torch_build.install(python, requirement, "cpu", ROOT)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--quiet"]
+    run([*pip, f"{wheel.resolve()}[{','.join(EXTRAS)}]", *TOOLS])
+    run([*pip, "--force-reinstall", "--no-deps", wheel.resolve()])
+    found = json.loads(run([python, "-c", DISTRIBUTIONS], folder=folder))
+    unwanted = [name for name, _ in found["distributions"] if name.startswith("nvidia") or name == "triton"]
+    if found["cuda"] or unwanted:
+        raise InstallerError(
+            f"PyTorch {found['torch']} is not the CPU build, and an installer of it would have gigabytes. Install it "
+            f"from {torch_build.CPU_INDEX} into {folder}, or remove that folder and set pip's index to that address."
+        )
+    return python
+
+
+def build_site(work: Path) -> Path | None:
+    """Build the documentation that Help › Documentation opens; None, with a message, without the extra `docs`."""
+    if any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings")):
+        print("installer: the documentation is left out: install the extra `docs` to have it inside", file=sys.stderr)
+        return None
+    site = (work / "site").resolve()
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", site]
+    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    run([*command, "-f", ROOT / "packaging" / "site" / "mkdocs.yml"], folder=ROOT, variables=variables)
+    return site
+
+
+def build_program(python: Path, work: Path, epoch: int, site: Path | None) -> Path:
+    """Run PyInstaller and return the program's folder, on macOS its bundle. `site` is the documentation."""
+    variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
+    for name in ("PYTHONPATH", "PYTHONHOME", SITE):
+        variables.pop(name, None)
+    if site is not None:
+        variables[SITE] = str(site)
+    spec = ROOT / "packaging" / "decodescope.spec"
+    command = [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    run([*command, "--workpath", "build", "--distpath", "dist", spec], folder=work, variables=variables)
+    return work / "dist" / ("Decodescope.app" if sys.platform == "darwin" else "decodescope")
+
+
+def check_program(folder: Path, version: str) -> None:
+    """Raise InstallerError unless the built program has nothing that is left out, and makes a first run."""
+    inside = folder / "_internal"
+    unwanted = [
+        name
+        for path in inside.rglob("*")
+        if path.is_file() and is_left_out(name := path.relative_to(inside).as_posix())
+    ]
+    if unwanted:
+        raise InstallerError(f"The program has what should be left out: {', '.join(unwanted[:5])}. Correct the spec.")
+    if not (inside / f"decodescope-{version}.dist-info").is_dir():
+        raise InstallerError(f"The program is not of version {version}. Remove the folder of the environment.")
+    executable = folder / {"win32": "decodescope-console.exe"}.get(sys.platform, "decodescope")
+    with tempfile.TemporaryDirectory() as scratch:
+        picture = Path(scratch, "first-run.png")
+        run([executable, *FIRST_RUN, "--screenshot", picture])
+        if not picture.is_file():
+            raise InstallerError("The program's first run wrote no picture.")
+
+
+def sizes(folder: Path) -> str:
+    """Return a table of what the parts of a program's folder take, largest first, in MB."""
+    inside = folder / "_internal"
+    totals: dict[str, int] = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            parts = path.relative_to(inside).parts if path.is_relative_to(inside) else (path.name,)
+            name = "/".join(parts[:2]) if parts[0] == "resources" and len(parts) > 2 else parts[0]
+            totals[name] = totals.get(name, 0) + path.stat().st_size
+    largest = sorted(totals.items(), key=lambda item: -item[1])[:20]
+    return "".join(f"{size / 1e6:8.1f} MB  {name}\n" for name, size in [("in all", sum(totals.values())), *largest])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The steps of `packaging/installer.py` and what packaging/decodescope.spec decides by."""

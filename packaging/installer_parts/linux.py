@@ -1,0 +1,200 @@
+"""Pack the program's folder for Linux: as an archive that can be unpacked anywhere, and as a Debian package.
+
+The package puts the folder into /opt, where programs of other makers belong (Filesystem Hierarchy Standard, 3.13), and
+what the desktop looks for into /usr. It needs no maintainer scripts: the triggers of desktop-file-utils,
+shared-mime-info and hicolor-icon-theme update their caches. Nothing in a home folder belongs to the package, so an
+upgrade and a removal keep the settings, runs and models of all users.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from installer_parts.contents import debian_packages, system_libraries
+from installer_parts.icons import write_icon
+from installer_parts.tools import InstallerError, require, run
+
+HOME = Path("opt/decodescope")
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+RENAMED = {"libglib2.0-0": "libglib2.0-0t64 | libglib2.0-0"}
+"""Packages that have another name since Debian 13 and Ubuntu 24.04."""
+RECOMMENDED = "ca-certificates, desktop-file-utils, hicolor-icon-theme, libportaudio2, shared-mime-info"
+SUGGESTED = "espeak-ng, fonts-noto-cjk, g++, xdg-utils"
+C_LIBRARY_VERSION = re.compile(rb"GLIBC_2\.(\d+)")
+MAINTAINER = "DECODESCOPE_MAINTAINER"
+"""Variable with name and address of who publishes the package."""
+UNPUBLISHED = "The Decodescope authors <decodescope@localhost>"
+DESCRIPTION = """\
+desktop playground for text generation
+ Watch a language model choose every token: which alternatives were likely,
+ which filter removed which tokens, and why this one won.
+ .
+ Contains Python, PyTorch for the processor and small models, and needs no
+ network."""
+
+
+def make_packages(
+    folder: Path, version: str, machine: str, root: Path, output: Path, epoch: int, level: int
+) -> list[Path]:
+    """Write .tar.xz and .deb of the program's folder into `output` and return their paths.
+
+    `root` is the checkout, `epoch` the date of all files in seconds since 1970, `level` that of xz from 0 to 9. Raises
+    InstallerError.
+    """
+    if machine not in MACHINES:
+        raise InstallerError(f"The processor {machine} is not known. Build on {' or '.join(MACHINES)}.")
+    name = f"decodescope-{version}-linux-{machine}"
+    archive = write_archive(folder, output / f"{name}.tar.xz", "decodescope", epoch, level)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        stage = stage_package(folder, Path(scratch, "package"), version, MACHINES[machine], root, epoch)
+        package = output / f"decodescope_{debian_version(version)}_{MACHINES[machine]}.deb"
+        build_package(stage, package, epoch, level)
+    return [archive, package]
+
+
+def write_archive(folder: Path, target: Path, top: str, epoch: int, level: int) -> Path:
+    """Write the folder as .tar.xz below the name `top`: in alphabetical order, with one date and no owner. Needs xz."""
+
+    def normalise(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        return member
+
+    # Blocks of a fixed size, so that the number of processors does not change the bytes.
+    command = [require("xz", "xz-utils"), f"-{level}", "-T0", "--block-size=64MiB", "--stdout"]
+    with target.open("wb") as file, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file) as packer:
+        assert packer.stdin is not None
+        with packer.stdin, tarfile.open(fileobj=packer.stdin, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            archive.add(folder, top, filter=normalise)  # a folder's entries are added by name
+    if packer.returncode:
+        raise InstallerError(f"xz failed with exit code {packer.returncode}. Is the disk full?")
+    return target
+
+
+def stage_package(folder: Path, stage: Path, version: str, architecture: str, root: Path, epoch: int) -> Path:
+    """Make the tree of files of the Debian package in `stage` and return it. Files of the program are linked."""
+    shutil.copytree(folder, stage / HOME, symlinks=True, copy_function=_link)
+    share = stage / "usr" / "share"
+    sources = root / "packaging" / "desktop"
+    drawing = root / "resources" / "icons" / "decodescope.svg"
+    icons = share / "icons" / "hicolor"
+    documents = share / "doc" / "decodescope"
+    for source, target in (
+        (sources / "decodescope.desktop", share / "applications" / "decodescope.desktop"),
+        (sources / "decodescope.xml", share / "mime" / "packages" / "decodescope.xml"),
+        (drawing, icons / "scalable" / "apps" / "decodescope.svg"),
+        (drawing, icons / "scalable" / "mimetypes" / "application-x-decodescope-run.svg"),
+        (_third_party(folder), documents / "THIRD_PARTY.txt"),
+    ):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    raster = icons / "256x256" / "apps" / "decodescope.png"
+    raster.parent.mkdir(parents=True)
+    write_icon(drawing, raster)
+    (documents / "copyright").write_text(copyright_text(root), encoding="utf-8")
+    with (documents / "changelog.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=epoch) as packed:
+        packed.write((root / "CHANGELOG.md").read_bytes())
+    launcher = stage / "usr" / "bin" / "decodescope"
+    launcher.parent.mkdir(parents=True)
+    launcher.symlink_to(f"/{HOME.as_posix()}/decodescope")
+    _normalise(stage, epoch)
+    size = sum(path.lstat().st_size for path in stage.rglob("*") if not path.is_dir()) // 1024 + 1
+    information = stage / "DEBIAN"
+    information.mkdir(mode=0o755)
+    (information / "control").write_text(
+        control_text(version, architecture, dependencies(folder), size), encoding="utf-8"
+    )
+    (information / "md5sums").write_text(_md5sums(stage), encoding="utf-8")
+    return stage
+
+
+def build_package(stage: Path, target: Path, epoch: int, level: int) -> Path:
+    """Pack a staged tree as a Debian package, owned by root."""
+    variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    command = [require("dpkg-deb", "dpkg"), "--root-owner-group", "-Zxz", f"-z{level}", "--build", stage, target]
+    run(command, variables=variables)
+    return target
+
+
+def debian_version(version: str) -> str:
+    """Return a Python version as Debian writes and sorts it: 1.0.0rc1, which precedes 1.0.0, is 1.0.0~rc1."""
+    return re.sub(r"(a|b|rc|\.?dev)(\d+)", lambda found: f"~{found[1].lstrip('.')}{found[2]}", version)
+
+
+def dependencies(folder: Path) -> str:
+    """Return the Depends field for a program's folder. Raises InstallerError for a library of an unknown package."""
+    libraries = system_libraries(folder)
+    try:
+        packages = debian_packages(libraries)
+    except KeyError as error:
+        raise InstallerError(
+            f"The package of the library {error} is not known. Add it to PACKAGES in app/start/qt_libraries.py, "
+            "or leave out the file that needs it in packaging/installer_parts/contents.py."
+        ) from None
+    return ", ".join([f"libc6 (>= 2.{oldest_c_library(folder)})", *(RENAMED.get(name, name) for name in packages)])
+
+
+def oldest_c_library(folder: Path) -> int:
+    """Return the minor version of the oldest glibc that has all symbols which the folder's programs use."""
+    versions = [17]
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and (path.suffix in {".so", ""} or ".so." in path.name):
+            content = path.read_bytes()
+            if content.startswith(b"\x7fELF"):
+                versions += [int(found) for found in C_LIBRARY_VERSION.findall(content)]
+    return max(versions)
+
+
+def control_text(version: str, architecture: str, depends: str, size: int) -> str:
+    """Return the control file; `size` is that of the installed files in KiB."""
+    return (
+        f"Package: decodescope\nVersion: {debian_version(version)}\nArchitecture: {architecture}\n"
+        f"Maintainer: {os.environ.get(MAINTAINER, UNPUBLISHED)}\nInstalled-Size: {size}\nDepends: {depends}\n"
+        f"Recommends: {RECOMMENDED}\nSuggests: {SUGGESTED}\n"
+        f"Section: science\nPriority: optional\nDescription: {DESCRIPTION}\n"
+    )
+
+
+def copyright_text(root: Path) -> str:
+    """Return the copyright file: the program's licence, and where those of its parts are."""
+    licence = (root / "LICENSE").read_text(encoding="utf-8")
+    return (
+        f"{licence}\nThe package contains libraries of other authors. Their licences are in "
+        "/usr/share/doc/decodescope/THIRD_PARTY.txt.\n"
+    )
+
+
+def _third_party(folder: Path) -> Path:
+    return folder / "_internal" / "THIRD_PARTY.txt"
+
+
+def _link(source: str, target: str) -> None:
+    """Link a file instead of copying it, since the tree is on the same disk."""
+    os.link(source, target, follow_symlinks=False)
+
+
+def _normalise(stage: Path, epoch: int) -> None:
+    """Give all files and folders the modes of a system's package and one date, whatever the builder's."""
+    for path in (stage, *stage.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
+
+
+def _md5sums(stage: Path) -> str:
+    """Return the checksums of all files, as `dpkg --verify` reads them."""
+    lines = []
+    for path in sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink()):
+        name = path.relative_to(stage).as_posix()
+        if not name.startswith("DEBIAN/"):
+            with path.open("rb") as file:
+                lines.append(f"{hashlib.file_digest(file, 'md5').hexdigest()}  {name}\n")
+    return "".join(lines)

@@ -1,0 +1,364 @@
+"""Installers: their contents, the Debian package, the scripts for Windows and macOS, and how the program starts."""
+
+import importlib.util
+import json
+import os
+import plistlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import installer
+import pytest
+from installer_parts import contents, entry_point, icons, linux, macos, tools, windows
+
+from app.start.qt_libraries import PACKAGES
+
+EPOCH = 1_700_000_000
+TOOLCHAIN = pytest.mark.skipif(
+    not all(map(shutil.which, ("dpkg-deb", "xz"))), reason="dpkg-deb and xz make packages, and are not installed"
+)
+USED = """
+import json, pathlib, sys
+from app.__main__ import main
+code = main(["--model", "storyteller", "--prompt", "Once upon a time", "--run", "--screenshot", sys.argv[1]])
+files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+maps = pathlib.Path("/proc/self/maps")
+if maps.exists():
+    files |= {line.rsplit(" ", 1)[-1] for line in maps.read_text().splitlines() if "/" in line}
+print(json.dumps({"code": code, "files": sorted(files)}))
+"""
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of packages that has this one."""
+    return Path(importlib.util.find_spec(package).origin).parents[1]
+
+
+def test_every_pattern_has_a_reason_and_only_matches_what_it_should():
+    assert all(contents.LEFT_OUT.values())
+    left_out = [
+        "torch/test/a.so", "torch\\include\\ATen\\a.h", "torch/lib/libtorchbind_test.so", "triton/__init__.py",
+        "transformers/models/llama/modular_llama.py", "nvidia/cublas/lib/libcublas.so.12",
+        "PySide6/Qt/lib/libQt6Quick.so.6", "PySide6/Qt/plugins/platforms/libqeglfs.so",
+    ]  # fmt: skip
+    kept = [
+        "torch/lib/libtorch_cpu.so", "torch/bin/torch_shm_manager",
+        "torch/testing/__init__.py", "torch/testing/_internal/common_utils.py",
+        "transformers/models/llama/modeling_llama.py", "transformers/modeling_utils.py",
+        "transformers/convert_slow_tokenizer.py", "PySide6/Qt/plugins/platforms/libqxcb.so",
+        "PySide6/Qt/plugins/platforms/libqoffscreen.so", "PySide6/Qt/translations/qtbase_zh_CN.qm",
+        "mytorch/test/a.so", "resources/models/storyteller/config.json",
+    ]  # fmt: skip
+    assert [path for path in left_out if not contents.is_left_out(path)] == []
+    assert [path for path in kept if contents.is_left_out(path)] == []
+    assert contents.is_left_out_module("transformers.cli")
+    assert contents.is_left_out_module("transformers.cli.serve")
+    assert not contents.is_left_out_module("transformers.models.llama.modeling_llama")
+
+
+def test_running_a_model_uses_nothing_that_is_left_out():
+    """In this process, with whatever other tests have loaded of these libraries."""
+    from transformers import GenerationConfig
+
+    import core
+
+    core.run(core.load("storyteller"), core.Request("Once", GenerationConfig(max_new_tokens=2)))
+    root = folder_of("torch")
+    loaded = [Path(found) for module in list(sys.modules.values()) if (found := getattr(module, "__file__", None))]
+    names = [path.relative_to(root).as_posix() for path in loaded if path.is_relative_to(root)]
+    program = [name for name in names if name.startswith(("torch/", "transformers/"))]
+    assert "torch/__init__.py" in program
+    assert "transformers/models/llama/modeling_llama.py" in program
+    assert [name for name in program if contents.is_left_out(name)] == []
+
+
+@pytest.mark.slow
+def test_a_first_run_in_the_window_uses_nothing_that_is_left_out(root, tmp_path):
+    """Modules, and on Linux also libraries and Qt's plug-ins."""
+    variables = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", USED, str(tmp_path / "window.png")]
+    answer = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+    used = json.loads(answer.stdout.splitlines()[-1])
+    assert used["code"] == 0
+    tops = {folder_of("torch"), folder_of("PySide6")}
+    files = [Path(file) for file in used["files"]]
+    names = [path.relative_to(top).as_posix() for path in files for top in tops if path.is_relative_to(top)]
+    assert any(name.startswith("PySide6/") for name in names)
+    assert [name for name in names if contents.is_left_out(name)] == []
+    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in names}
+    excluded = re.compile("|".join(re.escape(name) + r"(\.|$)" for name in contents.EXCLUDED_MODULES))
+    assert [name for name in modules if excluded.match(name)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["transformers", "torch"])
+def test_no_file_that_is_kept_imports_one_that_is_left_out(package):
+    """At the level of a module or in a class; a function may, as long as the program does not call it."""
+    top = folder_of(package)
+    statement = re.compile(r"^(?:from (\.*[\w.]*) import|import ([\w.]+))", re.MULTILINE)
+    found = []
+    for path in (top / package).rglob("*.py"):
+        name = path.relative_to(top).as_posix()
+        if contents.is_left_out(name):
+            continue
+        for relative, absolute in statement.findall(path.read_text(encoding="utf-8", errors="replace")):
+            imported = absolute or resolve(relative, name)
+            if imported.startswith(package) and contents.is_left_out_module(imported):
+                found.append(f"{name}: {imported}")
+    assert found == []
+
+
+def resolve(relative: str, file: str) -> str:
+    """Return the full name of the module that `from relative import …` means in a file."""
+    dots = len(relative) - len(relative.lstrip("."))
+    if not dots:
+        return relative
+    parents = Path(file).parent.parts[: len(Path(file).parent.parts) - dots + 1]
+    return ".".join((*parents, *filter(None, [relative.lstrip(".")])))
+
+
+def test_libraries_of_the_system_are_left_to_it_except_those_of_python():
+    system = contents.is_left_to_the_system
+    assert system("libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
+    assert system("libxcb-cursor.so.0", "/lib/x86_64-linux-gnu/libxcb-cursor.so.0")
+    assert not system("libssl.so.3", "/lib/x86_64-linux-gnu/libssl.so.3")
+    assert not system("libpython3.11.so.1.0", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
+    assert not system("python3.11/lib-dynload/_ssl.so", "/usr/lib/python3.11/lib-dynload/_ssl.so")
+    assert not system("torch/lib/libc10.so", "/venv/lib/python3.11/site-packages/torch/lib/libc10.so")
+
+
+def test_the_package_of_every_needed_library_is_known_or_an_error_names_the_library(tmp_path, monkeypatch):
+    (tmp_path / "a.so").write_bytes(b"\x7fELF with GLIBC_2.5 and GLIBC_2.34")
+    (tmp_path / "libown.so.1").write_bytes(b"\x7fELF")
+    needed = ["libc.so.6", "libown.so.1", "libEGL.so.1", "libglib-2.0.so.0"]
+    monkeypatch.setattr(contents, "dynamic_section", lambda path: (needed, []))
+    assert contents.system_libraries(tmp_path) == {*needed[2:], *contents.LOADED_BY_NAME}
+    depends = linux.dependencies(tmp_path).split(", ")
+    assert depends[0] == "libc6 (>= 2.34)"
+    assert {"libegl1", "libglib2.0-0t64 | libglib2.0-0", "libdbus-1-3"} <= set(depends)
+    needed.append("libunknown.so.3")
+    with pytest.raises(tools.InstallerError, match=r"libunknown\.so\.3"):
+        linux.dependencies(tmp_path)
+
+
+def test_optional_plugins_of_qt_require_no_package(tmp_path, monkeypatch):
+    theme = tmp_path / "PySide6" / "Qt" / "plugins" / "platformthemes" / "libqgtk3.so"
+    theme.parent.mkdir(parents=True)
+    theme.write_bytes(b"\x7fELF")
+    monkeypatch.setattr(contents, "dynamic_section", lambda path: (["libgtk-3.so.0"], []))
+    assert contents.system_libraries(tmp_path) == set(contents.LOADED_BY_NAME)
+
+
+def test_libraries_loaded_by_name_have_a_package():
+    assert set(contents.LOADED_BY_NAME) <= set(PACKAGES)
+
+
+@pytest.mark.parametrize(
+    ("python", "debian"),
+    [("1.0.0rc1", "1.0.0~rc1"), ("1.0.0", "1.0.0"), ("1.1.0.dev3", "1.1.0~dev3"), ("2.0.0b2", "2.0.0~b2")],
+)
+def test_versions_sort_in_debian_as_in_python(python, debian):
+    assert linux.debian_version(python) == debian
+
+
+@pytest.fixture
+def program(tmp_path) -> Path:
+    """A small folder in the place of the program's."""
+    folder = tmp_path / "work" / "decodescope"
+    (folder / "_internal").mkdir(parents=True)
+    (folder / "decodescope").write_text("#!/bin/sh\n")
+    (folder / "decodescope").chmod(0o700)
+    (folder / "_internal" / "THIRD_PARTY.txt").write_text("licences\n")
+    (folder / "_internal" / "b.so").write_bytes(b"b")
+    (folder / "_internal" / "b.so").chmod(0o664)
+    (folder / "_internal" / "a.so").symlink_to("b.so")
+    return folder
+
+
+@TOOLCHAIN
+def test_packages_for_linux(program, root, tmp_path):
+    output = tmp_path / "output"
+    output.mkdir()
+    archive, package = linux.make_packages(program, "1.0.0rc1", "x86_64", root, output, EPOCH, 0)
+    assert archive.name == "decodescope-1.0.0rc1-linux-x86_64.tar.xz"
+    assert package.name == "decodescope_1.0.0~rc1_amd64.deb"
+    with tarfile.open(archive) as packed:
+        members = {member.name: member for member in packed}
+    assert list(members) == ["decodescope", *(f"decodescope/{name}" for name in (
+        "_internal", "_internal/THIRD_PARTY.txt", "_internal/a.so", "_internal/b.so", "decodescope",
+    ))]  # fmt: skip
+    assert members["decodescope/decodescope"].mode == 0o755
+    assert members["decodescope/_internal/b.so"].mode == 0o644
+    assert {(member.mtime, member.uid, member.uname) for member in members.values()} == {(EPOCH, 0, "")}
+
+    control = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout
+    fields = dict(re.findall(r"^([\w-]+): (.*)$", control, re.MULTILINE))
+    assert (fields["Version"], fields["Architecture"]) == ("1.0.0~rc1", "amd64")
+    assert "libdbus-1-3" in fields["Depends"]
+    unpacked = tmp_path / "unpacked"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, unpacked], check=True)
+    files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if not path.is_dir()}
+    assert files == {
+        "DEBIAN/control", "DEBIAN/md5sums",
+        "opt/decodescope/_internal/THIRD_PARTY.txt", "opt/decodescope/_internal/a.so", "opt/decodescope/_internal/b.so",
+        "opt/decodescope/decodescope", "usr/bin/decodescope", "usr/share/applications/decodescope.desktop",
+        "usr/share/doc/decodescope/THIRD_PARTY.txt", "usr/share/doc/decodescope/changelog.gz",
+        "usr/share/doc/decodescope/copyright", "usr/share/icons/hicolor/256x256/apps/decodescope.png",
+        "usr/share/icons/hicolor/scalable/apps/decodescope.svg",
+        "usr/share/icons/hicolor/scalable/mimetypes/application-x-decodescope-run.svg",
+        "usr/share/mime/packages/decodescope.xml",
+    }  # fmt: skip
+    assert os.readlink(unpacked / "usr" / "bin" / "decodescope") == "/opt/decodescope/decodescope"
+    assert "MIT" in (unpacked / "usr/share/doc/decodescope/copyright").read_text()
+    sums = (unpacked / "DEBIAN" / "md5sums").read_text().splitlines()
+    assert len(sums) == len(files) - 4, "control files and links have none"
+    assert {path.name for path in output.iterdir()} == {archive.name, package.name}
+
+
+@TOOLCHAIN
+def test_packages_have_the_same_bytes_whatever_the_times_and_permissions(program, root, tmp_path):
+    contents_ = []
+    for number in range(2):
+        output = tmp_path / str(number)
+        output.mkdir()
+        os.utime(program / "_internal" / "b.so", (number, number))
+        (program / "decodescope").chmod((0o700, 0o775)[number])
+        files = linux.make_packages(program, "1.0.0", "x86_64", root, output, EPOCH, 0)
+        contents_.append([file.read_bytes() for file in files])
+    assert contents_[0] == contents_[1]
+
+
+def test_another_processor_is_an_error(program, root, tmp_path):
+    with pytest.raises(tools.InstallerError, match="riscv64"):
+        linux.make_packages(program, "1.0.0", "riscv64", root, tmp_path, EPOCH, 0)
+
+
+def test_the_libraries_path_of_the_bundle_is_not_given_to_other_programs():
+    changed = {"LD_LIBRARY_PATH": "/opt/decodescope/_internal", "LD_LIBRARY_PATH_ORIG": "/home/me/lib", "A": "b"}
+    entry_point.restore_library_path(changed)
+    assert changed == {"LD_LIBRARY_PATH": "/home/me/lib", "A": "b"}
+    unset = {"LD_LIBRARY_PATH": "/opt/decodescope/_internal"}
+    entry_point.restore_library_path(unset)
+    assert unset == {}
+
+
+def test_the_program_runs_modules_in_processes_of_their_own_as_python_does(tmp_path):
+    """The labs start `sys.executable -m module job`, and in an installed program that is the program itself."""
+    (tmp_path / "job.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    command = [sys.executable, entry_point.__file__, "-m", "job", "{}", "more"]
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    answer = subprocess.run(command, env=variables, capture_output=True, text=True)
+    assert answer.stdout == "__main__ ['{}', 'more']\n", answer.stderr
+
+
+def test_icons_have_all_sizes(root, tmp_path):
+    from PIL import Image
+
+    drawing = root / "resources" / "icons" / "decodescope.svg"
+    with Image.open(icons.write_icon(drawing, tmp_path / "a.ico")) as icon:
+        assert icon.info["sizes"] == {(size, size) for size in icons.SIZES[".ico"]}
+    with Image.open(icons.write_icon(drawing, tmp_path / "a.icns")) as icon:
+        assert icon.size == (1024, 1024)
+    with Image.open(icons.write_icon(drawing, tmp_path / "a.png")) as icon:
+        assert icon.size == (256, 256)
+        assert icon.getpixel((0, 0))[3] == 0, "transparent corners"
+        assert icon.getpixel((128, 40))[3] == 255
+    with pytest.raises(KeyError):
+        icons.write_icon(drawing, tmp_path / "a.gif")
+
+
+def test_the_script_for_windows_defines_what_it_uses_and_keeps_data(root, tmp_path, monkeypatch):
+    text = windows.SCRIPT.read_text(encoding="utf-8")
+    code = re.sub(r"^\s*;.*$", "", text, flags=re.MULTILINE)
+    monkeypatch.setenv(windows.SIGN, "signtool sign {file}")
+    given = windows.definitions(tmp_path, "1.0.0rc1", tmp_path / "a.ico", tmp_path / "a.exe")
+    defined = {argument[2:].partition("=")[0] for argument in given if argument.startswith("-D")}
+    defined |= set(re.findall(r"!define (\w+)", code))
+    macros = set(re.findall(r"!macro \w+ (\w+)", code)) | {"GetSize"}
+    assert set(re.findall(r"\$\{(\w+)\}", code)) <= defined | macros
+    assert "-DNUMBERS=1.0.0.0" in given
+    for suffix in (".decodescope", ".tokenscope"):
+        assert rf'"Software\Classes\{suffix}" "" "${{RUN_CLASS}}"' in code
+    assert re.findall(r'RMDir /r "([^"]+)"', code) == [r"$INSTDIR\_internal"] * 2, "only what the installer wrote"
+    assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
+
+
+def test_versions_for_windows_have_four_numbers():
+    assert windows.version_numbers("1.2.3rc1") == "1.2.3.0"
+    with pytest.raises(tools.InstallerError, match="three numbers"):
+        windows.version_numbers("next")
+
+
+def test_signing_commands_name_the_file(tmp_path, monkeypatch):
+    signed = tmp_path / "a b.exe"
+    signed.write_text("x")
+    windows.sign(signed)  # nothing is set
+    script = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('signed')"
+    monkeypatch.setenv(windows.SIGN, f"'{Path(sys.executable).as_posix()}' -c \"{script}\" {{file}}")
+    windows.sign(signed)
+    assert signed.read_text() == "signed"
+    with pytest.raises(tools.InstallerError, match=r"\{file\}"):
+        tools.command_from("signtool sign", signed)
+    with pytest.raises(tools.InstallerError, match="exit code 3"):
+        tools.run([sys.executable, "-c", "raise SystemExit(3)"])
+    with pytest.raises(tools.InstallerError, match="Install some-package"):
+        tools.require("no-program-of-this-name", "some-package")
+
+
+def test_macos_signs_before_it_packs_and_notarises_last(tmp_path, monkeypatch):
+    bundle, image = tmp_path / "Decodescope.app", tmp_path / "a.dmg"
+    assert [command[0] for command in macos.commands(bundle, image, None, None)] == ["hdiutil"]
+    steps = macos.commands(bundle, image, "Developer ID Application: A", "profile")
+    assert [command[:2] for command in steps] == [
+        ["codesign", "--force"], ["codesign", "--verify"], ["hdiutil", "create"], ["codesign", "--force"],
+        ["xcrun", "notarytool"], ["xcrun", "stapler"],
+    ]  # fmt: skip
+    assert steps[0][-1] == str(bundle)
+    assert steps[3][-1] == str(image)
+    with macos.ENTITLEMENTS.open("rb") as file:
+        assert all(plistlib.load(file).values())
+    monkeypatch.setenv(macos.PROFILE, "profile")
+    with pytest.raises(tools.InstallerError, match=macos.IDENTITY):
+        macos.make_packages(bundle, "1.0.0", "arm64", tmp_path)
+
+
+def test_a_file_that_is_no_wheel_of_the_program_is_an_error(tmp_path):
+    wheel = tmp_path / "decodescope-1.0.0rc1-py3-none-any.whl"
+    with pytest.raises(tools.InstallerError, match="no wheel"):
+        installer.version_of(wheel)
+    wheel.write_bytes(b"")
+    assert installer.version_of(wheel) == "1.0.0rc1"
+    with pytest.raises(tools.InstallerError, match="no wheel"):
+        installer.version_of(tmp_path / "torch-1.whl")
+
+
+def test_a_program_with_what_should_be_left_out_or_of_another_version_is_an_error(program):
+    inside = program / "_internal"
+    with pytest.raises(tools.InstallerError, match=r"not of version 2\.0"):
+        installer.check_program(program, "2.0")
+    (inside / "torch" / "include").mkdir(parents=True)
+    (inside / "torch" / "include" / "a.h").write_text("")
+    with pytest.raises(tools.InstallerError, match=r"torch/include/a\.h"):
+        installer.check_program(program, "2.0")
+
+
+def test_the_table_of_sizes_names_the_largest_parts(program):
+    (program / "_internal" / "torch").mkdir()
+    (program / "_internal" / "torch" / "a.so").write_bytes(b"x" * 3_000_000)
+    lines = installer.sizes(program).splitlines()
+    assert lines[0].split() == ["3.0", "MB", "in", "all"]
+    assert lines[1].split() == ["3.0", "MB", "torch"]
+
+
+def test_the_hosted_workflow_builds_installs_and_starts_on_all_systems(root):
+    workflow = (root / ".github" / "workflows" / "installers.yml").read_text(encoding="utf-8")
+    assert workflow.count("packaging/installer.py") == 3
+    assert workflow.count("--screenshot") == 3
+    for name in (windows.SIGN, macos.IDENTITY, macos.PROFILE, linux.MAINTAINER):
+        assert name in workflow
+    release = (root / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "uses: ./.github/workflows/installers.yml" in release

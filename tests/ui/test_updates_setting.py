@@ -1,0 +1,89 @@
+"""The setting for new versions: off, with a question before it is switched on for the first time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.panels.settings.settings_dialog import SettingsDialog
+from app.storage.settings import Settings, UpdatesSection
+from app.storage.settings_file import SettingsStore
+
+ADDRESS = "https://example.org/notice.json"
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def shown(parent: QWidget, updates: UpdatesSection, address: str = ADDRESS, reason: str = "") -> SettingsDialog:
+    dialog = SettingsDialog(Settings(updates=updates), "/settings", parent, address, reason)
+    dialog.open()
+    return dialog
+
+
+def question(dialog: SettingsDialog) -> QMessageBox | None:
+    return dialog.findChild(QMessageBox, "updatesQuestion")
+
+
+def press(box: QMessageBox, role: QMessageBox.ButtonRole) -> None:
+    next(button for button in box.buttons() if box.buttonRole(button) == role).click()
+
+
+def test_it_is_off_and_asks_once(parent: QWidget) -> None:
+    updates = UpdatesSection()
+    dialog = shown(parent, updates)
+    box = dialog.findChild(QCheckBox, "updatesChoice")
+    assert not box.isChecked()
+    changes: list[str] = []
+    dialog.changed.connect(changes.append)
+    box.click()
+    asked = question(dialog)
+    assert ADDRESS in asked.text()
+    assert (box.isChecked(), updates.check, updates.agreed, changes) == (False, False, False, [])
+    press(asked, QMessageBox.ButtonRole.AcceptRole)
+    assert (box.isChecked(), updates.check, updates.agreed, changes) == (True, True, True, ["updates"])
+    box.click()
+    assert (updates.check, updates.agreed) == (False, True)
+    asked.setObjectName("earlier")  # it is deleted later
+    box.click()
+    assert question(dialog) is None
+    assert updates.check
+
+
+def test_a_refusal_leaves_it_off_and_it_asks_again(parent: QWidget) -> None:
+    updates = UpdatesSection()
+    dialog = shown(parent, updates)
+    box = dialog.findChild(QCheckBox, "updatesChoice")
+    box.click()
+    asked = question(dialog)
+    press(asked, QMessageBox.ButtonRole.RejectRole)
+    assert (box.isChecked(), updates.check, updates.agreed) == (False, False, False)
+    asked.setObjectName("earlier")
+    box.click()
+    assert question(dialog) is not None
+
+
+def test_without_an_address_it_cannot_be_switched_on(parent: QWidget) -> None:
+    dialog = shown(parent, UpdatesSection(check=True, agreed=True), "", "There is none.")
+    box = dialog.findChild(QCheckBox, "updatesChoice")
+    assert not box.isEnabled()
+    assert not box.isChecked()
+    assert box.accessibleDescription() == "There is none."
+
+
+@pytest.mark.parametrize("day", [-1, "x", 10**9])
+def test_an_invalid_day_is_reset(day: object) -> None:
+    section, invalid = UpdatesSection.read({"check": True, "agreed": True, "last_day": day})
+    assert (section.check, section.last_day, invalid) == (True, 0, ["last_day"])
+
+
+def test_it_is_off_in_new_settings(tmp_path: Path) -> None:
+    updates = SettingsStore(tmp_path).load().updates
+    assert (updates.check, updates.agreed) == (False, False)
