@@ -245,6 +245,11 @@ class Forward:
             self._graphed = select_graphed_pass(self.model, cache, self._fused)
         self._has_read = True
 
+    def release_storages(self) -> None:
+        """Let other runs use the storages of CUDA graphs; the cache must not be read any more."""
+        if self._graphed is not None:
+            self._graphed.release()
+
     @property
     def can_retract(self) -> bool:
         """Whether `retract` is possible whatever the length of the text."""

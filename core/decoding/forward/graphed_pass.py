@@ -182,6 +182,11 @@ class KeyValueArena:
         """Remember which cache uses the storages."""
         self._user = weakref.ref(cache)
 
+    def release(self, cache: Cache) -> None:
+        """Forget the cache that uses the storages, if it is this one."""
+        if self.user is cache:
+            self._user = None
+
     def reorder(self, move: RowMove, length: int) -> bool:
         """Reorder the rows of all layers at once; return False if they are not in one tensor."""
         if self._joined is None:
@@ -379,6 +384,12 @@ class GraphedPass:
             self._moves += 1
         self._arena = arena
         return arena
+
+    def release(self) -> None:
+        """Let other caches use the storages; this one must not be read any more."""
+        if self._arena is not None:
+            self._arena.release(self._cache)
+            self._arena = None
 
     @property
     def arena(self) -> KeyValueArena | None:
