@@ -42,6 +42,8 @@ _COPIES = (_aten._to_copy, _aten.to)
 _INDEXING = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
 _HOST_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.item)
 """Methods that read host memory without an operation of aten."""
+_LIKE = (_aten.empty_like, _aten.zeros_like, _aten.ones_like, _aten.full_like, _aten.rand_like, _aten.randn_like)
+"""Operations that take shape and dtype from a tensor, which may be on another device."""
 _WITH_SCALARS = (_aten.fill_, _aten.masked_fill, _aten.masked_fill_, _aten.where)
 """Operations that accept 0-dim tensors of the host without being tagged as pointwise."""
 
@@ -356,7 +358,7 @@ class PretendCard:
             device = CardGenerator.devices.get(generator._cdata, torch.device("cpu"))
             if device != torch.device(self.kind, index):
                 raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{device}'")
-        if packet in (_aten.copy_, _aten._to_copy, _aten.to, _aten.set_):
+        if packet in (_aten.copy_, _aten._to_copy, _aten.to, _aten.set_, *_LIKE):
             return
         other_card = next((tensor for tensor in cards if tensor.index != index), None)
         if other_card is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import GenerationConfig
 
 import core
 from core.errors import ParameterError
@@ -82,8 +83,9 @@ if importlib.util.find_spec("torchao") is not None:  # not collected without it:
         with torch.inference_mode():
             ours, theirs = (one.model(ids).logits.float() for one in (model, plain))
         assert 0 < float((ours - theirs).norm() / theirs.norm()) < 0.2
-        result = core.run(model, core.Request(tiny.prompt(), {"max_new_tokens": 6}))
-        assert result.sequences == tiny.reference(model, tiny.prompt(), core.Request("", {"max_new_tokens": 6}).config)
+        config = GenerationConfig(max_new_tokens=6, eos_token_id=[tiny.VOCABULARY + 5])
+        result = core.run(model, core.Request(tiny.prompt(), config))
+        assert result.sequences == tiny.reference(model, tiny.prompt(), config)
 
     def test_the_configurations_exist() -> None:
         for kind in ("int8", "int4", "fp8"):
