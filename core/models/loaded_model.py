@@ -453,7 +453,7 @@ def blueprint(
     if plan.gguf is not None and weights_choice.packed is not None:
         model.stored_bytes = plan.gguf.nbytes
     if weights_choice.on_card is not None:
-        words = network.get_input_embeddings().weight.numel()
+        words = sum(one.numel() for one in network.get_input_embeddings().parameters())
         share = CARD_FORMATS[weights_choice.on_card] / 16 * _SCALES
         model.stored_bytes = int(2 * (words + (model.parameters - words) * share))
     elif weights_choice.packed is None and shelf is None and stays_quantized(plan.config):

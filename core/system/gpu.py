@@ -72,14 +72,14 @@ class GraphPool:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.bytes = 0
-        self._handle: object = torch.cuda.graph_pool_handle()
+        self._handle = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream(device)
         _GRAPH_POOLS.add(self)
 
     @contextlib.contextmanager
     def capturing(self, graph: torch.cuda.CUDAGraph) -> Iterator[None]:
         """Record what is launched within the context into a graph. Other threads may go on using the GPU."""
-        with torch.cuda.graph(graph, pool=self._handle, stream=self._stream, capture_error_mode="thread_local"):  # type: ignore[arg-type]
+        with torch.cuda.graph(graph, pool=self._handle, stream=self._stream, capture_error_mode="thread_local"):
             before = torch.cuda.memory_reserved(self.device)
             yield
             self.bytes += max(torch.cuda.memory_reserved(self.device) - before, 0)

@@ -18,7 +18,7 @@ import logging
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import torch
 from transformers.cache_utils import Cache
@@ -160,18 +160,18 @@ class KeyValueArena:
 
     def holds(self, cache: Cache) -> bool:
         """Return whether the cache's layers use these storages."""
-        layers: list[Any] = cache.layers
+        layers = _layers_of(cache)
         return all(
-            layers[place].storage is self.storages[place]
-            if isinstance(layers[place], PreallocatedLayer)
-            else layers[place].keys is self.keys[place]
-            for place in (0, -1)
+            layer.storage is storage if isinstance(layer, PreallocatedLayer) else layer.keys is keys
+            for layer, storage, keys in ((layers[place], self.storages[place], self.keys[place]) for place in (0, -1))
         )
 
     def take_over(self, cache: Cache) -> None:
         """Move a growing cache into these storages."""
-        layers: list[Any] = cache.layers
-        for layer, storage in zip(layers, self.storages, strict=True):
+        for layer, storage in zip(_layers_of(cache), self.storages, strict=True):
+            assert isinstance(layer, PreallocatedLayer)
+            assert layer.keys is not None
+            assert layer.values is not None
             length = layer.get_seq_length()
             storage.keys[:, :, :length] = layer.keys
             storage.values[:, :, :length] = layer.values
@@ -319,7 +319,7 @@ class _GraphedShape:
 class GraphedPass:
     """Passes of one text or batch over its cache, as graphs wherever they fit."""
 
-    def __init__(self, store: GraphStore, cache: Any) -> None:
+    def __init__(self, store: GraphStore, cache: Cache) -> None:
         self._store, self._cache = store, cache
         self._arena: KeyValueArena | None = None
         self._moves = self._passes = 0
@@ -336,7 +336,7 @@ class GraphedPass:
         `mask`: additive [.., n, P + n] with its `positions` [1, n], default causal; `epilogue`: for single tokens.
         """
         rows, count = ids.shape
-        first = self._cache.layers[0]
+        first = _layers_of(self._cache)[0]
         length = first.get_seq_length()
         if count > MAX_TOKENS or rows * count > _MAX_VECTORS or not length or rows != _row_count(first):
             return None
@@ -352,7 +352,7 @@ class GraphedPass:
             arena.passes[key] = _GraphedShape(arena, padded, mask is not None, used)
         logits, choice, is_overwritten = arena.passes[key](ids, length, mask, positions)
         self._passes += 1
-        for layer in self._cache.layers:
+        for layer in _layers_of(self._cache):
             if isinstance(layer, PreallocatedLayer):
                 layer.reserve(count)
             else:
@@ -365,12 +365,12 @@ class GraphedPass:
         cache, arena = self._cache, self._arena
         if arena is not None and arena.capacity >= tokens and arena.rows == rows and arena.holds(cache):
             return arena
-        layers = cache.layers
-        if isinstance(layers[0], FixedSizeLayer):
-            if layers[0].max_cache_len < tokens:
+        fixed = [layer for layer in _layers_of(cache) if isinstance(layer, FixedSizeLayer)]
+        if fixed:
+            if fixed[0].max_cache_len < tokens:
                 return None
             try:
-                arena = KeyValueArena(self._store, [one.keys for one in layers], [one.values for one in layers])
+                arena = KeyValueArena(self._store, [one.keys for one in fixed], [one.values for one in fixed])
             except IndexError:
                 return None
             arena.use_for(cache)
@@ -397,13 +397,18 @@ class GraphedPass:
         return self._arena if self._arena is not None and self._arena.holds(self._cache) else None
 
 
+def _layers_of(cache: Cache) -> list[PreallocatedLayer | FixedSizeLayer]:
+    """Return the layers of a cache that `select_graphed_pass` accepts."""
+    return cast("list[PreallocatedLayer | FixedSizeLayer]", cache.layers)
+
+
 def _row_count(layer: PreallocatedLayer | FixedSizeLayer) -> int:
     return layer.row_count if isinstance(layer, PreallocatedLayer) else len(layer.keys)
 
 
-def select_graphed_pass(model: LoadedModel, cache: Any, decoder: FusedDecoder | None) -> GraphedPass | None:
+def select_graphed_pass(model: LoadedModel, cache: Cache | None, decoder: FusedDecoder | None) -> GraphedPass | None:
     """Return graphed passes for a cache, if its model and layers support them on this device."""
-    if decoder is None or model.device.type != "cuda" or model.adapters.used() or is_compiled(cache):
+    if cache is None or decoder is None or model.device.type != "cuda" or model.adapters.used() or is_compiled(cache):
         return None
     layers = cache.layers
     kinds = {type(layer) for layer in layers}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 from torch import nn
@@ -11,6 +11,9 @@ from core.errors import UnpackableError
 from core.models.config_validation import CARD_FORMATS
 from core.system.optional_deps import why_missing
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.text import Network
 
 _KIND = "card_weights"
 """Attribute of a network that names the format of its layers."""
@@ -23,7 +26,7 @@ def can_quantize_on_card(kind: str) -> bool:
     return kind in CARD_FORMATS and torch.cuda.is_available() and not why_missing("card")
 
 
-def quantize_for_card(network: Any, kind: str, device: torch.device) -> None:
+def quantize_for_card(network: Network, kind: str, device: torch.device) -> None:
     """Quantize the linear layers of a bfloat16 network, layer by layer, on `device`; the rest is not moved.
 
     The output head keeps 8 bits, because every choice depends on it; a head that is also the embedding is not
@@ -32,7 +35,7 @@ def quantize_for_card(network: Any, kind: str, device: torch.device) -> None:
     from torchao.quantization import quantize_  # optional, and takes seconds to import
 
     head, words = network.get_output_embeddings(), network.get_input_embeddings()
-    is_tied = head is not None and head.weight is words.weight
+    is_tied = head.weight is words.weight
 
     def is_body(module: nn.Module, name: str) -> bool:
         return type(module) is nn.Linear and module is not head and _fits(module, kind)
@@ -52,7 +55,7 @@ def quantize_for_card(network: Any, kind: str, device: torch.device) -> None:
     setattr(network, _KIND, kind)
 
 
-def torchao_config(kind: str) -> Any:
+def torchao_config(kind: str) -> object:
     """Return torchao's configuration of a format: weights only, computed in bfloat16. int4 in the layout of torch's own
     kernel; others need further packages.
     """
@@ -74,11 +77,15 @@ def is_quantized_tensor(tensor: torch.Tensor) -> bool:
     return hasattr(type(tensor), "__tensor_flatten__")
 
 
-def tensor_bytes(tensor: Any) -> int:
+class _CompositeTensor(Protocol):
+    def __tensor_flatten__(self) -> tuple[list[str], object]: ...
+
+
+def tensor_bytes(tensor: torch.Tensor) -> int:
     """Return the bytes of a tensor, or of those that it consists of."""
     if not is_quantized_tensor(tensor):
-        return int(tensor.numel() * tensor.element_size())
-    names, _ = tensor.__tensor_flatten__()
+        return tensor.numel() * tensor.element_size()
+    names, _ = cast("_CompositeTensor", tensor).__tensor_flatten__()
     return sum(tensor_bytes(getattr(tensor, name)) for name in names)
 
 
