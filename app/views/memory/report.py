@@ -245,7 +245,8 @@ def _facts(model: CacheHistory, run: Run, point: CachePoint, x: int) -> str:
         facts.append(tr("{size} of room for later tokens").format(size=words.size(point.spare)))
     if run.started is not None and run.started.placement:
         parts = (
-            tr("{size} on {device}").format(size=words.size(size), device=name) for name, size in run.started.placement
+            tr("{size} on {device}").format(size=words.size(size), device=tr("the host") if place == "cpu" else place)
+            for place, size in run.started.placement
         )
         facts.append(tr("weights: {parts}").format(parts=tr(", ").join(parts)))
     if point.device_memory[0]:
