@@ -98,6 +98,20 @@ def test_other_positions_and_windows(card: PretendCard, kind: str, small_buckets
     assert counts.graphs["launch"] > TOKENS // 2, counts.table(TOKENS)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["greedy", "beams", "assisted"])
+def test_bfloat16_writes_the_text_of_passes_without_graphs(
+    card: PretendCard, row: str, monkeypatch: pytest.MonkeyPatch, small_buckets: None
+) -> None:
+    model = matrix.on_card(matrix.host_model("llama", "bfloat16"))
+    drafters = [matrix.on_card(matrix.host_model("llama", "bfloat16", 3, 0.05))] if _drafters(row) else []
+    with card.counting() as counts:
+        found = core.run(model, _request(row), drafters=drafters)
+    assert counts.graphs["launch"] >= TOKENS // 5
+    monkeypatch.setattr(core.decoding.forward.forward_pass, "select_graphed_pass", lambda *args: None)
+    assert core.run(model, _request(row), drafters=drafters).sequences == found.sequences
+
+
 def test_graphs_of_a_run_serve_the_next(card: PretendCard, small_buckets: None) -> None:
     _, counts = _run_on_both(card, "greedy")
     assert "capture" not in counts.graphs
