@@ -126,6 +126,8 @@ class CachePoint(NamedTuple):
     """False for points between two measurements."""
     spare: int = 0
     """Bytes allocated for later tokens, at a measurement."""
+    device_memory: tuple[int, int, int] = (0, 0, 0)
+    """Bytes of a GPU in tensors, otherwise reserved, and free, at a measurement."""
 
 
 class CacheHistory(IncrementalFold):
@@ -174,6 +176,7 @@ class CacheHistory(IncrementalFold):
         point = CachePoint(
             self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error,
             spare=event.spare,
+            device_memory=(event.device_used, event.device_reserved, event.device_free),
         )  # fmt: skip
         while self.points and self.points[-1].x >= point.x:
             self.points.pop()

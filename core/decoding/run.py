@@ -40,7 +40,7 @@ from core.decoding.sequences import (
     is_cache_measured,
     stop_sequence,
 )
-from core.decoding.step_stats import StepStats, TokenChoice, compute_device_stats, compute_step_stats
+from core.decoding.step_stats import PendingStats, StepStats, TokenChoice, compute_step_stats, start_device_stats
 from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
 from core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from core.models.loaded_model import LoadedModel
@@ -220,6 +220,7 @@ class DecodingRun:
             identity=self.model.identity,
             media=self.inputs.media.media if self.inputs.media is not None else (),
             adapters=self.model.adapters.used(),
+            placement=self.model.placement,
         )
 
     def prefill(
@@ -343,7 +344,14 @@ class DecodingRun:
         """
         if self.device.type == "cpu":
             return TokenChoice(tokens, None, extra.tolist() if extra is not None else ())
-        stats = compute_device_stats(scores, tokens, self.request.top_n, extra)
+        pending = start_device_stats(scores, tokens, self.request.top_n, extra)
+        return self.finish_choice(pending, scores, tokens, step)
+
+    def finish_choice(
+        self, pending: PendingStats, scores: Sequence[torch.Tensor], tokens: torch.Tensor, step: int
+    ) -> TokenChoice:
+        """Wait for the statistics of tokens [B] that a GPU chose from `scores`. Raises the errors of `check_scores`."""
+        stats = pending.result()
         self.check_scores(scores[-1], scores[0], step, scores, stats.maxima)
         return TokenChoice(tokens, stats, stats.extra)
 

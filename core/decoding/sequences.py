@@ -19,6 +19,7 @@ from core.events.columns import mutable_builder
 from core.models.loaded_model import LoadedModel
 from core.models.text import TextStream, TokenSpellings
 from core.system.device_memory import PeakMemory
+from core.system.gpu import device_memory
 
 _MEASURE_INTERVAL = 16
 """Steps between two measurements of the cache."""
@@ -99,6 +100,7 @@ class RunCounters:
             now.held_ranges,
             now.error,
             now.spare_bytes,
+            *(device_memory(self.device) or ()),
         )
 
     def metrics(self, backend: CacheBackend, forward: Forward) -> Metrics:

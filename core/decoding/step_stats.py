@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from core.decoding.processor_pipeline import StageHeading
 from core.decoding.step_details import FIXED_COLUMNS, LazyStepDetails, StepDetails, row_length
+from core.decoding.tensor_utils import argmax
 from core.events.tokens import StepDetailSource
 from core.models.text import TokenSpellings
 from core.native.native_library import library
@@ -140,10 +142,41 @@ class TokenChoice(NamedTuple):
         return ids
 
 
-def compute_device_stats(
+class PendingStats:
+    """Statistics of a step that are on their way from a GPU, in one transfer.
+
+    On CUDA it is asynchronous: the host can launch the next pass and wait afterwards, while the GPU computes.
+    """
+
+    def __init__(self, packed: torch.Tensor, extra: int, marked: int) -> None:
+        """Start the transfer of `pack_stats`' result. `extra`: number of further values; `marked`: number of tokens
+        of the last stage whose ranks are included, 0 for none.
+        """
+        self._extra, self._marked = extra, marked
+        self._event: torch.cuda.Event | None = None
+        self._values = packed
+        if packed.device.type == "cuda":
+            self._values = packed.to("cpu", non_blocking=True)  # pinned memory
+            self._event = torch.cuda.Event()
+            self._event.record(torch.cuda.current_stream(packed.device))
+
+    def result(self) -> DeviceStats:
+        """Wait for the transfer and return the statistics."""
+        if self._event is not None:
+            self._event.synchronize()
+        values = self._values.tolist()
+        width = len(values[0]) - self._extra
+        rows = [array("d", row[2:width]) for row in values]
+        if self._marked:
+            for row in rows:
+                _mark_known(row, self._marked)
+        return DeviceStats(rows, [row[0] for row in values], [int(row[1]) for row in values], values[0][width:])
+
+
+def pack_stats(
     scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, extra: torch.Tensor | None = None
-) -> DeviceStats:
-    """Compute the statistics of a step where its scores are, with the only wait for the device.
+) -> torch.Tensor:
+    """Return the statistics of a step as one tensor [B, n] where its scores are, without waiting.
 
     `scores`: [B, V], raw and after every stage; `chosen`: [B]; `extra`: further values [m] to transfer.
     """
@@ -156,16 +189,39 @@ def compute_device_stats(
     ]  # fmt: skip
     if top_n and len(scores) > 1:
         columns.append(_count_more_likely_on_device(raw, columns[-1]))  # the last column: of the last stage's tokens
-    count = 0 if extra is None else len(extra)
     if extra is not None:
         columns.append(extra.to(raw.dtype).expand(len(raw), -1))
-    values = torch.cat(columns, dim=1).tolist()
-    width = len(values[0]) - count
-    rows = [array("d", row[2:width]) for row in values]
-    if top_n and len(scores) > 1:
-        for row in rows:
-            _mark_known(row, top_n)
-    return DeviceStats(rows, [row[0] for row in values], [int(row[1]) for row in values], values[0][width:])
+    return torch.cat(columns, dim=1)
+
+
+def start_device_stats(
+    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, extra: torch.Tensor | None = None
+) -> PendingStats:
+    """Compute the statistics of a step where its scores are, and start their transfer; arguments as `pack_stats`."""
+    marked = min(top_n, scores[0].shape[-1]) if len(scores) > 1 else 0
+    return PendingStats(pack_stats(scores, chosen, top_n, extra), 0 if extra is None else len(extra), marked)
+
+
+def compute_device_stats(
+    scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int, extra: torch.Tensor | None = None
+) -> DeviceStats:
+    """Compute the statistics of a step where its scores are, with the only wait for the device; arguments as
+    `pack_stats`.
+    """
+    return start_device_stats(scores, chosen, top_n, extra).result()
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyEpilogue:
+    """Chooses the best token and packs its statistics, as part of a CUDA graph."""
+
+    top_n: int
+
+    def __call__(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return tokens [B] and `pack_stats` of logits [B, 1, V]."""
+        last = logits[:, -1]
+        chosen = argmax(last)
+        return chosen, pack_stats([last], chosen, self.top_n)
 
 
 _MIN_LOG_PROBABILITY = -1e18

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
+from core.decoding.forward.forward_pass import ForwardOutput
 from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
 from core.decoding.step_replayer import RngReplay, StepReplayer
-from core.decoding.step_stats import TokenChoice, add_stage_details, compute_steps_stats
+from core.decoding.step_stats import (
+    GreedyEpilogue,
+    PendingStats,
+    TokenChoice,
+    add_stage_details,
+    compute_steps_stats,
+    start_device_stats,
+)
 from core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
 from core.events import Event, LayerChoice, Method
 from resources.language import tr
@@ -251,6 +259,9 @@ def _decode_steps(
     contrasts = isinstance(funnel, ContrastPipeline)
     output, prefilled = run.prefill(len(states), hidden=contrasts)
     yield prefilled
+    if run.device.type == "cuda" and type(picker) in _PICKERS and not contrasts:
+        yield from _decode_steps_ahead(run, states, ids, picker, funnel, writer, output)
+        return
     step = 0
     while True:
         raw = run.replace_invalid(output.last)
@@ -271,3 +282,59 @@ def _decode_steps(
         if all(track.stop for track in states) or run.is_cancelled():
             break
         output = run.forward(column, hidden=contrasts)
+
+
+_PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
+"""Pickers whose tokens a model can read before the host has seen them: they are always ids of the vocabulary."""
+
+
+def _decode_steps_ahead(
+    run: DecodingRun,
+    states: list[SequenceState],
+    ids: GrowableTensor,
+    picker: TokenPicker,
+    funnel: ProcessorPipeline | ContrastPipeline,
+    writer: StepEventWriter,
+    output: ForwardOutput,
+) -> Iterator[Event]:
+    """Do the same on a card that computes the next pass while the host reads a step.
+
+    A pass that turns out to come after the end of the text is undone, and its error, if it has one, is dropped.
+    """
+    assert isinstance(funnel, ProcessorPipeline)
+    forward, top_n, step = run.forward, run.request.top_n, 0
+    can_read_ahead = forward.can_retract
+    if isinstance(picker, GreedyPicker) and not funnel.stages and not run.config.remove_invalid_values:
+        forward.epilogue = GreedyEpilogue(top_n)
+    while True:
+        raw = run.replace_invalid(output.last)
+        scores = funnel.trace(ids.tensor, raw)
+        if output.choice is not None:
+            chosen, packed = output.choice
+            pending = PendingStats(packed, 0, 0)
+        else:
+            chosen = picker.pick(scores[-1], run.generator)
+            pending = start_device_stats(scores, chosen, top_n)
+        column = chosen[:, None]
+        ids.append(column)
+        following: ForwardOutput | Exception | None = None
+        is_last = run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
+        if can_read_ahead and not is_last and not is_cache_measured(step):
+            try:
+                following = forward(column)
+            except Exception as error:  # raised below, unless the text has ended
+                following = error
+        is_read = False
+        try:
+            choice = run.finish_choice(pending, scores, chosen, step)
+            yield from writer.write(step, scores, choice)
+            step += 1
+            if all(track.stop for track in states) or run.is_cancelled():
+                break
+            is_read = True
+        finally:
+            if isinstance(following, ForwardOutput) and not is_read:
+                forward.retract()
+        if isinstance(following, Exception):
+            raise following
+        output = forward(column) if following is None else following

@@ -125,6 +125,8 @@ class RunStarted(Event):
     """
     adapters: tuple[AdapterUsed, ...] = ()
     """The adapters in effect."""
+    placement: tuple[tuple[str, int], ...] = ()
+    """(device, bytes of weights) of a model that is spread over several devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,12 @@ class CacheMeasured(Event):
     """Quantized caches: relative error of the keys."""
     spare: int = 0
     """Bytes allocated for later tokens, not part of `bytes`; 0 if the cache has exactly the room that it needs."""
+    device_used: int = 0
+    """Bytes of all tensors on the GPU; 0 without one."""
+    device_reserved: int = 0
+    """Further bytes that torch has taken from the GPU's driver: for tensors to come, and for CUDA graphs."""
+    device_free: int = 0
+    """Bytes that are free for the GPU's driver."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,3 +332,4 @@ def _with_cache_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator
     finally:
         if isinstance(events, Generator):  # lets the strategy clean up its caches now, however the run ends
             events.close()
+        decoding.forward.release_storages()

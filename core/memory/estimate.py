@@ -12,6 +12,7 @@ from core.caches.base import CacheBackend
 from core.caches.measurement import RunShape
 from core.checks.arguments import check_bytes, check_drafters
 from core.common.size_terms import evaluate
+from core.decoding.forward.graphed_pass import graph_bytes
 from core.decoding.media_inputs.media_inputs import estimate_media_positions
 from core.decoding.prompt import encode, encode_continuation
 from core.decoding.stopping import new_token_limit
@@ -23,8 +24,8 @@ from core.models.loaded_model import LoadedModel, check_model
 from core.models.model_entry import BYTES, counted_tokens, free_memory, has_room
 from core.request import Request, check_request
 from core.settings import resolve_settings
-from core.system.gpu import free_device_bytes
-from resources.language import tr, trn
+from core.system.gpu import free_device_bytes, reusable_bytes
+from resources.language import join_sentences, tr, trn
 
 _CHARACTERS_PER_TOKEN = 3
 """Characters per token if the tokenizer cannot count them."""
@@ -48,6 +49,8 @@ class Estimate:
     """Title of the cache."""
     remedies: tuple[str, ...] = ()
     """Changes each of which would make it fit; empty if it fits, or if nothing helps."""
+    reserved: int = 0
+    """Part of `free` that torch has reserved on a GPU: it is given to new tensors, but not free for other programs."""
 
     @property
     def needed(self) -> int:
@@ -73,11 +76,15 @@ class Estimate:
             else tr("Needs {needed} of {free} free: {weights} for weights, {cache} for the cache ({title}, {tokens}).")
         )
         tokens = counted_tokens(self.tokens, self.rows)
-        return sentence.format(
+        figures = sentence.format(
             needed=size(self.needed), free=size(self.free), weights=size(self.weights), draft=size(self.draft),
             cache=size(self.cache) if self.cache else tr("an unknown amount"), title=tr(self.title),
             tokens=tokens,
         )  # fmt: skip
+        if not self.reserved:
+            return figures
+        reserved = tr("{size} of the free memory is reserved by torch and will be reused.")
+        return join_sentences(figures, reserved.format(size=size(self.reserved)))
 
     @property
     def advice(self) -> str:
@@ -161,6 +168,7 @@ class _MemoryEstimator:
         found = Estimate(
             self._weights(case), self._cache(self.model, case), self._draft(case), self._length(self.model, case),
             case.rows, self.free, caches.registry[case.cache].title,
+            reserved=reusable_bytes(self.model.device) + graph_bytes(self.model),
         )  # fmt: skip
         return (
             found if found.ok else replace(found, remedies=tuple(self._remedies()) or tuple(self._combined_remedies()))
@@ -306,4 +314,4 @@ def _max_fitting(limit: int, fits: Callable[[int], bool]) -> int:
 
 def _free_bytes(model: LoadedModel) -> int:
     free = free_device_bytes(model.device)
-    return free_memory() if free is None else free
+    return free_memory() if free is None else free + graph_bytes(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import torch
@@ -13,6 +13,7 @@ import torch
 from core import caches
 from core.caches.base import CacheBackend
 from core.caches.prefixes.prefix_store import PrefixStore
+from core.decoding.forward.graphed_pass import drop_graphs
 from core.errors import OutOfMemoryError
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from core.explain import words
@@ -92,7 +93,7 @@ def with_fallback(
             if successor is None:
                 raise
         # Free memory only here: before, the traceback still references the tensors of the failed attempt.
-        freed = _free_memory(prefixes)
+        freed = _free_memory(prefixes, (model, *request.drafters))
         yield _notice(model, request, successor, seen_events, freed)
         request = replace(request, cache=successor.name, cache_options={})
 
@@ -117,9 +118,11 @@ def _fallback_caches() -> list[CacheBackend]:
     return [backend for _, backend in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _free_memory(prefixes: PrefixStore | None) -> int:
+def _free_memory(prefixes: PrefixStore | None, models: Iterable[LoadedModel]) -> int:
     """Free all memory that can be freed; return the bytes of the dropped prefixes."""
     freed = 0
+    for model in models:
+        drop_graphs(model)
     if prefixes is not None:
         freed = prefixes.bytes
         prefixes.clear()

@@ -270,14 +270,16 @@ FLOATS = ("float32", "bfloat16", "float16")
 PACKED = {"int8": 8, "int4": 4}
 """Formats that are created at load, and their bits."""
 KINDS = ("auto", *FLOATS, *PACKED)
+CARD_FORMATS = {**PACKED, "fp8": 8}
+"""Formats that torchao creates on a card, and their bits."""
 
 
 def check_format(kind: str) -> str:
-    """Return `kind`. Raises ParameterError if it is not in KINDS."""
-    if kind not in KINDS:
+    """Return `kind`. Raises ParameterError if it is neither in KINDS nor in CARD_FORMATS."""
+    if kind not in (*KINDS, *CARD_FORMATS):
         raise ParameterError(
             tr("“{wish}” is not a weight format.").format(wish=display_name(kind)),
-            tr("Use {names}.").format(names=", ".join(KINDS)),
+            tr("Use {names}.").format(names=", ".join(dict.fromkeys((*KINDS, *CARD_FORMATS)))),
             "weights",
         )
     return kind

@@ -10,9 +10,11 @@ import torch
 from torch.nn import functional as F
 
 from core.errors import DeviceError, ParameterError
-from core.models.config_validation import PACKED, check_format
+from core.models.config_validation import CARD_FORMATS, PACKED, check_format
 from core.models.machine_speeds import read_speeds, write_speed
+from core.models.quantized.card_quantization import can_quantize_on_card
 from core.parameter import display_name
+from core.system.optional_deps import why_missing
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -53,11 +55,25 @@ def _best_time(dtype: torch.dtype, rows: int) -> float:
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
+SPREAD = "spread"
+"""Device of a model whose layers are spread over all cards and, where these are full, main memory."""
+
+
 def choose_device(requested: str, needs_cpu: bool = False) -> torch.device:
-    """Choose a device; `auto` takes cuda, then mps, then cpu, or only cpu if the weights `needs_cpu`.
+    """Choose a device; `auto` takes cuda, then mps, then cpu, or only cpu if the weights `needs_cpu`; `spread` takes
+    the first card.
 
     Raises DeviceError if the requested one is not available.
     """
+    if requested == SPREAD:
+        if not torch.cuda.is_available():
+            raise DeviceError(
+                tr("This computer has no NVIDIA card over which a model could be spread."),
+                tr("Choose “auto” or “cpu”, or offload layers to disk."),
+            )
+        if reason := why_missing("spread"):
+            raise DeviceError(tr("Spreading a model needs the package accelerate."), reason)
+        return torch.device("cuda")
     if requested == "auto" and needs_cpu:
         return torch.device("cpu")
     if requested == "auto":
@@ -67,7 +83,7 @@ def choose_device(requested: str, needs_cpu: bool = False) -> torch.device:
     except (RuntimeError, TypeError, ValueError):  # raised by torch for an invalid name or object
         raise DeviceError(
             tr("“{wish}” is not a device.").format(wish=display_name(requested)),
-            tr("Use auto, cpu, cuda, cuda:1 … or mps."),
+            tr("Use auto, cpu, cuda, cuda:1 …, mps or spread."),
         ) from None
     there = {"cpu": True, "meta": False, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
@@ -104,6 +120,8 @@ class WeightFormat(NamedTuple):
 
     dtype: torch.dtype
     packed: str | None
+    on_card: str | None = None
+    """int8, int4 or fp8 if torchao quantizes the layers on a card."""
 
 
 GGUF = "gguf"
@@ -117,7 +135,7 @@ def choose_weights(
 
     Raises ParameterError.
     """
-    if gguf_format and check_format(requested) in PACKED:
+    if gguf_format and check_format(requested) in CARD_FORMATS:
         raise ParameterError(
             tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(
                 kind=gguf_format
@@ -127,8 +145,26 @@ def choose_weights(
         )
     if gguf_format and requested == "auto" and dtype == "auto":
         return WeightFormat(torch.float32, GGUF) if device.type == "cpu" else WeightFormat(torch.bfloat16, None)
-    if check_format(requested) not in PACKED:
+    if check_format(requested) not in CARD_FORMATS:
         return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
+    if device.type == "cuda" and can_quantize_on_card(requested):
+        return WeightFormat(torch.bfloat16, None, requested)
+    if device.type == "cuda" and (reason := why_missing("card")):
+        raise ParameterError(
+            tr("{kind} weights on {device} need torchao; without it they are supported on the CPU only.").format(
+                kind=requested, device=device
+            ),
+            f"{reason} {tr('Or choose bfloat16 weights or the device “cpu”.')}",
+            "weights",
+        )
+    if requested not in PACKED:
+        raise ParameterError(
+            tr("{kind} weights are supported on an NVIDIA card only, but this model is to run on {device}.").format(
+                kind=requested, device=device
+            ),
+            tr("Choose int8, int4 or bfloat16 weights."),
+            "weights",
+        )
     if device.type != "cpu":
         raise ParameterError(
             tr("{kind} weights are supported on the CPU only, but this model is to run on {device}.").format(

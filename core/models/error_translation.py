@@ -13,7 +13,7 @@ from core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
 from core.explain.words import size
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
-from core.system.gpu import free_device_bytes
+from core.system.gpu import device_memory
 from core.system.plugin_code import attribute_error
 from resources.language import tr
 
@@ -55,15 +55,24 @@ def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:
 def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
     device = model.device
     if device.type == "cuda":
-        free, total = free_device_bytes(device), torch.cuda.mem_get_info(device)[1]
+        memory, total = device_memory(device), torch.cuda.mem_get_info(device)[1]
+        reserved, free = (0, 0) if memory is None else memory[1:]
         torch.cuda.empty_cache()
-        cause = tr("{device} ran out of memory ({free} of {total} were free); the weights of {model} take {size}.")
+        cause = tr(
+            "{device} ran out of memory (of {total}, {free} were free and {reserved} reserved by torch); the weights "
+            "of {model} take {size}."
+        )
     else:
-        free = total = 0
+        reserved = free = total = 0
         cause = tr("{device} ran out of memory; the weights of {model} take {size}.")
     return OutOfMemoryError(
         cause.format(
-            device=device, free=size(free or 0), total=size(total), model=model.name, size=size(model.weight_bytes)
+            device=device,
+            free=size(free),
+            reserved=size(reserved),
+            total=size(total),
+            model=model.name,
+            size=size(model.weight_bytes),
         ),
         tr("Generate fewer tokens or sequences, shorten the prompt, or choose a smaller model or cache."),
         str(error),

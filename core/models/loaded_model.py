@@ -22,8 +22,8 @@ from core.events import ModelIdentity
 from core.models import catalog, token_bytes
 from core.models.adapters.adapter_choice import Choice, check_adapters
 from core.models.adapters.adapter_set import AdapterSet
-from core.models.config_validation import PACKED, stays_quantized
-from core.models.devices import choose_device, choose_weights
+from core.models.config_validation import CARD_FORMATS, PACKED, stays_quantized
+from core.models.devices import SPREAD, choose_device, choose_weights
 from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
@@ -31,6 +31,7 @@ from core.models.load_plan import check_reads_text, plan_model
 from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
 from core.models.model_loading import load_network
+from core.models.quantized.card_quantization import can_quantize_on_card
 from core.models.quantized.gguf_loading import outline_blocks, stored_parameters
 from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
 from core.models.quantized.packed_loading import outline_packed
@@ -145,8 +146,26 @@ class LoadedModel:
 
     @property
     def device(self) -> torch.device:
-        """Device of the weights."""
+        """Device of the weights; of a model that is spread, the one that reads tokens and returns logits."""
+        spread = vars(self.model).get("hf_device_map")
+        if spread and len(set(spread.values())) > 1:
+            return torch.device(
+                _device_name(next((one for one in spread.values() if one not in ("cpu", "disk")), "cpu"))
+            )
         return torch.device(self.model.device)
+
+    @cached_property
+    def placement(self) -> tuple[tuple[str, int], ...]:
+        """(device, bytes of weights) of a model that is spread over several devices; () for others."""
+        spread = vars(self.model).get("hf_device_map") or {}
+        if len(set(spread.values())) < 2:
+            return ()
+        found: dict[str, int] = {}
+        for name, parameter in self.model.named_parameters():
+            module = max((one for one in spread if _is_within(name, one)), key=len, default=None)
+            place = "cpu" if module is None else _device_name(spread[module])
+            found[place] = found.get(place, 0) + parameter.numel() * parameter.element_size()
+        return tuple(sorted(found.items(), key=lambda pair: (pair[0] in ("cpu", "disk"), pair[0])))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -286,6 +305,15 @@ class LoadedModel:
         return self.model.get_output_embeddings()
 
 
+def _is_within(parameter: str, module: str) -> bool:
+    return not module or parameter == module or parameter.startswith(f"{module}.")
+
+
+def _device_name(device: object) -> str:
+    """Return the name of a device in accelerate's map, which numbers cards."""
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
+
+
 def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
     """Wrap a loaded transformers model; with its `processor` (or feature extractor, or image processor), one that reads
     audio or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
@@ -320,6 +348,15 @@ def check_model(model: object) -> None:
         )
 
 
+_SCALES = 1.1
+"""Bytes of codes and scales ÷ bytes of the codes, approximately."""
+
+
+def needs_cpu(weights: object, memory_limit: MemoryLimit | None = None) -> bool:
+    """Return whether the device auto is the CPU, because only that supports this format of weights or a limit."""
+    return memory_limit is not None or (weights in tuple(PACKED) and not can_quantize_on_card(str(weights)))
+
+
 def load(
     name: str | Path,
     *,
@@ -333,22 +370,28 @@ def load(
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this computer; nothing is downloaded.
 
-    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16. `weights`: storage format. auto:
-    as `dtype` says; float32, bfloat16 and float16 override `dtype`; int8 and int4 are quantized layer by layer while
-    loading, on a CPU, and computed in float32. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the
-    minimum, `fit` for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
-    (`core.throughput_estimate` predicts the speed). With int8, int4 or a limit, the device auto is the CPU.
+    `device`: auto, cpu, cuda, cuda:1, mps, spread (over all cards and main memory, by accelerate). `dtype`: auto,
+    float32, bfloat16, float16. `weights`: storage format. auto: as `dtype` says; float32, bfloat16 and float16
+    override `dtype`; int8 and int4 are quantized layer by layer while
+    loading, on a CPU computed in float32; on an NVIDIA card they and fp8 are quantized by torchao, if it is installed,
+    and computed in bfloat16. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the minimum, `fit`
+    for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
+    (`core.throughput_estimate` predicts the speed). With a limit, or with int8 or int4 where torchao does not quantize
+    them for a card, the device auto is the CPU.
     `adapters`: LoRA adapters to use, as `AdapterSet.set` accepts them.
 
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     choices = check_adapters(adapters)
     path = catalog.locate(name)
-    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
+    where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
-    network = load_network(plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf)
+    network = load_network(
+        plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf, weights_choice.on_card,
+        is_spread=device == SPREAD,
+    )  # fmt: skip
     tokenizer = load_tokenizer(path, allow_remote_code, plan.gguf)
     processor = load_processor(path, plan.config, plan.modalities, allow_remote_code)
     reads = plan.modalities if processor is not None else TEXT
@@ -393,7 +436,7 @@ def blueprint(
     Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """
     path = catalog.locate(name)
-    where = choose_device(device, needs_cpu=weights in tuple(PACKED) or memory_limit is not None)
+    where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
@@ -409,7 +452,11 @@ def blueprint(
     model.planned = where
     if plan.gguf is not None and weights_choice.packed is not None:
         model.stored_bytes = plan.gguf.nbytes
-    if weights_choice.packed is None and shelf is None and stays_quantized(plan.config):
+    if weights_choice.on_card is not None:
+        words = sum(one.numel() for one in network.get_input_embeddings().parameters())
+        share = CARD_FORMATS[weights_choice.on_card] / 16 * _SCALES
+        model.stored_bytes = int(2 * (words + (model.parameters - words) * share))
+    elif weights_choice.packed is None and shelf is None and stays_quantized(plan.config):
         with suppress(CorruptWeightsError):  # reported when the weights are read
             model.stored_bytes = find_weights(path).bytes or None
     return model

@@ -32,6 +32,7 @@ from core.models.model_files import (
     read_json,
     readable_reason,
 )
+from core.models.quantized.card_quantization import quantize_for_card
 from core.models.quantized.gguf_loading import load_blocks, load_floats
 from core.models.quantized.packed_loading import LoadingReport, is_already_quantized, load_converted, load_packed
 from core.models.quantized.tensor_files import is_conversion
@@ -46,11 +47,12 @@ log = logging.getLogger(__name__)
 
 def load_network(
     plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
-    disk_offload: DiskOffload | None = None,
+    disk_offload: DiskOffload | None = None, on_card: str | None = None, is_spread: bool = False,
 ) -> Network:  # fmt: skip
     """Load the module with its weights on its device, ready to run.
 
-    `packed`: int8 or int4, the format of the weights; `disk_offload`: the layers that stay on disk. Raises ModelError
+    `packed`: int8 or int4, the format of the weights; `disk_offload`: the layers that stay on disk; `on_card`: the
+    format in which torchao stores the weights on a card; `is_spread`: over all cards and main memory. Raises ModelError
     subclasses and OutOfMemoryError.
     """
     path = plan.path
@@ -65,8 +67,10 @@ def load_network(
             if disk_offload is not None:
                 network, report = load_offloaded(plan, outline, disk_offload)
             else:
-                network, report = _read_network(plan, outline, weights, dtype, packed)
-        ready: Network = _move_to(network, device).eval()
+                network, report = _read_network(plan, outline, weights, dtype, packed, is_spread)
+            if on_card is not None:
+                quantize_for_card(network, on_card, device)
+        ready: Network = network.eval() if is_spread else _move_to(network, device).eval()
     except UnpackableError:
         raise
     except Exception as error:  # pickles, headers and checkpoints of other libraries raise many exception types
@@ -103,15 +107,20 @@ def _move_to(network: Any, device: torch.device) -> Any:
 
 
 def _read_network(
-    plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype, packed: str | None
+    plan: ModelPlan,
+    outline: Network,
+    weights: WeightFiles,
+    dtype: torch.dtype,
+    packed: str | None,
+    is_spread: bool = False,
 ) -> tuple[Network, LoadingReport]:
     if packed is not None:
         return load_packed(plan, outline, weights, packed)
-    if is_conversion(weights, dtype) and not is_already_quantized(plan):
+    if is_conversion(weights, dtype) and not is_spread and not is_already_quantized(plan):
         return load_converted(plan, outline, weights, dtype)
     loaded: tuple[Network, LoadingReport] = plan.auto.from_pretrained(
         plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
-        use_safetensors=not weights.pickled, output_loading_info=True,
+        use_safetensors=not weights.pickled, output_loading_info=True, **({"device_map": "auto"} if is_spread else {}),
     )  # fmt: skip
     return loaded
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+import weakref
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +19,28 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+class DeviceMemory(NamedTuple):
+    """Bytes of a GPU's memory."""
+
+    used: int
+    """In tensors."""
+    reserved: int
+    """Further bytes that torch's allocator has taken from the driver: reusable ones, and those of CUDA graphs."""
+    free: int
+    """Free for the driver, and so for other programs."""
+
+
+def device_memory(device: torch.device) -> DeviceMemory | None:
+    """Return how a GPU's memory is used; None for the CPU."""
+    if device.type == "cuda":
+        used = torch.cuda.memory_allocated(device)
+        return DeviceMemory(used, torch.cuda.memory_reserved(device) - used, torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        used, taken = int(torch.mps.current_allocated_memory()), int(torch.mps.driver_allocated_memory())
+        return DeviceMemory(used, max(taken - used, 0), max(int(torch.mps.recommended_max_memory()) - taken, 0))
+    return None
 
 
 def free_device_bytes(device: torch.device) -> int | None:
@@ -33,10 +59,33 @@ def free_device_bytes(device: torch.device) -> int | None:
 def reusable_bytes(device: torch.device) -> int:
     """Return the bytes that torch's allocator has reserved on a GPU but that no tensor uses."""
     if device.type == "cuda":
-        return max(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device), 0)
+        owned = sum(pool.bytes for pool in _GRAPH_POOLS if pool.device == device)
+        return max(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device) - owned, 0)
     if device.type == "mps":
         return max(int(torch.mps.driver_allocated_memory()) - int(torch.mps.current_allocated_memory()), 0)
     return 0
+
+
+class GraphPool:
+    """Memory that captured CUDA graphs own for their intermediate results: reserved, but of no use to other tensors."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.bytes = 0
+        self._handle = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream(device)
+        _GRAPH_POOLS.add(self)
+
+    @contextlib.contextmanager
+    def capturing(self, graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+        """Record what is launched within the context into a graph. Other threads may go on using the GPU."""
+        with torch.cuda.graph(graph, pool=self._handle, stream=self._stream, capture_error_mode="thread_local"):
+            before = torch.cuda.memory_reserved(self.device)
+            yield
+            self.bytes += max(torch.cuda.memory_reserved(self.device) - before, 0)
+
+
+_GRAPH_POOLS: weakref.WeakSet[GraphPool] = weakref.WeakSet()
 
 
 def upload(values: object, device: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:

@@ -8,8 +8,8 @@ from typing import Literal
 from core.errors import ParameterError
 from resources.language import tr
 
-Extra = Literal["grammar", "notebook"]
-PACKAGES: dict[Extra, str] = {"grammar": "llguidance", "notebook": "pandas"}
+Extra = Literal["card", "grammar", "notebook", "spread"]
+PACKAGES: dict[Extra, str] = {"card": "torchao", "grammar": "llguidance", "notebook": "pandas", "spread": "accelerate"}
 """The package of each extra in pyproject.toml."""
 
 

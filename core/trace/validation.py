@@ -81,8 +81,8 @@ _BY_NAME: Mapping[str, Ranges] = {
          "columns", "width", "height", "vocabulary", "layer"), COUNT),
     **dict.fromkeys(("rank", "raw_rank", "final_rank"), RANK),
     **dict.fromkeys(
-        ("bytes", "peak", "spare", "layers", "predicted", "dynamic", "cache_bytes", "cache_peak_bytes",
-         "peak_memory_bytes"),
+        ("bytes", "peak", "spare", "device_used", "device_reserved", "device_free", "placement", "layers",
+         "predicted", "dynamic", "cache_bytes", "cache_peak_bytes", "peak_memory_bytes"),
         BYTES),
     **dict.fromkeys(("id", "ids", "extra_id", "seed"), INTEGER),
     "sequences": NumberRange(0, 1_000_000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from app.views.memory import cached_tokens as memory_tokens
 from app.views.memory.report import cache_report, formula_line, formula_lines
 from core.common.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
-from tests.ui.scripted import PROMPT, make_run, story
+from tests.ui.scripted import PROMPT, make_run, started, story
 
 EACH = 96
 """Bytes a token, in two layers."""
@@ -171,6 +172,20 @@ def test_the_report_speaks_of_the_cursor() -> None:
     assert "first 2 tokens are kept as sinks" in report.sentence
     assert ("evicted", f"{START + 32 - 19} tokens") in [row.cells for row in report.rows]
     assert cache_report(CacheHistory(), run, 3) is None
+
+
+def test_the_report_tells_apart_what_lies_where_on_a_card() -> None:
+    run = Run(RunRequest("", load=LoadRequest("storyteller")))
+    run.apply([replace(started(), device="cuda:0", placement=(("cuda:0", 3 << 20), ("cpu", 1 << 20)))])
+    model = CacheHistory()
+    model.append([
+        plan(), *story(1),
+        CacheMeasured(0, 1, 64, 64, device_used=5 << 20, device_reserved=2 << 20, device_free=9 << 20),
+    ])  # fmt: skip
+    report = cache_report(model, run, 1)
+    assert report is not None
+    assert "weights: 3.0 MiB on cuda:0, 1.0 MiB on the host" in report.facts
+    assert "CUDA:0 memory: 5.0 MiB in tensors, 2.0 MiB reserved, 9.0 MiB free" in report.facts
 
 
 def test_the_formula_has_the_numbers_in_it() -> None:

@@ -1,21 +1,28 @@
-"""`torch.compile` on the pretend card: the function is called as it is, under the rules of CUDA graphs.
+"""CUDA graphs of the pretend card: `torch.cuda.graph`, and `torch.compile`.
 
-The rules are those of `torch._inductor.cudagraph_trees`: nothing inside may wait for the card; inputs without a static
-address are copied into the graph; a graph that writes to such an input is skipped; a further launch overwrites the
-outputs of the last one.
+A captured graph is a list of operations on memory of the host. A replay computes them again with the same tensors, so
+what depended on Python during the capture stays as it was. A capture computes nothing that can be seen: results are
+NaN until the first replay, and memory that it writes to is restored.
+
+A compiled function is called as it is, under the rules of CUDA graphs. These are those of
+`torch._inductor.cudagraph_trees`: nothing inside may wait for the card; inputs without a static address are copied into
+the graph; a graph that writes to such an input is skipped; a further launch overwrites the outputs of the last one.
 """
 
 from __future__ import annotations
 
+import math
+import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from tests.card.card_tensor import CardTensor, MemoryBlock
+from tests.card.card_tensor import Active, CardTensor, MemoryBlock
 
 if TYPE_CHECKING:
     from tests.card.pretend_card import PretendCard
@@ -54,6 +61,106 @@ def _input_tensors(items: Iterable[Any]) -> Iterator[CardTensor]:
         elif isinstance(item, Cache):
             for layer in item.layers:
                 yield from (value for value in vars(layer).values() if isinstance(value, CardTensor))
+
+
+class CardGraph:
+    """`torch.cuda.CUDAGraph`."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self.card: PretendCard = Active.card  # type: ignore[assignment]
+        self._calls: list[Callable[[], None]] = []
+        self._known: set[int] = set()
+        """Addresses of the memory that was allocated during the capture."""
+        self._restore: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._results: list[torch.Tensor] = []
+        self._written: dict[int, tuple[weakref.ref[MemoryBlock], int]] = {}
+        self.pool: GraphMemory | None = None
+
+    def record(self, func: Any, args: Any, kwargs: Any, compute: Callable[..., Any], index: int) -> Any:
+        """Compute an operation on host tensors, and remember it for replays."""
+        arguments = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor)]
+        known = {one.untyped_storage().data_ptr() for one in arguments}
+        for parameter, value in zip(getattr(func, "_schema", _NO_SCHEMA).arguments, args, strict=False):
+            alias = parameter.alias_info
+            if alias is not None and alias.is_write and isinstance(value, torch.Tensor):
+                if value.untyped_storage().data_ptr() not in self._known:
+                    self._restore.append((value, value.clone()))
+        made = compute(*args, **kwargs)
+        results = [one for one in tree_flatten(made)[0] if isinstance(one, torch.Tensor)]
+        own = [place for place, one in enumerate(results) if one.untyped_storage().data_ptr() not in known]
+        self._known |= {results[place].untyped_storage().data_ptr() for place in own}
+        self._results += [results[place] for place in own]
+
+        def replay() -> None:
+            again = [one for one in tree_flatten(compute(*args, **kwargs))[0] if isinstance(one, torch.Tensor)]
+            for place in own:
+                results[place].copy_(again[place])
+
+        if arguments or own:
+            self._calls.append(replay)
+        return made
+
+    def note_written(self, block: MemoryBlock) -> None:
+        """Remember memory that every replay writes to."""
+        self._written[id(block)] = weakref.ref(block), block.index
+
+    def finish(self) -> None:
+        """End the capture: nothing has been computed so far."""
+        for value, before in reversed(self._restore):
+            value.copy_(before)
+        for one in self._results:
+            if one.is_floating_point():
+                one.fill_(math.nan)
+        self._restore, self._results = [], []
+
+    def replay(self) -> None:
+        """Launch the graph."""
+        if self.card.capturing is not None:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing (replay)")
+        with torch.inference_mode(), _disable_current_modes():
+            for call in self._calls:
+                call()
+        for counts in self.card.counts:
+            counts.graphs["launch"] += 1
+            counts.launches["graph", "launch"] += 1
+        for reference, index in self._written.values():
+            if (block := reference()) is not None:
+                block.written = self.card.next_operation(index)
+
+
+class GraphMemory:
+    """Memory of a pool: intermediate results of its graphs, reserved as long as a graph of it exists."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+
+class GraphCapture:
+    """`torch.cuda.graph`."""
+
+    def __init__(self, graph: CardGraph, pool: Any = None, stream: Any = None, **_: object) -> None:
+        self._graph, self._pool = graph, pool if pool is not None else GraphMemory()
+
+    def __enter__(self) -> None:
+        card = self._graph.card
+        card.synchronize()
+        card.empty_cache()
+        card.capturing = self._graph
+        self._before, self._peak = list(card.used), list(card.peak)
+        card.peak = list(card.used)
+
+    def __exit__(self, *error: object) -> None:
+        card = self._graph.card
+        card.capturing = None
+        self._graph.finish()
+        self._graph.pool = self._pool
+        card.add_pool(self._pool, max(card.peak[0] - card.used[0], self._pool.size))
+        card.peak = [max(pair) for pair in zip(card.peak, self._peak, strict=True)]
+        for counts in card.counts:
+            counts.graphs["capture"] += 1
+
+
+_NO_SCHEMA = types.SimpleNamespace(arguments=())
 
 
 class CompiledFunction:

@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 
 from tests.card import card_tensor
-from tests.card.card_graphs import CompiledFunction
+from tests.card.card_graphs import CardGraph, CompiledFunction, GraphCapture, GraphMemory
 from tests.card.card_tensor import BACKEND, Active
 
 if TYPE_CHECKING:
@@ -168,8 +168,11 @@ def _cuda_functions(card: PretendCard) -> dict[str, Any]:
         "ipc_collect": lambda: None,
         "default_stream": lambda device=None: CardStream(device, is_default=True),
         "current_stream": lambda device=None: _current_stream(card, device),
-        "is_current_stream_capturing": lambda: card.recording is not None,
+        "is_current_stream_capturing": lambda: card.recording is not None or card.capturing is not None,
         "stream": lambda stream: stream or contextlib.nullcontext(),
+        "CUDAGraph": CardGraph,
+        "graph": GraphCapture,
+        "graph_pool_handle": GraphMemory,
         "manual_seed": lambda seed: None,
         "manual_seed_all": lambda seed: None,
     }

@@ -74,7 +74,12 @@ class CardTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
-    def __new__(cls, values: torch.Tensor, block: MemoryBlock, index: int) -> CardTensor:
+    def __new__(
+        cls, values: torch.Tensor, block: MemoryBlock | None = None, index: int = 0, requires_grad: bool = False
+    ) -> Any:
+        """Wrap host values; without a block, return a parameter as its class does (accelerate calls it so)."""
+        if block is None:
+            return torch.nn.Parameter(values, requires_grad)
         made = torch.Tensor._make_wrapper_subclass(
             cls, values.shape, strides=values.stride(), storage_offset=values.storage_offset(), dtype=values.dtype,
             device=torch.device(BACKEND, index),

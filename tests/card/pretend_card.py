@@ -30,7 +30,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from tests.card.card_counts import DEVICE_ASSERTS, METADATA_ONLY, WAITS, Counts, kernel_count
-from tests.card.card_graphs import GraphRecording
+from tests.card.card_graphs import CardGraph, GraphMemory, GraphRecording
 from tests.card.card_patches import CardGenerator, HostGenerator, card_index, patches
 from tests.card.card_tensor import BACKEND, Active, CardTensor, MemoryBlock, Stream
 
@@ -42,6 +42,8 @@ _COPIES = (_aten._to_copy, _aten.to)
 _INDEXING = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
 _HOST_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.item)
 """Methods that read host memory without an operation of aten."""
+_LIKE = (_aten.empty_like, _aten.zeros_like, _aten.ones_like, _aten.full_like, _aten.rand_like, _aten.randn_like)
+"""Operations that take shape and dtype from a tensor, which may be on another device."""
 _WITH_SCALARS = (_aten.fill_, _aten.masked_fill, _aten.masked_fill_, _aten.where)
 """Operations that accept 0-dim tensors of the host without being tagged as pointwise."""
 
@@ -139,6 +141,8 @@ class PretendCard:
         """Entered streams, the current one last."""
         self.counts: list[Counts] = []
         self.recording: GraphRecording | None = None
+        self.capturing: CardGraph | None = None
+        self._pools: weakref.WeakSet[GraphMemory] = weakref.WeakSet()
         self._root = root
         self._now = 0
         self._waited: dict[Stream, dict[Stream, int]] = {}
@@ -191,12 +195,23 @@ class PretendCard:
     def allocate(self, block: MemoryBlock) -> None:
         """Count new memory. Raises torch.OutOfMemoryError."""
         index = block.index
-        if self.used[index] + block.size > self.capacity:
+        pools = self.pool_bytes() if index == 0 else 0
+        if self.used[index] + pools + block.size > self.capacity:
             size, block.size = block.size, 0
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. GPU {index}")
         self.used[index] += block.size
         self.peak[index] = max(self.peak[index], self.used[index])
-        self.reserved[index] = max(self.reserved[index], self.used[index])
+        self.reserved[index] = max(self.reserved[index], self.used[index] + pools)
+
+    def pool_bytes(self) -> int:
+        """Return the bytes of graphs, all of them on the first card."""
+        return sum(pool.size for pool in self._pools)
+
+    def add_pool(self, pool: GraphMemory, size: int) -> None:
+        """Reserve memory for the intermediate results of a pool's graphs."""
+        pool.size = size
+        self._pools.add(pool)
+        self.reserved[0] = max(self.reserved[0], self.used[0] + self.pool_bytes())
 
     def free(self, block: MemoryBlock) -> None:
         """Return memory to the allocator, which keeps it reserved."""
@@ -213,6 +228,7 @@ class PretendCard:
     def empty_cache(self) -> None:
         """Return reserved memory to the driver."""
         self.reserved = list(self.used)
+        self.reserved[0] += self.pool_bytes()
 
     def pin(self, tensor: torch.Tensor) -> torch.Tensor:
         """Mark memory of the host as pinned, so that copies into it can be asynchronous."""
@@ -286,6 +302,8 @@ class PretendCard:
             if packet is _aten._to_copy:
                 kwargs["non_blocking"] = False
         try:
+            if self.capturing is not None:
+                return self.capturing.record(func, args, kwargs, func, 0)
             return func(*args, **kwargs)
         except (IndexError, RuntimeError) as error:
             message = str(error)
@@ -312,6 +330,8 @@ class PretendCard:
             if id(found) in owners:  # in place
                 owner = owners[id(found)]
                 owner.block.written = written
+                if self.capturing is not None:
+                    self.capturing.note_written(owner.block)
                 if owner.shape != found.shape:
                     raise NotImplementedError(f"The pretend card cannot resize in place ({func}).")
                 return owner
@@ -320,6 +340,8 @@ class PretendCard:
             made = self.wrap(found, index)
             if not func.is_view:
                 made.block.written = written
+                if self.capturing is not None:
+                    self.capturing.note_written(made.block)
             return made
 
         if isinstance(result, list | tuple):
@@ -336,7 +358,7 @@ class PretendCard:
             device = CardGenerator.devices.get(generator._cdata, torch.device("cpu"))
             if device != torch.device(self.kind, index):
                 raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{device}'")
-        if packet in (_aten.copy_, _aten._to_copy, _aten.to, _aten.set_):
+        if packet in (_aten.copy_, _aten._to_copy, _aten.to, _aten.set_, *_LIKE):
             return
         other_card = next((tensor for tensor in cards if tensor.index != index), None)
         if other_card is not None:
@@ -373,7 +395,11 @@ class PretendCard:
         self._check_streams(operation, operation.overloadpacket, flat, cards, index, False)
         args, kwargs = _host_values(args), {name: _host_values(item) for name, item in kwargs.items()}
         with _disable_current_modes():
-            made = self.wrap(func(*args, **kwargs), index)
+            if self.capturing is not None:
+                made = self.wrap(self.capturing.record(func, args, kwargs, func, index), index)
+                self.capturing.note_written(made.block)
+            else:
+                made = self.wrap(func(*args, **kwargs), index)
         made.block.written = self.current_stream(index), self._now
         return made
 
@@ -421,10 +447,10 @@ class PretendCard:
         is_blocking_upload = is_upload and not is_async
         if waits or is_blocking_upload:
             self._host_waited(index)
+        if (self.recording is not None or self.capturing is not None) and (waits or is_upload):
+            message = "CUDA error: operation not permitted when stream is capturing"
+            raise RuntimeError(f"{message} ({func}, {self._line()})")
         if self.recording is not None:
-            if waits or is_upload:
-                message = "CUDA error: operation not permitted when stream is capturing"
-                raise RuntimeError(f"{message} ({func}, {self._line()})")
             self.recording.add(func, args)
         elif self.fail_after is not None:
             self.fail_after -= 1
@@ -438,7 +464,7 @@ class PretendCard:
         for counts in self.counts:
             counts.waits[cause] += waits
             counts.uploads[cause] += is_blocking_upload
-            if self.recording is None:
+            if self.recording is None and self.capturing is None:
                 counts.launches[cause] += kernels
 
     # Streams
@@ -446,6 +472,11 @@ class PretendCard:
     def current_stream(self, index: int) -> Stream:
         """Return the current stream of a card: an entered one applies to its own card alone."""
         return self.streams[-1] if self.streams[-1][0] == index else (index, 0)
+
+    def next_operation(self, index: int) -> tuple[Stream, int]:
+        """Return the stream and the time of an operation that starts now."""
+        self._now += 1
+        return self.current_stream(index), self._now
 
     def wait(self, stream: Stream, other: Stream) -> None:
         """Let a stream wait for another, and for everything that one has waited for."""

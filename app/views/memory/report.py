@@ -243,6 +243,16 @@ def _facts(model: CacheHistory, run: Run, point: CachePoint, x: int) -> str:
     ]
     if point.spare and point.measured:
         facts.append(tr("{size} of room for later tokens").format(size=words.size(point.spare)))
+    if run.started is not None and run.started.placement:
+        parts = (
+            tr("{size} on {device}").format(size=words.size(size), device=tr("the host") if place == "cpu" else place)
+            for place, size in run.started.placement
+        )
+        facts.append(tr("weights: {parts}").format(parts=tr(", ").join(parts)))
+    if point.device_memory[0]:
+        used, reserved, free = map(words.size, point.device_memory)
+        sentence = tr("{device} memory: {used} in tensors, {reserved} reserved, {free} free")
+        facts.append(sentence.format(device=device, used=used, reserved=reserved, free=free))
     if point.error is not None:
         facts.append(tr("key error {error}").format(error=words.percent(point.error)))
     if not point.measured:

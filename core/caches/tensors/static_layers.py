@@ -74,11 +74,15 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
     trimmed = False
     _host_length = 0
     """Copy of `cumulative_length` in host memory: reading that one waits for a GPU."""
+    _is_counter_behind = False
+    """Whether tokens were counted on the host alone."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Append new tokens [B, H, n, D]; return all positions, or only the filled ones while `trimmed`."""
+        if self._is_counter_behind:
+            self._set_length(self._host_length)
         if not self.trimmed:
             seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
             if not torch.compiler.is_compiling():  # a graph repeats no Python: see `note_compiled_step`
@@ -96,12 +100,17 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
 
     def _set_length(self, length: int) -> None:
         self.cumulative_length.fill_(length)
-        self._host_length = length
+        self._host_length, self._is_counter_behind = length, False
 
     def count_tokens(self, count: int) -> None:
         """Count tokens whose keys and values the caller writes into the storages."""
         self.cumulative_length.add_(count)
         self._host_length += count
+
+    def count_on_host(self, count: int) -> None:
+        """Count the same tokens without a launch; `update` corrects the counter on the device."""
+        self._host_length += count
+        self._is_counter_behind = True
 
     def note_compiled_step(self) -> None:
         """Count the token that a compiled step has read."""
@@ -120,13 +129,15 @@ class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
 
     def crop(self, tokens_to_remove: int) -> None:
         """Drop the last tokens; transformers passes a negative number."""
+        if self._is_counter_behind:
+            self._set_length(self._host_length)
         super().crop(tokens_to_remove)
         self._host_length -= abs(tokens_to_remove)
 
     def reset(self) -> None:
         """Drop all tokens."""
         super().reset()
-        self._host_length = 0
+        self._host_length, self._is_counter_behind = 0, False
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Return (number of positions a pass attends to, position of the first)."""

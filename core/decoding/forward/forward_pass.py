@@ -11,12 +11,15 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.utils.generic import ModelOutput
 
-from core.caches.tensors.cache_operations import copy, reorder, tokens_read
+from core.caches.tensors.adapted_layer import RowMove
+from core.caches.tensors.cache_operations import copy, crop, reorder, self_attention_half, tokens_read
 from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
+from core.caches.tensors.dynamic_layers import PreallocatedLayer
 from core.caches.tensors.host_offload import wait_for_transfers
 from core.caches.tensors.sink import SinkCache
-from core.caches.tensors.static_layers import is_compiled, note_compiled_step
+from core.caches.tensors.static_layers import FixedSizeLayer, is_compiled, note_compiled_step
 from core.decoding.forward.fused_decoder import select_fused_pass
+from core.decoding.forward.graphed_pass import Epilogue, select_graphed_pass
 from core.decoding.forward.native_step import get_native_step
 from core.decoding.media_inputs.image_inputs import first_pass_inputs
 from core.decoding.media_inputs.media_inputs import MediaInputs
@@ -69,6 +72,8 @@ class ForwardOutput:
     logits: torch.Tensor
     hidden: tuple[torch.Tensor, ...] | None
     """Embedding output and every layer's output, each [B, T, D]; the last one is the head's input."""
+    choice: tuple[torch.Tensor, torch.Tensor] | None = None
+    """What `Forward.epilogue` returned, if the pass was a CUDA graph; the next pass overwrites it."""
 
     @property
     def last(self) -> torch.Tensor:
@@ -98,6 +103,8 @@ class Forward:
         """Offset between a token's position id and its index in the text."""
         self.extra_capacity = _EXTRA_CAPACITY
         """Minimum extra cache capacity reserved by native steps, in tokens, until the cache is compacted."""
+        self.epilogue: Epilogue | None = None
+        """Chooses the next token within a CUDA graph, where one repeats the pass."""
         self._extra: dict[str, object] = {}
         self._has_logits_to_keep = "logits_to_keep" in model.forward_parameters
         self._has_state_only = has_state_only(model)
@@ -106,6 +113,7 @@ class Forward:
         self._has_no_cache = cache is None and memory_kind(model) == "none"
         self._fused = select_fused_pass(model, cache)
         self._native = get_native_step(model, cache, self._fused)
+        self._graphed = select_graphed_pass(model, cache, self._fused)
 
     @property
     def can_reorder(self) -> bool:
@@ -126,12 +134,14 @@ class Forward:
             self.set_encoder_states(media.states)
             return
         self._media, self.offset, self._position_shift = media, media.leading_positions, media.position_shift
-        self._fused = self._native = None
+        self._fused = self._native = self._graphed = None
 
     def fork(self) -> Forward:
         """Return an independent copy at the same position of the text. Raises CacheError like `copy`."""
         twin = copying.copy(self)  # keeps what was detected about the model
         twin.cache, twin.passes, twin._has_read = copy(self.cache), 0, True
+        if self._graphed is not None:
+            twin._graphed = select_graphed_pass(self.model, twin.cache, self._fused)
         return twin
 
     def expand(self, copies: int) -> None:
@@ -153,7 +163,15 @@ class Forward:
 
     def select_rows(self, rows: Sequence[int], before: int) -> None:
         """Continue row i from row `rows[i]` of `before` rows; moves only what changes (beams of one prompt)."""
-        if self.cache is not None:
+        arena = self._graphed.arena if self._graphed is not None else None
+        is_moved = (
+            arena is not None
+            and len(rows) == before
+            and arena.reorder(RowMove(rows, before), self.cache.get_seq_length())
+        )
+        if is_moved:
+            pass
+        elif self.cache is not None:
             reorder(self.cache, rows, before)
         else:
             self.reorder(upload(rows, self.model.device))
@@ -179,6 +197,11 @@ class Forward:
             if self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
                 return ForwardOutput(self._native(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
+            if self._graphed is not None:
+                found = self._graphed(ids, keep, mask, positions, self.epilogue)
+                if found is not None:
+                    self.passes += 1
+                    return ForwardOutput(found.logits, None, found.choice)
             if self._fused is not None and self._fuses(ids):
                 self.passes += 1
                 return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
@@ -219,7 +242,25 @@ class Forward:
         if self._media is None:
             self._fused = select_fused_pass(self.model, cache)
             self._native = get_native_step(self.model, cache, self._fused)
+            self._graphed = select_graphed_pass(self.model, cache, self._fused)
         self._has_read = True
+
+    def release_storages(self) -> None:
+        """Let other runs use the storages of CUDA graphs; the cache must not be read any more."""
+        if self._graphed is not None:
+            self._graphed.release()
+
+    @property
+    def can_retract(self) -> bool:
+        """Whether `retract` is possible whatever the length of the text."""
+        layers = () if self.cache is None else self_attention_half(self.cache).layers
+        return bool(layers) and all(type(layer) in (PreallocatedLayer, FixedSizeLayer) for layer in layers)
+
+    @torch.inference_mode()
+    def retract(self) -> None:
+        """Undo the last pass, of one token."""
+        crop(self.cache, tokens_read(self.cache) - 1)
+        self.passes -= 1
 
     def _max_pass_tokens(self, ids: torch.Tensor) -> int | None:
         """Return the maximum number of tokens of `ids` in one pass; None without a limit.

@@ -204,6 +204,8 @@ class FusedDecoder:
                 mask, is_causal = causal_mask(queries.shape[2], keys.shape[2] - queries.shape[2], queries), False
             mask = bias[None] if mask is None else mask + bias
         if parts.attention_cap is None:
+            if self._is_grouped and queries.device.type == "cuda":
+                return _grouped_attention(queries, keys, values, mask, is_causal, parts.scaling)
             return F.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=mask, is_causal=is_causal, scale=parts.scaling,
                 enable_gqa=self._is_grouped,
@@ -290,6 +292,45 @@ def _rotate(states: torch.Tensor, rotation: Rotation, is_adjacent: bool) -> torc
     swapped = first.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) if is_adjacent else first.roll(width // 2, -1)
     turned = torch.addcmul(first * cos, swapped, sin)
     return turned if width == states.shape[-1] else torch.cat([turned, states[..., width:]], -1)
+
+
+_MAX_FOLDED = 64
+"""Maximum number of queries whose mask is repeated for the heads of a group; with more, keys and values are cheaper."""
+
+
+def _grouped_attention(
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None, is_causal: bool,
+    scale: float,
+) -> torch.Tensor:  # fmt: skip
+    """Return grouped-query attention by a fused kernel of CUDA.
+
+    Of torch's kernels, only FlashAttention takes grouped heads, in 16 bits and without a mask; the memory-efficient one
+    takes masks and float32, but as many heads of keys as of queries (`sdp_utils.cpp`). Everything else falls back to
+    the math kernel, which stores all weights. The heads of a group attend to the same keys, so they become further
+    queries of one head; a long prompt gets keys and values for every head instead.
+    """
+    (batch, heads, count, width), groups = queries.shape, keys.shape[1]
+    if mask is None and queries.dtype != torch.float32:
+        return F.scaled_dot_product_attention(
+            queries, keys, values, is_causal=is_causal, scale=scale, enable_gqa=True
+        )  # fmt: skip
+    size = heads // groups
+    if is_causal or count > _MAX_FOLDED:
+        keys, values = (
+            one[:, :, None].expand(-1, -1, size, -1, -1).reshape(batch, heads, -1, one.shape[-1])
+            for one in (keys, values)
+        )
+        return F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, scale=scale)
+    if mask is not None:
+        mask = mask if mask.dim() > 2 else mask[None]
+        if mask.shape[-3] == 1:
+            mask = mask[..., None, :, :].expand(*mask.shape[:-2], size, *mask.shape[-2:])
+        else:
+            mask = mask.unflatten(-3, (groups, size))
+        mask = mask.expand(*mask.shape[:-2], count, -1).flatten(-3, -2)
+    folded = queries.reshape(batch, groups, size * count, width)
+    read = F.scaled_dot_product_attention(folded, keys, values, mask, scale=scale)
+    return read.reshape(batch, heads, count, -1)
 
 
 def causal_mask(count: int, past: int, like: torch.Tensor) -> torch.Tensor:

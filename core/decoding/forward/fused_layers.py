@@ -15,6 +15,7 @@ from transformers.pytorch_utils import Conv1D
 from core.models.adapters.low_rank_path import LowRankPath, low_rank_path
 from core.models.devices import PROMPT_ROWS, is_bfloat16_faster
 from core.models.gguf.block_matrix import BlockMatrix
+from core.models.quantized.card_quantization import is_quantized_tensor
 from core.models.quantized.gguf_layers import GgufExperts, GgufLinear
 from core.models.quantized.packed_layers import PackedExperts, PackedLinear
 from core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
@@ -318,7 +319,7 @@ def _quantized_matrix(module: PackedLinear) -> Int8Matrix | Int4RowMatrix | None
 
 def _float_weights(module: nn.Module) -> WeightAndBias | None:
     if type(module) is nn.Linear:
-        return module.weight, module.bias
+        return None if is_quantized_tensor(module.weight) else (module.weight, module.bias)
     return (module.weight.t(), module.bias) if type(module) is Conv1D else None
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from core.models.quantized.card_quantization import card_kind, tensor_bytes
 from core.models.quantized.packed_matrices import (
     GROUP,
     Int4Matrix,
@@ -311,7 +312,7 @@ def weight_bytes(network: Network) -> int:
     placeholders = {id(module.weight) for module in packed}
     floats = (p for p in network.parameters() if id(p) not in placeholders)
     shared = _shared_blocks(network)
-    plain = sum(p.numel() * p.element_size() for p in floats)
+    plain = sum(map(tensor_bytes, floats))
     plain += sum(module.nbytes for module in packed if module not in shared)
     plain += sum(module.nbytes for module in network.modules() if isinstance(module, ExpertBank))
     if packed or getattr(network.config, "quantization_config", None) is None:
@@ -335,9 +336,11 @@ def _stored_buffers(network: Network) -> list[torch.Tensor]:
 
 
 def packed_kind(network: nn.Module) -> str | None:
-    """Return int8 or int4 if the layers are packed, the format of a GGUF file (Q4_K_M) if they use its blocks,
+    """Return int8, int4 or fp8 if the layers are packed, the format of a GGUF file (Q4_K_M) if they use its blocks,
     otherwise None.
     """
+    if (on_card := card_kind(network)) is not None:
+        return on_card
     if named := next((module.file_format for module in _packed_modules(network) if module.file_format), ""):
         return named
     bits = packed_bits(network.modules())

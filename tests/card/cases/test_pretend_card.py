@@ -271,6 +271,45 @@ def test_graphs_overwrite_old_outputs() -> None:
         assert first.tolist() == [10.0, 10.0]
 
 
+def test_a_captured_graph_repeats_its_operations(card: PretendCard) -> None:
+    given, held = torch.ones(3, device="cuda"), torch.zeros(4, 3, device="cuda")
+    place = torch.zeros(1, dtype=torch.long, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        held.index_copy_(0, place, given[None] * 2)
+        made = held.sum(0)
+        place.add_(1)
+    assert held.tolist() == [[0.0] * 3] * 4, "a capture computes nothing"
+    assert made.isnan().all()
+    with card.counting() as counts:
+        graph.replay()
+        given.fill_(2.0)
+        graph.replay()
+    assert made.tolist() == [6.0] * 3
+    assert place.tolist() == [2]
+    assert counts.graphs["launch"] == counts.launches["graph", "launch"] == 2
+
+
+def test_a_capture_refuses_waits_and_uploads(card: PretendCard) -> None:
+    made = torch.ones(3, device="cuda")
+    for wrong in (lambda: made.sum().item(), lambda: torch.tensor([1.0], device="cuda"), made.cpu):
+        with pytest.raises(RuntimeError, match="capturing"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            wrong()
+    assert (made + 1).tolist() == [2.0] * 3
+
+
+def test_the_memory_of_graphs_is_reserved(card: PretendCard) -> None:
+    made, graph = torch.ones(2**20, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        made.copy_((made + 1) * 2)
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() - torch.cuda.memory_allocated() >= made.nbytes
+    del graph
+    gc.collect()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == torch.cuda.memory_allocated()
+
+
 def test_threads_see_the_card(card: PretendCard) -> None:
     found = []
     thread = threading.Thread(target=lambda: found.append(torch.ones(2, device="cuda").sum().item()))
