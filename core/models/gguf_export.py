@@ -480,7 +480,7 @@ def _write(stream: BinaryIO, metadata: Mapping[str, Any], entries: Sequence[_Ten
         offset += -(-len(entry.data) // _ALIGNMENT) * _ALIGNMENT
     stream.write(bytes(-stream.tell() % _ALIGNMENT))
     for entry in entries:
-        stream.write(entry.data.numpy())
+        stream.write(entry.data.numpy().data)
         stream.write(bytes(-stream.tell() % _ALIGNMENT))
 
 
