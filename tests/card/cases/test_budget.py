@@ -81,7 +81,7 @@ def count_per_token(card: PretendCard, row: str, top_n: int) -> tuple[Totals, Co
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.parametrize("top_n", [10, 0], ids=["traced", "untraced"])
+@pytest.mark.parametrize("top_n", [10, pytest.param(0, marks=pytest.mark.slow)], ids=["traced", "untraced"])
 def test_a_token_stays_within_its_budget(card: PretendCard, row: str, top_n: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

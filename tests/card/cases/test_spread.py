@@ -23,7 +23,10 @@ def _figures(model: core.LoadedModel, **settings: object) -> list[tuple[int, flo
 
 @pytest.mark.parametrize(
     ("megabytes", "settings", "places"),
-    [(24, {}, {"cuda:0", "cuda:1"}), (10, {"num_beams": 3}, {"cuda:0", "cuda:1", "cpu"})],
+    [
+        pytest.param(24, {}, {"cuda:0", "cuda:1"}, marks=pytest.mark.slow),
+        (10, {"num_beams": 3}, {"cuda:0", "cuda:1", "cpu"}),
+    ],
     ids=["two cards", "two cards and main memory"],
 )
 def test_the_text_is_the_same(megabytes: int, settings: dict[str, object], places: set[str]) -> None:
