@@ -16,6 +16,7 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from app.features.media.panel.media_bar import MediaBar
 from app.features.media.session.media_reading import peaks_of
 from app.window.main_window import MainWindow
 from core import Modalities
@@ -50,8 +51,6 @@ def cards(window: MainWindow) -> list[Any]:
 
 
 def type_of_bar() -> type:
-    from app.features.media.panel.media_bar import MediaBar
-
     return MediaBar
 
 
@@ -71,6 +70,19 @@ def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
     assert window.session.run.request.media == (files[0],)
     qtbot.keyClick(seen, Qt.Key.Key_Delete)
     assert given(window) == (files[1],)
+
+
+def test_two_clicks_remove_one_picture(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    """The second one comes before the card is deleted."""
+    window = open_window(qtbot, config_dir, MediaEngine(takes=Modalities(picture=True, max_count=None)))
+    qtbot.waitUntil(lambda: window.parts.session.model is not None)
+    window.parts.media.add([picture(tmp_path / "red.png")])
+    bar = window.findChild(MediaBar)
+    qtbot.waitUntil(lambda: len(bar.cards) == 1)
+    (card,) = bar.cards
+    card.remove.click()
+    card.remove.click()
+    assert not bar.cards
 
 
 def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:

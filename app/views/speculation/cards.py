@@ -118,7 +118,7 @@ class SpeculationCards(Themed, QWidget):
         self._arrangement = (0, 0)
         """Number of cards per row, and of all cards."""
         self._add_card(tr("Was it worth it?"), self._make_table())
-        self._add_card(tr("Acceptance by position"), self.positions)
+        self._add_card(tr("Acceptance rate"), self.positions)
         self._add_card(tr("Draft length"), self.lengths)
         self._cost = self._add_card(tr("Verification cost"), self.costs)
         self._cost.hide()  # known only at the end of a run, and never in reproducible pictures

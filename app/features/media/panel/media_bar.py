@@ -273,6 +273,8 @@ class MediaBar(Themed, QWidget):
 
     @Slot(int)
     def _on_remove(self, number: int) -> None:
+        if number >= len(self.cards):  # a second click before the card is deleted
+            return
         had_focus = self.cards[number].hasFocus()
         self.removeRequested.emit(number)
         if had_focus and self.cards:
