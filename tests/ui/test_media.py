@@ -47,11 +47,7 @@ def given(window: MainWindow) -> tuple[str, ...]:
 
 
 def cards(window: MainWindow) -> list[Any]:
-    return list(window.findChildren(type_of_bar(), "mediaBar")[0].cards)
-
-
-def type_of_bar() -> type:
-    return MediaBar
+    return list(window.findChildren(MediaBar, "mediaBar")[0].cards)
 
 
 def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
@@ -74,15 +70,13 @@ def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
 
 def test_two_clicks_remove_one_picture(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     """The second one comes before the card is deleted."""
-    window = open_window(qtbot, config_dir, MediaEngine(takes=Modalities(picture=True, max_count=None)))
-    qtbot.waitUntil(lambda: window.parts.session.model is not None)
+    window = media_window(qtbot, config_dir)
     window.parts.media.add([picture(tmp_path / "red.png")])
-    bar = window.findChild(MediaBar)
-    qtbot.waitUntil(lambda: len(bar.cards) == 1)
-    (card,) = bar.cards
+    qtbot.waitUntil(lambda: len(cards(window)) == 1)
+    (card,) = cards(window)
     card.remove.click()
     card.remove.click()
-    assert not bar.cards
+    assert not cards(window)
 
 
 def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -100,7 +94,7 @@ def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, confi
 
 def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = media_window(qtbot, config_dir, HEARS)
-    bar = window.findChildren(type_of_bar(), "mediaBar")[0]
+    bar = window.findChildren(MediaBar, "mediaBar")[0]
     assert bar.required_label.text() == "storyteller transcribes audio. Add an audio file."
     assert [kind for kind, button in bar.buttons.items() if button.isVisible()] == ["sound"]
     bar.buttons["sound"].opened.emit()
@@ -186,7 +180,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 
 def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
     window = media_window(qtbot, config_dir, HEARS)
-    bar = window.findChildren(type_of_bar(), "mediaBar")[0]
+    bar = window.findChildren(MediaBar, "mediaBar")[0]
     tools = window.parts.media_bar.ensure_bar()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
