@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QImage,
     QPalette,
     QResizeEvent,
+    QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -103,12 +104,10 @@ class DocumentationBrowser(QTextBrowser):
             if not block.blockFormat().hasProperty(QTextFormat.Property.BlockCodeFence):
                 cursor.setPosition(block.position())
                 cursor.mergeBlockFormat(space)
-            fragments = block.begin()
-            for part in [each.fragment() for each in fragments]:
-                if part.charFormat().isAnchor():
-                    cursor.setPosition(part.position())
-                    cursor.setPosition(part.position() + part.length(), QTextCursor.MoveMode.KeepAnchor)
-                    cursor.mergeCharFormat(link)
+            for start, length in _links_of(block):
+                cursor.setPosition(start)
+                cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
+                cursor.mergeCharFormat(link)
             block = block.next()
 
     @Slot(QUrl)
@@ -137,6 +136,17 @@ class DocumentationBrowser(QTextBrowser):
         """Return the file that an address on the page names; None if it lies outside the folder or does not exist."""
         path = Path(self.source().resolved(address).toLocalFile()).resolve()
         return path if path.is_file() and path.is_relative_to(self._folder) else None
+
+
+def _links_of(block: QTextBlock) -> list[tuple[int, int]]:
+    """Return position and length of each link in a paragraph."""
+    found, parts = [], block.begin()
+    while not parts.atEnd():
+        part = parts.fragment()
+        if part.charFormat().isAnchor():
+            found.append((part.position(), part.length()))
+        parts += 1
+    return found
 
 
 def _without_comments(text: str) -> str:
