@@ -6,7 +6,18 @@ import re
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices, QImage
+from PySide6.QtGui import (
+    QColor,
+    QDesktopServices,
+    QImage,
+    QPalette,
+    QResizeEvent,
+    QTextBlock,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextFormat,
+)
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
@@ -26,8 +37,10 @@ from app.widgets.plain_text import as_plain_text
 from resources.language import ENGLISH, tr
 
 _WIDTH, _HEIGHT = 1000, 700
-_MAX_PICTURE_WIDTH = 620
-"""Width of a picture on a page, in pixels."""
+_MAX_PICTURE_WIDTH, _PICTURE_MARGIN = 620, 30
+"""Width of a picture on a page, and the room beside it, in pixels."""
+_PARAGRAPH_MARGIN = 7
+"""Pixels below a paragraph, which Qt's Markdown reader leaves out."""
 _SECTIONS = ("guide", "tutorials", "guide/strategies", "guide/caches", "guide/views", "")
 """Folders of the pages, in the order of the list."""
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -56,7 +69,9 @@ class DocumentationBrowser(QTextBrowser):
         super().__init__(parent)
         self._folder = folder.resolve()
         self.setOpenLinks(False)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # pictures are as wide as the rest
         self.anchorClicked.connect(self.follow)
+        self.sourceChanged.connect(self.style_page)
         self.setAccessibleName(tr("Documentation"))
 
     @property
@@ -68,6 +83,32 @@ class DocumentationBrowser(QTextBrowser):
         """Show a page from its top."""
         if page != self.page:
             self.setSource(QUrl.fromLocalFile(str(page)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the pictures into the new width."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width() and not self.source().isEmpty():
+            position = self.verticalScrollBar().value()
+            self.reload()
+            self.style_page()
+            self.verticalScrollBar().setValue(position)
+
+    @Slot()
+    def style_page(self) -> None:
+        """Put space between paragraphs, and colour links as everywhere in the window."""
+        cursor, space, link = QTextCursor(self.document()), QTextBlockFormat(), QTextCharFormat()
+        space.setBottomMargin(_PARAGRAPH_MARGIN)
+        link.setForeground(self.palette().color(QPalette.ColorRole.Link))
+        block = self.document().begin()
+        while block.isValid():
+            if not block.blockFormat().hasProperty(QTextFormat.Property.BlockCodeFence):
+                cursor.setPosition(block.position())
+                cursor.mergeBlockFormat(space)
+            for start, length in _links_of(block):
+                cursor.setPosition(start)
+                cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
+                cursor.mergeCharFormat(link)
+            block = block.next()
 
     @Slot(QUrl)
     def follow(self, link: QUrl) -> None:
@@ -86,15 +127,26 @@ class DocumentationBrowser(QTextBrowser):
             return QByteArray()
         if file.suffix == ".md":
             return QByteArray(_without_comments(file.read_text(encoding="utf-8")).encode())
-        image = QImage(str(file))
-        if image.width() <= _MAX_PICTURE_WIDTH:
+        image, width = QImage(str(file)), min(_MAX_PICTURE_WIDTH, self.viewport().width() - _PICTURE_MARGIN)
+        if image.width() <= width:
             return image
-        return image.scaledToWidth(_MAX_PICTURE_WIDTH, Qt.TransformationMode.SmoothTransformation)
+        return image.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
 
     def _file_of(self, address: QUrl) -> Path | None:
         """Return the file that an address on the page names; None if it lies outside the folder or does not exist."""
         path = Path(self.source().resolved(address).toLocalFile()).resolve()
         return path if path.is_file() and path.is_relative_to(self._folder) else None
+
+
+def _links_of(block: QTextBlock) -> list[tuple[int, int]]:
+    """Return position and length of each link in a paragraph."""
+    found, parts = [], block.begin()
+    while not parts.atEnd():
+        part = parts.fragment()
+        if part.charFormat().isAnchor():
+            found.append((part.position(), part.length()))
+        parts += 1
+    return found
 
 
 def _without_comments(text: str) -> str:
@@ -138,9 +190,13 @@ class DocumentationDialog(BaseDialog):
         self.list.setCurrentRow(0)
 
     def restyle(self, theme: Theme) -> None:
-        """Use the theme's font for the pages."""
+        """Use the theme's font and colour of links for the pages."""
+        palette = self.browser.palette()
+        palette.setColor(QPalette.ColorRole.Link, QColor(theme.accent))
+        self.browser.setPalette(palette)
         self.browser.document().setDefaultFont(theme.font(15))
         self.browser.reload()
+        self.browser.style_page()
 
     def _add(self, page: Path) -> None:
         text = page.read_text(encoding="utf-8")

@@ -100,3 +100,31 @@ def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
     styles = [path for path in tmp_path.rglob("*.css") if "url(http" in path.read_text(encoding="utf-8")]
     assert styles == []
     assert (tmp_path / "search" / "search_index.js").stat().st_size > 100_000
+
+
+def test_every_key_of_toml_files_is_on_their_page_and_the_example_is_read(root, tmp_path):
+    from app.features.tours.state import tour, tour_file
+    from app.features.tours.state.measures import MEASURES
+    from core.explain.glossary import GlossaryTerm
+
+    page = (root / "docs" / "toml-files.md").read_text(encoding="utf-8")
+    kinds = (tour.Tour, tour.TourSetting, tour.TourStep)
+    names = {name for kind in kinds for name in kind.__dataclass_fields__} | set(GlossaryTerm._fields) | set(MEASURES)
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+    in_first_column = set(re.findall(r"^\| `(\w+)` \| \*run\*|^\| `(\w+)` \| \*one\*", page, re.MULTILINE))
+    assert {name for pair in in_first_column for name in pair if name} == set(MEASURES)
+    example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
+    (tmp_path / "short.toml").write_text(example, encoding="utf-8")
+    assert tour_file.read_tour(tmp_path / "short.toml").name == "short"
+
+
+def test_films_are_small_animations_that_the_tutorials_show(root):
+    """`python -m tests.guide.films --write` records them."""
+    from tests.guide import films
+
+    assert {path.stem for path in films.FOLDER.iterdir()} == set(films.FILMS)
+    for path in films.FOLDER.iterdir():
+        assert films.problem(path) == ""
+        for language in ("", "zh_CN/"):
+            pages = (root / "docs" / "tutorials" / language).glob("*.md")
+            assert sum(f"films/{path.name})" in page.read_text(encoding="utf-8") for page in pages) == 1
