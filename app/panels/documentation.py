@@ -69,6 +69,10 @@ class DocumentationBrowser(QTextBrowser):
         super().__init__(parent)
         self._folder = folder.resolve()
         self.setOpenLinks(False)
+        flags = Qt.TextInteractionFlag  # Tab goes on to the buttons, not through all links: the list has every page
+        self.setTextInteractionFlags(
+            flags.TextSelectableByMouse | flags.TextSelectableByKeyboard | flags.LinksAccessibleByMouse
+        )
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # pictures are as wide as the rest
         self.anchorClicked.connect(self.follow)
         self.sourceChanged.connect(self.style_page)
