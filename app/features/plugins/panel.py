@@ -82,7 +82,7 @@ class PluginRow(QFrame):
             self.setToolTip(tooltip(plugin.error.details))
 
     def _quiet_button(self, text: str, name: str) -> QPushButton:
-        button = QPushButton(text, self)
+        button = QPushButton(caption(text), self)
         button.setProperty("role", "quiet")
         button.setAutoDefault(False)
         button.setAccessibleName(name.format(plugin=self.plugin.title))
