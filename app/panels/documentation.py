@@ -38,7 +38,7 @@ from resources.language import ENGLISH, tr
 
 _WIDTH, _HEIGHT = 1000, 700
 _MAX_PICTURE_WIDTH, _PICTURE_MARGIN = 620, 30
-"""Width of a picture on a page, and the room beside it, in pixels."""
+"""Width of a picture on a page, and its margin, in pixels."""
 _PARAGRAPH_MARGIN = 7
 """Pixels below a paragraph, which Qt's Markdown reader leaves out."""
 _SECTIONS = ("guide", "tutorials", "guide/strategies", "guide/caches", "guide/views", "")

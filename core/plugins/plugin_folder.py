@@ -42,8 +42,8 @@ MAX_FILES = 200
 _MAX_STATE_BYTES = 1_000_000
 
 
-class _Known(NamedTuple):
-    """What the user has decided, as the state file stores it."""
+class _Decisions(NamedTuple):
+    """Decisions of the user, as the state file stores them."""
 
     files: dict[str, str]
     """Digests that may run, by file name."""
@@ -164,23 +164,23 @@ class PluginFolder:
             return replace(plugin, state="failed", error=error)
         return replace(plugin, state=state_of(digest, allowed), digest=digest)
 
-    def _read(self) -> _Known:
+    def _read(self) -> _Decisions:
         path = self._data / STATE_NAME
         try:
             if not path.is_file() or path.stat().st_size > _MAX_STATE_BYTES:
-                return _Known({}, {}, set())
+                return _Decisions({}, {}, set())
             stored = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            return _Known({}, {}, set())
+            return _Decisions({}, {}, set())
         if not isinstance(stored, Mapping):
-            return _Known({}, {}, set())
+            return _Decisions({}, {}, set())
         off = stored.get("packages_off")
         listed = off if isinstance(off, list) else []
-        return _Known(
+        return _Decisions(
             _texts(stored.get("files")), _texts(stored.get("folders")), {key for key in listed if isinstance(key, str)}
         )
 
-    def _write(self, known: _Known) -> None:
+    def _write(self, known: _Decisions) -> None:
         self._data.mkdir(parents=True, exist_ok=True)
         content = {
             "files": dict(sorted(known.files.items())), "folders": known.folders, "packages_off": sorted(known.off),

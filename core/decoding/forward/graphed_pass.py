@@ -201,7 +201,7 @@ class KeyValueArena:
 
 
 @dataclass(frozen=True, slots=True)
-class _Captured:
+class _CapturedGraph:
     """A captured graph and the tensors that a launch overwrites."""
 
     graph: torch.cuda.CUDAGraph
@@ -219,7 +219,7 @@ class _GraphedShape:
         self._offsets = torch.arange(count, device=device)
         self._mask = torch.zeros(count, arena.capacity, dtype=dtype, device=device) if has_mask else None
         self._positions = torch.zeros(count, dtype=torch.long, device=device) if has_mask else None
-        self._captured: _Captured | None = None
+        self._captured: _CapturedGraph | None = None
         self._is_warm = False
         """Whether it has run: the first run creates handles and workspaces of libraries, which a capture cannot."""
 
@@ -297,7 +297,7 @@ class _GraphedShape:
             hidden = hidden | (index[None] <= slots[:, None] - window)
         return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
 
-    def _capture(self) -> _Captured | None:
+    def _capture(self) -> _CapturedGraph | None:
         """Capture the graph; None if there is no memory for it or if an operation cannot be captured."""
         store = self._arena.store
         if store.is_failed or not store.has_room(store.pool.bytes):
@@ -313,7 +313,7 @@ class _GraphedShape:
             else:
                 store.is_failed = True
             return None
-        return _Captured(graph, *made)
+        return _CapturedGraph(graph, *made)
 
 
 class GraphedPass:
