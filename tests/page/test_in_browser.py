@@ -195,7 +195,7 @@ def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
     ]  # fmt: skip
     for name, tell, values in tellers:
         reported = page.evaluate(
-            f"(() => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()"
+            f"(async () => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()"
         )
         assert reported == [tell(value) for value in values], name
 
