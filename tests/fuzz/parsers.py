@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,12 +19,14 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from PySide6.QtCore import QMimeData
 
 import core
 from app.album.picture import AlbumError
 from app.album.picture_script import read_script
 from app.features.tours.state.tour_file import read_tour
+from app.features.updates.state import UpdateError, is_allowed_address, is_newer, verify_notice
 from app.start.cli import values
 from app.start.cli.generate import RESULTS, InputError, Output, plan_runs
 from app.start.crash_report import scrub
@@ -404,6 +407,19 @@ def _read_addresses(file: Path, _folder: Path) -> None:
         hub_requests.is_valid_model_name(line)
 
 
+def _read_notice(file: Path, _folder: Path) -> None:
+    """A notice of a new version: refused as it is, and read only with a signature."""
+    data, key = file.read_bytes(), Ed25519PrivateKey.from_private_bytes(bytes(32))
+    public = key.public_key().public_bytes_raw()
+    with suppress(UpdateError):
+        verify_notice(data, public)
+        raise AssertionError("it has no signature")
+    signed = {"notice": b64encode(data).decode(), "signature": b64encode(key.sign(data)).decode()}
+    found = verify_notice(json.dumps(signed).encode(), public)
+    assert is_allowed_address(found.page)
+    is_newer(found.version, "1.0")
+
+
 def _read_dropped_file(file: Path, _folder: Path) -> None:
     offer = drop_offers.offer_for_files([str(file)])
     if not offer.action:
@@ -509,6 +525,8 @@ PARSERS: Sequence[Parser] = (
            tokens=(b"data: ", b"\n\n", b"[DONE]", b"error: ", b'{"error": 5}', b"event: x")),
     Parser("addresses", _read_addresses, ("core.remote.address",),
            tokens=(b"http://", b"[::1]", b":99999", b"#", b"%00", b"@", b"?", b"localhost")),
+    Parser("notices", _read_notice, ("app.features.updates.state",), errors=(UpdateError,),
+           tokens=(b'"page"', b'"version"', b"http://[", b"1" * 5000, b"9.9.dev1")),
     Parser("dropped_files", _read_dropped_file, ("app.storage.drop_offers",), tokens=(b'"chosen"', b'"messages"')),
     Parser("dropped_data", _read_dropped_data, ("app.window.drag_and_drop",),
            tokens=(b"text/uri-list: ", b"file:///", b"text/plain: ", b"https://hf.co/", b"\\n")),

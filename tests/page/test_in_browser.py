@@ -162,7 +162,7 @@ def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
     assert page.evaluate(ahead) == 21
     assert page.text("#count") == "3 / 24"
     assert page.text("#panel h2").lower() == "token 3"
-    page.choose("#speed", "4")
+    page.choose("#speed", "1")
     page.evaluate("document.activeElement.blur()")
     page.press(" ")
     assert page.evaluate("document.getElementById('play').getAttribute('aria-label')") == "Pause"

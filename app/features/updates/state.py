@@ -106,7 +106,7 @@ def verify_notice(document: bytes, public_key: bytes) -> ReleaseNotice:
     try:
         inner = json.loads(content)
         program, version, page = inner["program"], inner["version"], inner["page"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         program = version = page = None
     has_version = isinstance(version, str) and 0 < len(version) <= MAX_VERSION_LENGTH
     if program != PROGRAM or not has_version or not is_allowed_address(page):
