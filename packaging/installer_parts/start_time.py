@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
             for name, command in programs.items():
                 times[name].append(seconds([*command, *options]))
         medians = {name: median(values[1:]) for name, values in times.items()}
-        told = ", ".join(f"{name} {value:.2f} s" for name, value in medians.items())
-        print(f"{case}: {told}, ratio {medians['installed'] / medians['checkout']:.2f}", flush=True)
+        summary = ", ".join(f"{name} {value:.2f} s" for name, value in medians.items())
+        print(f"{case}: {summary}, ratio {medians['installed'] / medians['checkout']:.2f}", flush=True)
     return 0
 
 

@@ -33,8 +33,8 @@ def run(
         [str(part) for part in command], cwd=folder, env=variables, capture_output=True, text=True, errors="replace"
     )
     if answer.returncode:
-        told = (answer.stdout + answer.stderr)[-SHOWN:]
-        raise InstallerError(f"{Path(command[0]).name} failed with exit code {answer.returncode}:\n{told}")
+        output = (answer.stdout + answer.stderr)[-SHOWN:]
+        raise InstallerError(f"{Path(command[0]).name} failed with exit code {answer.returncode}:\n{output}")
     return answer.stdout
 
 
