@@ -12,7 +12,6 @@ the environment that runs this gets into it. docs/building.md says what is left 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
@@ -29,14 +28,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 from bootstrap_parts import torch_build  # noqa: E402  # after the root has been added to the path
 from bootstrap_parts.errors import SetupError  # noqa: E402
 from bootstrap_parts.project import requirements_in  # noqa: E402
+from commit_builds import ReleaseError, build, commit_date, export  # noqa: E402
+from distribution_files import checksums  # noqa: E402
 from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
 from installer_parts.tools import InstallerError, run  # noqa: E402
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
-SITE = "DECODESCOPE_SITE"
-"""Variable that gives the specification the folder of the documentation."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")
 DISTRIBUTIONS = """
@@ -84,16 +83,13 @@ def make_installers(
 
     Raises InstallerError, or SetupError if PyTorch cannot be installed.
     """
-    from distribution_files import checksums
-    from release import commit_date
-
     epoch = commit_date("HEAD")
     output.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
     wheel = wheel or build_wheel(epoch, work)
     version = version_of(wheel)
     python = make_environment(work / "environment", wheel)
-    program = build_program(python, work, epoch, build_site(work))
+    program = build_program(python, work, epoch)
     folder = work / "dist" / "decodescope"
     check_program(folder, version)
     print(sizes(folder), end="")
@@ -120,8 +116,6 @@ def make_installers(
 
 def build_wheel(epoch: int, work: Path) -> Path:
     """Build the wheel of the last commit, as a release does, and return its path."""
-    from release import ReleaseError, build, export
-
     with tempfile.TemporaryDirectory() as folder:
         try:
             built = build(export("HEAD", Path(folder, "source")), Path(folder, "built"), epoch)
@@ -162,25 +156,11 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     return python
 
 
-def build_site(work: Path) -> Path | None:
-    """Build the documentation that Help › Documentation opens; None, with a message, without the extra `docs`."""
-    if any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings")):
-        print("installer: the documentation is left out: install the extra `docs` to have it inside", file=sys.stderr)
-        return None
-    site = (work / "site").resolve()
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", site]
-    variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    run([*command, "-f", ROOT / "packaging" / "site" / "mkdocs.yml"], folder=ROOT, variables=variables)
-    return site
-
-
-def build_program(python: Path, work: Path, epoch: int, site: Path | None) -> Path:
-    """Run PyInstaller and return the program's folder, on macOS its bundle. `site` is the documentation."""
+def build_program(python: Path, work: Path, epoch: int) -> Path:
+    """Run PyInstaller and return the program's folder, on macOS its bundle."""
     variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
-    for name in ("PYTHONPATH", "PYTHONHOME", SITE):
+    for name in ("PYTHONPATH", "PYTHONHOME"):
         variables.pop(name, None)
-    if site is not None:
-        variables[SITE] = str(site)
     spec = ROOT / "packaging" / "decodescope.spec"
     command = [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
     run([*command, "--workpath", "build", "--distpath", "dist", spec], folder=work, variables=variables)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -27,24 +26,11 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "packaging"))
 
 from bill_of_materials import environment_bill, wheel_bill  # noqa: E402  # after the root has been added to the path
-from distribution_files import OLDEST, checksums  # noqa: E402
+from commit_builds import UMASKS, ReleaseError, build, commit_date, export  # noqa: E402
+from distribution_files import checksums  # noqa: E402
+from installer import InstallerError, SetupError, make_installers  # noqa: E402
 
 from app.state.licences import third_party_parts, third_party_text  # noqa: E402
-
-_BUILD = """
-import sys
-sys.path.insert(0, "packaging")
-import build_backend
-target = sys.argv[1]  # setuptools replaces sys.argv
-build_backend.build_sdist(target)
-build_backend.build_wheel(target)
-"""
-_UMASKS = (0o022, 0o077)
-"""File permissions of the first and the second build: they must not matter."""
-
-
-class ReleaseError(Exception):
-    """A release that cannot be made, with cause and remedy."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,9 +62,9 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
         source = export(commit, Path(folder, "first"))
         project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         require_changelog(source, project["version"])
-        built = build(source, Path(folder, "one"), epoch, _UMASKS[0])
+        built = build(source, Path(folder, "one"), epoch, UMASKS[0])
         if check:
-            again = build(export(commit, Path(folder, "second")), Path(folder, "two"), epoch, _UMASKS[1])
+            again = build(export(commit, Path(folder, "second")), Path(folder, "two"), epoch, UMASKS[1])
             require_equal(built, again)
         files = [Path(shutil.copy(path, output)) for path in built]
         bill = wheel_bill(source, epoch)
@@ -98,44 +84,11 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
 
 def installers(files: list[Path], output: Path) -> None:
     """Make the installers of this system from the wheel among `files`. Raises ReleaseError."""
-    from installer import InstallerError, SetupError, make_installers
-
     wheel = next(path for path in files if path.suffix == ".whl")
     try:
         make_installers(wheel, output, ROOT / "build" / "installer")
     except (InstallerError, SetupError) as error:
         raise ReleaseError(str(error)) from error
-
-
-def commit_date(commit: str) -> int:
-    """Return the date of a commit in seconds since 1970. Raises ReleaseError outside a repository."""
-    answer = subprocess.run(
-        ["git", "-C", str(ROOT), "log", "-1", "--format=%ct", commit], capture_output=True, text=True
-    )
-    if answer.returncode:
-        raise ReleaseError(f"{commit} is no commit of this repository. Run it in a checkout. {answer.stderr.strip()}")
-    return max(OLDEST, int(answer.stdout))
-
-
-def export(commit: str, folder: Path) -> Path:
-    """Write the files of a commit into a new folder and return it."""
-    folder.mkdir(parents=True)
-    packed = subprocess.run(["git", "-C", str(ROOT), "archive", commit], check=True, capture_output=True).stdout
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)
-    return folder
-
-
-def build(source: Path, target: Path, epoch: int, umask: int = _UMASKS[0]) -> list[Path]:
-    """Build sdist and wheel of an exported commit and return their paths. Raises ReleaseError."""
-    target.mkdir(parents=True)
-    variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONDONTWRITEBYTECODE": "1"}
-    variables.pop("PYTHONPATH", None)
-    command = [sys.executable, "-c", _BUILD, str(target.resolve())]
-    options = {"umask": umask} if os.name == "posix" else {}
-    answer = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, **options)
-    if answer.returncode:
-        raise ReleaseError(f"The build failed. Install the extra `dev`.\n{answer.stderr[-2000:]}")
-    return sorted(target.iterdir())
 
 
 def require_equal(first: list[Path], second: list[Path]) -> None:
