@@ -169,13 +169,7 @@ def test_labels_and_shown_tips_come_from_the_helper() -> None:
         or (isinstance(node, ast.Call) and ast.unparse(node.func) == "QToolTip.showText")
         or (isinstance(node, ast.ClassDef) and "QLabel" in map(_name, node.bases))
     ]
-    allowed = {
-        "app/widgets/clipboard.py",
-        # message boxes with plain text
-        "app/features/history/controller/history_panel.py",
-        "app/features/plugins/panel.py",
-        "app/panels/settings/settings_dialog.py",
-    }
+    allowed = {"app/widgets/clipboard.py", "app/widgets/confirmation.py"}
     assert [fault for fault in faults if fault.partition(":")[0] not in allowed] == [], (
         "use PlainLabel, RichLabel or show_tooltip of app.widgets.plain_text"
     )

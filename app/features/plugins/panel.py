@@ -227,22 +227,17 @@ class PluginDialog(BaseDialog):
 
     def ask_trust(self, path: str) -> None:
         """Ask whether the code of a `custom_generate` folder may run; `trusted` follows if the user allows it."""
-        from PySide6.QtWidgets import QMessageBox  # slow import, which the window's start does not need
+        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
 
-        box = QMessageBox(QMessageBox.Icon.Warning, tr("Custom code"), "", parent=self)
-        box.setObjectName("trustQuestion")
-        box.setTextFormat(Qt.TextFormat.PlainText)
         cause = tr(
             "{file} includes its own program code ({code}), which would run on this computer with your permissions."
         )
-        box.setText(cause.format(file=path, code="custom_generate/generate.py"))
-        box.setInformativeText(tr("Allow it for this folder only if you trust its source."))
-        allow = box.addButton(tr("Allow for this folder"), QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
-        allow.clicked.connect(self._on_allowed)
         self._asked_path = path
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
+        ask(
+            self, "trustQuestion", tr("Custom code"), cause.format(file=path, code="custom_generate/generate.py"),
+            tr("Allow it for this folder only if you trust its source."), tr("Allow for this folder"),
+            self._on_allowed,
+        )  # fmt: skip
 
     @Slot()
     def _on_allowed(self) -> None:

@@ -280,23 +280,17 @@ class UpdateSettings(SettingsForm):
             self.changed.emit("updates")
 
     def _ask(self) -> None:
-        from PySide6.QtWidgets import QMessageBox
+        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
 
-        box = QMessageBox(QMessageBox.Icon.Question, tr("Check for new versions"), "", parent=self.window())
-        box.setObjectName("updatesQuestion")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(tr("Contact {address} once a week?").format(address=self._address))
-        box.setInformativeText(
+        ask(
+            self.window(), "updatesQuestion", tr("Check for new versions"),
+            tr("Contact {address} once a week?").format(address=self._address),
             tr(
                 "The server sees this computer's internet address and that Decodescope made the request, nothing else. "
                 "Its answer must be signed by the program's makers. Nothing is downloaded or installed."
-            )
-        )
-        agree = box.addButton(tr("Check for new versions"), QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
-        agree.clicked.connect(self._on_agreed)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
+            ),
+            tr("Check for new versions"), self._on_agreed,
+        )  # fmt: skip
 
     @Slot()
     def _on_agreed(self) -> None:

@@ -84,11 +84,9 @@ class HistoryEdits(QObject):
     @Slot()
     def confirm_delete_all(self) -> None:
         """Confirm, then delete everything in the history."""
-        from PySide6.QtWidgets import QMessageBox
+        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
 
         count, size = self._history.query(lambda store: store.totals(), (0, 0))
-        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete all"), "", parent=self._parent_window.window())
-        box.setObjectName("forgetAllQuestion")
         question = trn(
             "Delete {count:,} run ({size}), including pinned ones?",
             "Delete {count:,} runs ({size}), including pinned ones?",
@@ -96,14 +94,12 @@ class HistoryEdits(QObject):
         )
         if not count:
             question = tr("Delete the whole history?")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(question.format(count=count, size=words.size(size)))
-        box.setInformativeText(tr("They are deleted from the disk and cannot be restored. The current run stays open."))
-        forget = box.addButton(tr("Delete all"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole))
-        forget.clicked.connect(self.delete_all)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
+        ask(
+            self._parent_window.window(), "forgetAllQuestion", tr("Delete all"),
+            question.format(count=count, size=words.size(size)),
+            tr("They are deleted from the disk and cannot be restored. The current run stays open."),
+            tr("Delete all"), self.delete_all, is_destructive=True,
+        )  # fmt: skip
 
     @Slot()
     def delete_all(self) -> None:
