@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from core import caches, measures, processors, strategies
+from core.parameter import short_repr
 from core.plugins.generate_folder import find_generate_folder, folder_of
 from core.plugins.logits_processor import is_logits_processor
 from core.plugins.plugin import Plugin, PluginEntry
@@ -85,7 +86,7 @@ def _plugin_of(source: object) -> Plugin:
         return plugin
     name = getattr(source, "__name__", "") or getattr(source, "name", "")
     code = getattr(vars(source).get("__call__") if isinstance(source, type) else None, "__code__", None)
-    location = PluginLocation(str(name), getattr(code, "co_filename", ""), 0)
+    location = PluginLocation(str(name or short_repr(source)), getattr(code, "co_filename", ""), 0)
     if location.path:
         register_source(location.path, location.title)
     kind = next(
@@ -102,7 +103,8 @@ def used_plugins(request: Request, changes: Iterable[str] = ()) -> list[Plugin]:
     """Return the plug-ins whose code a run of `request` may run; `changes` are names of further settings."""
     if not _installed:
         return []
-    named = {request.strategy, request.cache, *request.options, *request.cache_options.values(), *changes}
+    values = (request.strategy, request.cache, *request.options, *request.cache_options.values(), *changes)
+    named = {name for name in values if isinstance(name, str)}  # the run itself refuses other types
     named.update(str(request.options.get("extra_drafters", "")).replace(",", " ").split())
     return [one for one in _installed if any(entry.name in named for entry in one.entries if entry.kind != "measure")]
 

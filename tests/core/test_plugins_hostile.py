@@ -263,6 +263,21 @@ def test_a_strategy_that_ignores_stop_is_interrupted(tmp_path: Path) -> None:
     assert "did not stop" in error.cause
 
 
+@pytest.mark.parametrize("field", ["strategy", "cache", "cache_options"])
+def test_requests_with_values_that_have_no_hash_are_refused(field: str, tmp_path: Path) -> None:
+    """As they are without plug-ins, which are found by the names in a request."""
+    use(write(tmp_path, STRATEGY.format(top="", pick="pass", before="pass", after="pass")))
+    values = {"strategy": ["greedy"], "cache": ["dynamic"], "cache_options": {"window": [1]}}
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 2}, **{field: values[field]})  # type: ignore[arg-type]
+    with pytest.raises(core.errors.ParameterError):
+        core.run(tiny.shared("llama"), request)
+
+
+def test_an_object_that_is_no_plugin_is_named() -> None:
+    with pytest.raises(PluginError, match=r"“5” .* neither a path nor an entry"):
+        use(5)  # type: ignore[arg-type]
+
+
 def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
     text = PROCESSOR.format(start=0, body="        return scores").replace("Hostile", "{name}")
     for name in ("Temperature", "NumBeams", "MaxNewTokens"):
