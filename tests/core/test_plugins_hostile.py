@@ -269,7 +269,7 @@ def test_requests_with_values_that_have_no_hash_are_refused(field: str, tmp_path
     use(write(tmp_path, STRATEGY.format(top="", pick="pass", before="pass", after="pass")))
     values = {"strategy": ["greedy"], "cache": ["dynamic"], "cache_options": {"window": [1]}}
     request = core.Request(tiny.prompt(), {"max_new_tokens": 2}, **{field: values[field]})  # type: ignore[arg-type]
-    with pytest.raises(core.errors.ParameterError):
+    with pytest.raises(core.errors.DecodescopeError):
         core.run(tiny.shared("llama"), request)
 
 
