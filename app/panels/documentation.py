@@ -176,6 +176,7 @@ class DocumentationDialog(BaseDialog):
         self.list.setAccessibleName(tr("Pages"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setWordWrap(True)
+        self.list.setSpacing(2)  # so that wrapped titles stay apart
         self.no_matches = WrappedLabel(tr("No matches. Try a shorter search."), self)
         self.no_matches.setProperty("role", "muted")
         self.no_matches.hide()
