@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ from tests.ui.windows import WAIT_MS, open_window, run
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = [getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _signals_are_not_ignored() -> Iterator[None]:
+    """As in a terminal: a script's background jobs ignore Ctrl+C, nohup ignores the end of the session."""
+    ignored = {number: signal.SIG_IGN for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN}
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number, handler in ignored.items():
+        signal.signal(number, handler)
+
 
 PROGRAM = """
 import sys, threading
