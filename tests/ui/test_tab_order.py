@@ -128,9 +128,16 @@ def test_one_sees_where_the_keyboard_is(window: MainWindow, view: str, theme: st
 
 
 def test_one_sees_it_under_the_pointer_too(window: MainWindow) -> None:
-    toolbar = window.parts.toolbar
-    for combo in (toolbar.model, toolbar.strategy):
-        QTest.mouseMove(combo, combo.rect().center())
-        combo.setFocus(Qt.FocusReason.TabFocusReason)
-        assert blind(window, [combo]) == []
+    toolbar, editor = window.parts.toolbar, window.parts.setup.prompt.editor
+    for field, under in (
+        (toolbar.model,) * 2,
+        (toolbar.strategy,) * 2,
+        (toolbar.seed.spin,) * 2,
+        (editor, editor.viewport()),
+    ):
+        QTest.mouseMove(under, under.rect().center())
+        QApplication.processEvents()
+        assert under.underMouse()
+        field.setFocus(Qt.FocusReason.TabFocusReason)
+        assert blind(window, [field]) == []
     QTest.mouseMove(window, window.rect().bottomRight())
