@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -67,6 +68,8 @@ THREADS = int(os.environ["OMP_NUM_THREADS"].partition(",")[0])
 """What torch computes with at the beginning of each test."""
 PATIENCE_MS = 60_000
 """What a test waits for at the most unless it says otherwise."""
+MOST_MEMORY_BYTES = 8 << 30
+"""Private memory of a test process, or of one that it starts. The suite needs less than 2 GiB."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,10 +83,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a switch of the environment turn skips into failures, and compile translations that have changed."""
+    _limit_memory()
     with suppress(ImportError):
         compile_catalogs()
     if not config.pluginmanager.is_registered(required_tools):
         config.pluginmanager.register(required_tools)
+
+
+def _limit_memory() -> None:
+    """Let a test that takes ever more memory fail by its name, before the system kills the whole process."""
+    if sys.platform == "linux":
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if hard == resource.RLIM_INFINITY or hard > MOST_MEMORY_BYTES:
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, hard))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -94,8 +108,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long forms, and skip what needs a device this machine has not."""
+    _thin_out(items)
     _deselect_long_tests(config, items)
     _skip_without_device(items)
+
+
+def _thin_out(items: list[pytest.Item]) -> None:
+    """Of a test marked `every(n)`, mark all cases slow but the first and each nth one."""
+    seen = Counter[str]()
+    for item in items:
+        every, name = item.get_closest_marker("every"), item.nodeid.partition("[")[0]
+        if every is not None and item.get_closest_marker("slow") is None:
+            if seen[name] % every.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[name] += 1
 
 
 def _deselect_long_tests(config: pytest.Config, items: list[pytest.Item]) -> None:

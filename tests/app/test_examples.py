@@ -26,6 +26,7 @@ def runs() -> Runs:
     return Runs(EXAMPLES)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", every(3, BY_MODEL))
 def test_its_caption_is_true_of_its_run(name: str, runs: Runs) -> None:
     assert SHOWS[name], "an example that claims nothing"

@@ -51,6 +51,7 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", json_files.LOCK_NAME}
 
 
+@pytest.mark.slow
 def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     script = (

@@ -145,6 +145,7 @@ FIGURES: list[tuple[str, str, str, Callable[[Run], object], dict[str, object]]] 
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_runs(runs: GuideRuns) -> None:
     wrong = []
     for name, picture, words, figure, how in FIGURES:

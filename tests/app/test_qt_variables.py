@@ -64,6 +64,7 @@ def test_a_size_has_pixels(text: str) -> None:
         parse_size(text)
 
 
+@pytest.mark.slow
 def test_the_program_starts_with_values_that_qt_cannot_use(tmp_path: Path) -> None:
     bad = {"QT_SCALE_FACTOR": "nan", "QT_FONT_DPI": "99999", "QT_SCREEN_SCALE_FACTORS": "1000"}
     variables = {**os.environ, **bad, "QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}

@@ -246,6 +246,7 @@ def check_claims(said: str, claims: list[tuple[str, Callable[..., bool]]], *fact
             pytest.fail(f"no known claim: {rest!r} in {said!r}")
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", MEMORY_RUNS)
 def test_what_the_memory_view_says_is_true(name: str, hybrids: dict[str, str]) -> None:
     settings = {"model": "storyteller", "strategy": "greedy", **MEMORY_RUNS[name]}
@@ -410,6 +411,7 @@ ROUND = (rf"Round (\d+): (\d+) tokens? drafted(?: in a tree of depth (\d+))?, (?
          rf"model\. (.+?){ENDINGS}")  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", SPECULATION_RUNS)
 def test_what_the_speculation_view_says_is_true(name: str) -> None:
     run = make_run("storyteller", **SPECULATION_RUNS[name])
@@ -480,6 +482,7 @@ def _entry_pair(one: Run, other: Run, state: str = "done") -> tuple[Any, Any, An
     return comparison, *comparison.entries
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("settings", [{}, {"temperature": 1.6}, {"top_k": 2}, {"repetition_penalty": 1.4}])
 def test_a_summary_names_the_first_difference(settings: dict[str, Any]) -> None:
     plain = make_run("storyteller", "greedy")

@@ -63,6 +63,7 @@ def environment(folder: Path, display: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_screen_reader_finds_the_program_presses_run_and_reads_the_text(tmp_path: Path) -> None:
     if lacking := missing():
         pytest.skip(f"not on this machine: {lacking}; .ci/run installs it")

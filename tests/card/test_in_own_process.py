@@ -16,12 +16,14 @@ if "DECODESCOPE_CARD_MATRIX" not in os.environ:
 SECONDS = 900
 
 
+@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FILES)
-def test_passes_in_its_own_process(name: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/card/cases/{name}"]
+def test_passes_in_its_own_process(name: str, which: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which, f"tests/card/cases/{name}"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     finished = subprocess.run(
         command, cwd=ROOT, env={**environment, "DECODESCOPE_PRETEND_CARD": "1"}, capture_output=True, text=True,
         timeout=SECONDS, check=False,
     )  # fmt: skip
-    assert finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]
+    nothing_left = which == "slow" and finished.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert nothing_left or finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,17 +13,34 @@ import core
 from core.native import kernel_build, native_library
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cache folder with the native library, hardly optimized: compiled once, in several seconds."""
+    path = tmp_path_factory.mktemp("compiled")
+    with _cache_in(path):
+        assert core.build_kernels().state == "built"
+    return path
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the quick step is built for a module's tests, hardly optimised: in a second."""
-    path, before = tmp_path_factory.mktemp("built"), native_library._HOLDER
+def folder(compiled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Cache folder of a module's own with a copy of the native library."""
+    path = tmp_path_factory.mktemp("built")
+    shutil.copytree(compiled, path, dirs_exist_ok=True)
+    with _cache_in(path):
+        assert core.build_kernels().state == "ready"
+        yield path
+
+
+@contextmanager
+def _cache_in(path: Path) -> Iterator[None]:
+    before = native_library._HOLDER
     native_library._HOLDER = native_library._LibraryHolder()  # another module may have opened its own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
         patch.delenv(native_library.SWITCH_VARIABLE, raising=False)
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
-        assert core.build_kernels().state == "built"
-        yield path
+        yield
     native_library._HOLDER = before
 
 

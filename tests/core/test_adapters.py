@@ -264,6 +264,7 @@ def test_effect_of_the_adapter_on_a_step(llama: core.LoadedModel, lora: Path) ->
         core.adapter_effect(llama, ids, 3)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("flavour", ["transformers", "core"])
 def test_script_writes_the_same_text(flavour: Any, tmp_path: Path) -> None:
     model = core.load("storyteller")

@@ -60,6 +60,7 @@ def ours(model: core.LoadedModel, ids: list[int], settings: GenerationConfig, se
     return core.run(model, core.Request(ids, settings, seed=seed)).sequences
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", tiny.ALL)
 def test_greedy(kind: str) -> None:
     model = tiny.shared(kind)
@@ -69,6 +70,7 @@ def test_greedy(kind: str) -> None:
         assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", tiny.ALL)
 def test_processors(kind: str, processor: str) -> None:
@@ -76,6 +78,7 @@ def test_processors(kind: str, processor: str) -> None:
     assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5", "mamba"])
 def test_sampling_draws_as_generate_does(kind: str, name: str) -> None:

@@ -75,6 +75,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_argument_of_another_kind_is_named(
     calls: Calls, name: str, tmp_path: Path,

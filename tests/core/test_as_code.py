@@ -106,6 +106,7 @@ def run(request: core.Request, model: core.LoadedModel, drafters: tuple[str, ...
     return core.run(model, request, drafters=[bundled(name) for name in drafters] or None)
 
 
+@pytest.mark.every(2)
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("name", CASES)
 def test_transformers_writes_the_same_tokens(name: str) -> None:
@@ -122,6 +123,7 @@ def test_transformers_writes_the_same_tokens(name: str) -> None:
         assert printed == "".join(f"{text}\n" for text in result.texts)
 
 
+@pytest.mark.every(2)
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("name", [*core.strategies.registry, "texts", "stop", "ids", "empty", "steered", "watermark"])
 def test_the_core_form_is_the_same_run(name: str) -> None:

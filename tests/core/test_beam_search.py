@@ -51,12 +51,14 @@ def assert_same(model: core.LoadedModel, ids: list[int], **settings: Any) -> Non
         assert len(set(reference[len(result) :])) <= 1  # padding
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("kind", every(2, tiny.ALL))
 def test_equals_generate(kind: str, name: str) -> None:
     assert_same(tiny.make(kind, seed=1, scale=3.0), tiny.prompt(19), **SETTINGS[name])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", every(2, ["t5", "gpt2"]))
 def test_processors_see_what_they_see_in_generate(kind: str, processor: str) -> None:

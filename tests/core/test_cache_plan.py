@@ -57,6 +57,7 @@ def between(plan: CachePlan, length: int) -> float:
     raise AssertionError(length)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("kind", "batch"),
     [

@@ -75,6 +75,7 @@ def check_predictions(kind: str) -> None:
                     assert abs(size - event.bytes) <= TOLERANCE * event.bytes, (case, size, event.bytes)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", UNLIKE)
 def test_predictions_are_within_ten_percent(kind: str) -> None:
     check_predictions(kind)
@@ -92,6 +93,7 @@ def test_predictions_of_every_architecture_are_within_ten_percent(kind: str) -> 
     check_predictions(kind)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_rows_of_compressed_attention_are_predicted(rows: int) -> None:
     """The estimate, the plan of a run and its measurement agree, for every row and at every place of a block."""

@@ -32,6 +32,7 @@ def test_the_page_is_up_to_date() -> None:
     assert TABLE.PAGE.read_text(encoding="utf-8") == TABLE.page(), "run python packaging/cache_table.py"
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("strategy", core.strategies.registry)
 @pytest.mark.parametrize("kind", every(3, ["gemma3", "llama", "t5", "mamba"]))
 def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def feed(model: core.LoadedModel, cache: Any, ids: list[int]) -> torch.Tensor:
         return model.model(torch.tensor([ids]), use_cache=True, **{name: cache}).logits[0, -1]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", tiny.ALL)
 @pytest.mark.parametrize("settings", every(3, [{"do_sample": True}, {}, {"penalty_alpha": 0.6, "top_k": 3}]), ids=str)
 def test_exact_back_ends_write_the_same(kind: str, settings: dict[str, Any]) -> None:

@@ -78,6 +78,7 @@ CASES = [
 ]
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_generate_returns_the_same(name: str, settings: dict[str, Any]) -> None:
     """Byte-identical ids with and without capture, and the recorded texts are these ids."""

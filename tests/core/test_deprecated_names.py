@@ -50,6 +50,7 @@ def test_current_names_do_not_warn() -> None:
             core.nothing_of_the_kind  # noqa: B018
 
 
+@pytest.mark.slow
 def test_star_imports_do_not_warn() -> None:
     code = "from core import *; from decodescope import *; print('what_if' in globals(), 'replay_step' in globals())"
     run = [sys.executable, "-W", "always::DeprecationWarning", "-c", code]

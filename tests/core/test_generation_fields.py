@@ -187,6 +187,7 @@ def storyteller() -> core.LoadedModel:
     return core.load("storyteller")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("more", [{}, {"do_sample": True, "top_k": 5}, {"num_beams": 3}], ids=str)
 def test_token_healing_is_that_of_generate(prompt: str, more: dict[str, Any]) -> None:
@@ -213,6 +214,7 @@ def test_token_healing_of_an_encoder_decoder_is_named() -> None:
     )
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "settings",
     [

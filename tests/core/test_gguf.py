@@ -38,6 +38,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_gguf(gguf_models.make("llama"), tmp_path_factory.mktemp("gguf") / "small.gguf", "Q8_0")
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", gguf_models.KINDS)
 def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
     model = gguf_models.make(kind)
@@ -52,6 +53,7 @@ def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
         assert loaded.tokenizer.chat_template == model.tokenizer.chat_template
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma2", "gpt2", "gpt_neox", "qwen3_moe", "phi3"])
 @pytest.mark.parametrize("weights", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1"])
 def test_blocks_multiply_as_their_numbers(kind: str, weights: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,9 @@ class FakeWindow:
 
     def _read(self, connection: socket.socket) -> None:
         data = b""
-        while part := connection.recv(65536):
-            data += part
+        with suppress(OSError):  # closed with the window
+            while part := connection.recv(65536):
+                data += part
         self.received.append(data)
 
     def wait(self, count: int) -> list[bytes]:
@@ -192,6 +194,7 @@ def _watch(folder: Path, script: str, *arguments: str) -> subprocess.CompletedPr
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_watch_without_a_window(tmp_path: Path) -> None:
     """The script runs with its arguments and exit code; its runs are written to a folder."""
     done = _watch(tmp_path, SCRIPT, "--one", "two")
@@ -240,6 +243,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_watch_of_a_script_with_threads_a_fork_and_an_error(tmp_path: Path) -> None:
     """Runs of threads and exit functions are kept, a forked process has files of its own, and the traceback begins in
     the script, as without watch.
@@ -349,6 +353,7 @@ def test_runs_that_the_window_received_are_released_and_others_kept(
         opened.close()
 
 
+@pytest.mark.slow
 def test_watch_with_the_address_of_a_window_that_crashed(tmp_path: Path) -> None:
     """The runs are written, as without a window."""
     LiveAddress.create(str(tmp_path / "gone")).publish()

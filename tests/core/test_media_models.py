@@ -92,6 +92,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None:

@@ -60,6 +60,7 @@ def spoil(model: core.LoadedModel) -> None:
             layer.mlp.down_proj.weight.mul_(-3)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("tokens", [0, 12, 20])
 @pytest.mark.parametrize("settings", [{}, {"do_sample": True, "num_return_sequences": 2}, {"num_beams": 3}], ids=str)
 def test_the_text_goes_on_with_an_offloaded_cache(tokens: int, settings: dict[str, Any]) -> None:

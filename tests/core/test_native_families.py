@@ -47,6 +47,7 @@ def test_fused_passes_have_the_same_logits(kind: str) -> None:
         assert relative(fused(portion, cache, 0), wanted) < 1e-4
 
 
+@pytest.mark.every(4)
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("copies", [True, False])
@@ -66,6 +67,7 @@ def test_native_steps_have_the_same_logits(kind: str, copies: bool, monkeypatch:
         assert relative(run(portion, cache, 0), wanted) < 1e-4
 
 
+@pytest.mark.every(2)
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("kind", SHAPES)
@@ -96,6 +98,7 @@ def test_each_token_has_the_logits_that_it_has_alone(kind: str) -> None:
     assert torch.equal(step(more[:, :1].expand(4, 1), rows), singly[:, :1].expand(4, -1, -1))
 
 
+@pytest.mark.every(6)
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(

@@ -199,6 +199,7 @@ def test_an_id_that_no_vocabulary_has_is_left_out(number: object) -> None:
     assert token.id is None or token.id is True
 
 
+@pytest.mark.slow
 def test_figures_of_very_many_texts_are_left_out() -> None:
     counts = ResponseUsage(engines.usage_readers())
     for number in range(5000):

@@ -46,6 +46,7 @@ CASES: list[tuple[dict[str, Any], list[Any]]] = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("settings", "warpers"), CASES)
 def test_one_token_is_distributed_exactly(six: core.LoadedModel, settings: Any, warpers: list[Any]) -> None:
     ids, count = [1, 4, 2], 20_000

@@ -60,6 +60,7 @@ def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str
         yield [(box.kind, box.micro_batch) for box in result]
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_one_process(tiny: Path) -> None:
     options = Options(micro_batches=3, recompute=True)
     found = measure(str(tiny), "gpipe", 2, options=options)
@@ -68,6 +69,7 @@ def test_a_pipeline_is_one_process(tiny: Path) -> None:
     assert found.seconds > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", ["stashed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("synced", "latest"))]
 )

@@ -37,6 +37,7 @@ def ways(kind: str) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("kind", "cache"), every(3, CELLS))
 def test_equals_greedy_decoding_on_every_cache(kind: str, cache: str) -> None:
     model = tiny.shared(kind)

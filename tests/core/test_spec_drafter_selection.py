@@ -99,6 +99,7 @@ def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.Mon
     assert [event.choice for event in rounds(again)] == [event.choice for event in rounds(first)]
 
 
+@pytest.mark.slow
 def test_whole_runs_are_distributed_as_the_target_says() -> None:
     model, drafts = six_token_model(0), [six_token_model(1), six_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()

@@ -47,6 +47,7 @@ def _ways(kind: str) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, *tiny.ENCODER_DECODERS]))
 def test_equals_greedy_decoding(kind: str) -> None:
     model, expected = tiny.shared(kind), greedy(tiny.shared(kind))
@@ -86,6 +87,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_equals_greedy_decoding_with_every_processor(name: str) -> None:
     """Each node of a tree is processed with its own prefix."""
@@ -116,6 +118,7 @@ def test_guidance_with_a_negative_prompt() -> None:
     assert result.sequences[0] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", every(3, ["mistral", "gemma2", "gemma3"]))
 def test_windows_that_the_text_has_long_left_behind(kind: str) -> None:
     """Prompts as long as and longer than the window of 8."""

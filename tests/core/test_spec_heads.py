@@ -45,6 +45,7 @@ def _run(model: core.LoadedModel, options: dict[str, Any] | None = None, **setti
     return core.run(model, request)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", MADE)
 def test_a_models_own_heads_change_no_token(models: dict[str, core.LoadedModel], name: str) -> None:
     model = models[name]
@@ -123,6 +124,7 @@ def _first_path(entry: DraftRound) -> list[Any]:
     return path
 
 
+@pytest.mark.slow
 def test_whole_runs_are_distributed_as_the_target_says(tmp_path: Path) -> None:
     """With dice, though the head is a bad one."""
     model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()

@@ -100,6 +100,7 @@ CASES: dict[str, Round] = {
 }
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", every(2, CASES))
 def test_two_tokens_are_distributed_as_the_target_says(name: str) -> None:
     counts = _measure(CASES[name], 2000, 2)
@@ -192,6 +193,7 @@ ENDS: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("strategy", "xtc"),
     [

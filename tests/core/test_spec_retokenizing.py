@@ -149,6 +149,7 @@ def test_with_dice_a_seed_keeps_its_text_and_guesses_count_as_certain() -> None:
         assert node.ratio is None or node.ratio == pytest.approx(node.target_probability, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_whole_runs_are_distributed_as_the_target_says() -> None:
     """Six letters, and a drafter whose tokens are letters and pairs of them."""
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()

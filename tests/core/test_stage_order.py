@@ -136,6 +136,7 @@ def _shares(model: core.LoadedModel, prompt: list[int], heat_before: float, heat
     return {pair: share for pair, share in shares.items() if share > 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["assisted", pytest.param("token_tree", marks=pytest.mark.fuzz)])
 def test_drafts_are_judged_in_the_order_that_is_given(strategy: str) -> None:
     """Chi-square of whole runs, which sees the usual order to be another."""

@@ -68,6 +68,7 @@ def test_strategies_of_our_own_stop_at_special_tokens_too(strategy: str) -> None
     assert [tokenizer.decode(found.sequences[0])] == [f"bc{SPECIAL}"]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["byte level", "sentencepiece", "wordpiece", "unigram"])
 def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
     """Token by token over random ids, for strings inside words, over several tokens and of several bytes."""
@@ -92,6 +93,7 @@ def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
     assert stops > 20
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("settings", [{}, {"do_sample": True}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 3}])
 def test_the_script_of_a_run_stops_where_the_run_stopped(settings: dict[str, Any], tmp_path: Path) -> None:
     """With a stop string that begins in the prompt."""

@@ -72,6 +72,7 @@ def test_a_program_without_a_terminal_has_no_streams(monkeypatch: pytest.MonkeyP
         assert sys.stdout is None
 
 
+@pytest.mark.slow
 def test_a_hostile_model_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     shutil.copytree(str(resources.path("models", "storyteller-draft")), folder)

@@ -70,6 +70,7 @@ def mixed_texts(count: int) -> Iterator[str]:
         yield "".join(runs)
 
 
+@pytest.mark.slow
 def test_bytes_in_place_of_characters_stay_whole() -> None:
     tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
     for number, text in enumerate(mixed_texts(3000)):

@@ -84,6 +84,7 @@ def beams_of(kind: str, model: core.LoadedModel, ids: list[int]) -> list[int]:
         return []
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", every(4, ODD))
 def test_odd_ones(kind: str) -> None:
     check(kind, every=False)

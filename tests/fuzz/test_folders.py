@@ -45,6 +45,7 @@ def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, ta
     tally.attempt(case, lambda: use(folder))
 
 
+@pytest.mark.slow
 def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
 

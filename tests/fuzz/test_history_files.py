@@ -153,6 +153,7 @@ def test_many_damaged_histories_are_used_as_far_as_they_go() -> None:
     tally.check()
 
 
+@pytest.mark.slow
 def test_odd_values_in_a_history_are_damage_or_shown() -> None:
     tally = Tally()
 

@@ -84,6 +84,7 @@ def attempt(tally: Tally, case: Case) -> None:
     tally.attempt(case, lambda: ask(case))
 
 
+@pytest.mark.slow
 def test_odd_answers_end_in_words() -> None:
     tally = Tally()
 

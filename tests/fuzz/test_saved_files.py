@@ -99,6 +99,7 @@ def start(qtbot: QtBot, damages: Damages) -> None:
         raise raised[0][1]
 
 
+@pytest.mark.slow
 def test_damaged_files_are_read_as_far_as_they_go() -> None:
     tally = Tally()
 
@@ -111,6 +112,7 @@ def test_damaged_files_are_read_as_far_as_they_go() -> None:
     tally.check()
 
 
+@pytest.mark.slow
 def test_a_window_opens_over_damaged_files(qtbot: QtBot) -> None:
     tally = Tally()
 

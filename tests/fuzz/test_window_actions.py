@@ -140,11 +140,13 @@ TROUBLES = [
 ]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_hands(qtbot: QtBot, seed: int) -> None:
     play(qtbot, seed)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("seed", range(2))
 def test_random_hands_in_trouble(qtbot: QtBot, seed: int, trouble: Trouble) -> None:

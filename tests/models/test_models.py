@@ -56,6 +56,7 @@ def test_nothing_raw_and_no_other_text_is_kept() -> None:
     assert {one["kind"]: trouble for one in [*RESULTS, *OF_MEDIA] if (trouble := list(raw_in(one)))} == {}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", SOME)
 def test_what_is_kept_is_what_happens(kind: str) -> None:
     stored = next(one for one in RESULTS if one["kind"] == kind)

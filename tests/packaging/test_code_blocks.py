@@ -45,6 +45,7 @@ def test_chinese_tutorials_have_the_same_code() -> None:
     assert chinese == english
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("page", PAGES)
 def test_code_runs(page, tmp_path, monkeypatch) -> None:
     import decodescope

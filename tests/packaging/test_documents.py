@@ -97,6 +97,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_added_processor_is_one_file(root, tmp_path):
     """In a process of its own: strategies gather the settings of processors when they are first asked for."""
     (tmp_path / "top_a.py").write_text(examples(root)[1], encoding="utf-8")

@@ -18,6 +18,7 @@ def python(code: str, folder: Path, *path: Path) -> subprocess.CompletedProcess[
     return subprocess.run([sys.executable, "-I", "-c", head], capture_output=True, text=True, cwd=folder)
 
 
+@pytest.mark.slow
 def test_public_names_come_lazily(tmp_path):
     answer = python(
         "import sys, decodescope\n"

@@ -34,6 +34,7 @@ def run(root, folder, text: str, reason: str, required: bool) -> subprocess.Comp
     return subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("how", SKIPS)
 def test_missing_tool_fails_only_where_it_is_required(root, tmp_path, how):
     reason = "there is no Chromium"

@@ -172,6 +172,7 @@ def test_pypis_build_is_left_to_the_installation_of_the_rest(machine, served, ca
     assert "the CUDA build from PyPI, about 3.0 GB to download." in capsys.readouterr().out
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["variable", "file"])
 @pytest.mark.parametrize("option", ["index-url", "no-index", "find-links", "extra-index-url"])
 def test_settings_of_pip_decide(machine, served, capsys, monkeypatch, option, where):
@@ -196,6 +197,7 @@ def test_settings_of_pip_decide(machine, served, capsys, monkeypatch, option, wh
     assert f"by its own settings ({option})" in capsys.readouterr().out
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("option", ["find-links", "extra-index-url"])
 def test_settings_of_pip_for_other_packages_do_not_decide(machine, served, monkeypatch, option):
     """An additional place without PyTorch in it says nothing about PyTorch."""

@@ -20,6 +20,7 @@ def tokenizer():
     return bpe.for_decoder()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("prompt", [False, True])
 def test_the_template_gives_the_training_format(tokenizer, prompt: bool) -> None:
     assert tokenizer.apply_chat_template(TALK, tokenize=False, add_generation_prompt=prompt) == render(TALK, prompt)

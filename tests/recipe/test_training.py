@@ -39,6 +39,7 @@ def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> Non
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("shape", "loss"), [(TINY, decoder_loss), (TINY_T5, pair_loss)])
 def test_both_families_learn(shape, loss, tmp_path: Path) -> None:
     trainer = Trainer(new_model(shape), replace(shape, steps=60, rate=1e-2), tmp_path / "state.pt")

@@ -59,6 +59,7 @@ def test_order_and_neighbours_do_not_matter(draw: Draw, tmp_path: Path) -> None:
     assert (tmp_path / "alone" / "two.png").read_bytes() == pictures["two"]
 
 
+@pytest.mark.slow
 def test_a_picture_is_what_its_table_says(draw: Draw, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     assert draw("x", f'out = "a.png"\nscale = 2\nseed = 9\n{TABLES["three"]}', 'out = "deep/b.svg"', engine=engine) == 0
@@ -87,6 +88,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 def test_what_cannot_be_drawn_is_told_and_the_rest_is_made(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,7 @@ def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
     assert signal.args[0].error is None
 
 
+@pytest.mark.slow
 def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: MainWindow) -> None:
     view = tree_of(window)
     for strategy in STRATEGIES:

@@ -79,6 +79,7 @@ def saved(window: MainWindow) -> dict[str, Any]:
     return {**stored["choices"], "view": stored["layout"]["view"]}
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", TOURS)
 def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, name: str) -> None:
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
@@ -143,6 +144,7 @@ def test_two_tours_in_a_row_give_the_first_settings_back(
     assert settings(window) == before
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWindow, name: str) -> None:
     before, example = settings(window), EXAMPLES[name]
@@ -162,6 +164,7 @@ def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWin
     assert not bar.isVisible()
 
 
+@pytest.mark.slow
 def test_an_example_is_not_changed_by_what_a_tour_has_left(
     qtbot: QtBot, config_dir: Path, core_engine: CoreEngine
 ) -> None:

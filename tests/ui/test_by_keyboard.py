@@ -113,6 +113,7 @@ def is_part_of_another(widget: QWidget) -> bool:
     return inside or isinstance(widget, QScrollBar) or widget.objectName().startswith(("qt_", "Scroll"))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("view", ["tokens", "chat", "tree", "speculation", "memory", "compare"])
 def test_whatever_can_be_pressed_is_reached_by_keys(window: MainWindow, view: str) -> None:
     window.parts.centre.show_view(view)

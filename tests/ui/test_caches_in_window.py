@@ -60,6 +60,7 @@ class NoMemory:
             raise torch.OutOfMemoryError("as the test wants it")
 
 
+@pytest.mark.slow
 def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
     texts = {}
     view = find(window, MemoryView, "memoryView")
@@ -79,6 +80,7 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
     assert len(set(texts.values())) == 1
 
 
+@pytest.mark.slow
 def test_memory_that_ends(qtbot: QtBot, config_dir: Path) -> None:
     engine = CoreEngine()
     window = opened(qtbot, config_dir, engine)

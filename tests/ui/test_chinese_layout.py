@@ -50,6 +50,7 @@ def view_of(window: MainWindow, name: str) -> View:
     return window.parts.centre.columns[0].current_view
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("size", "scale"), SIZES, ids=["small", "large type"])
 def test_nothing_is_cut(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)

@@ -112,6 +112,7 @@ def check(folder: Path) -> None:
     assert stored["values"]["beam_search"]["max_new_tokens"] == 7
 
 
+@pytest.mark.every(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_ends_the_program_in_order(config_dir: Path, number: signal.Signals) -> None:

@@ -73,6 +73,7 @@ def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path:
             assert part(window, name).geometry() == geometry, f"{name} does not stay where it was"
 
 
+@pytest.mark.every(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
 @pytest.mark.parametrize("room", [0, 300])
 @pytest.mark.parametrize("name", ["memory.svg", "memory.png", "memory.csv", "memory.json", "run.html", "window.svg"])

@@ -45,6 +45,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
+@pytest.mark.slow
 def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
     seen = []
     for change in (

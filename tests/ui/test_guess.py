@@ -138,6 +138,7 @@ def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None
     assert (len(run.tokens), run.selected) == (question.position + 1, question.position)
 
 
+@pytest.mark.slow
 def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindow) -> None:
     one = ended(story(40))
     ask(qtbot, window, one)

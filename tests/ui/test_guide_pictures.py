@@ -15,6 +15,7 @@ import pytest
 from tests.fonts import FONTS
 
 
+@pytest.mark.slow
 def test_the_program_still_draws_them() -> None:
     if not FONTS["wide"].found():
         pytest.skip(f"{FONTS['wide'].family} is not installed; .ci/run installs it")

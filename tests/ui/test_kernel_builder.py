@@ -176,6 +176,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.usefixtures("real")
 def test_for_real(qtbot: QtBot, config_dir: Path) -> None:

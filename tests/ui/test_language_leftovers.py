@@ -112,6 +112,7 @@ def noticed(qtbot: QtBot, window: MainWindow) -> None:
 STATES = [finished, failed, stopped, touring, guessing, with_example, noticed]
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 @pytest.mark.parametrize("first", ["en", "zh_CN"])
 def test_nothing_is_left_in_the_other_language(
@@ -128,6 +129,7 @@ def test_nothing_is_left_in_the_other_language(
     assert left_over(window) == []
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("first", ["en", "zh_CN"])
 def test_no_view_keeps_the_other_language(qtbot: QtBot, config_dir: Path, first: str) -> None:
     window = open_window(qtbot, config_dir)

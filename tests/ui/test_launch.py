@@ -101,6 +101,7 @@ def test_a_picture_has_the_screens_pixels(start: Launch, tmp_path: Path, monkeyp
     assert QImage(str(tmp_path / "out.png")).size().toTuple() == (1800, 1200)
 
 
+@pytest.mark.slow
 def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path) -> None:
     def exported(name: str, *words: object) -> Path:
         assert start(ScriptedEngine(), *words, "--run", "--size", "1000x700", "--export", tmp_path / name) == 0
@@ -112,6 +113,7 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
     assert QImage(str(exported("memory.png", "--view", "memory"))).width() < 1000, "the view alone"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("words", "name", "message"),
     [
@@ -209,6 +211,7 @@ def test_no_room_for_temporary_files_is_told(
     assert "No temporary files can be written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = build_window(config_dir, engine, assembled=False)

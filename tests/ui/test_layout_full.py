@@ -71,6 +71,7 @@ def check(qtbot: QtBot, folder: Path, size: Size, scale: float) -> None:
     assert window.rect().contains(place), "the message cannot be closed"
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("size", "scale", "font"), [((900, 600), 1.5, "wide"), ((900, 600), 2.0, "narrow"),
                          ((1280, 800), 2.0, "wide")], indirect=["font"])  # fmt: skip
 def test_nothing_is_cut_where_there_is_much(

@@ -40,6 +40,7 @@ def run_session(folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> su
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_session_makes_no_connection(tmp_path: Path) -> None:
     answer = run_session(tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -52,6 +52,7 @@ def odd_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes((10).to_bytes(8, "little") + b"[1, 2, 3] ")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "make",
     [
@@ -79,6 +80,7 @@ def test_a_folder_that_is_no_model_is_told(
     assert run(qtbot, window).kind == "completed"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "content",
     [

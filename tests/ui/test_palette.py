@@ -257,6 +257,7 @@ def alike(window: MainWindow) -> set[str]:
     return {key for kind in MANY for key in [key for key in keys if key.startswith(f"{kind}.")][3:]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.fuzz)])
 def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow, every: bool) -> None:
     run_and_keep(qtbot, window)
@@ -280,6 +281,7 @@ def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, w
     qtbot.waitUntil(lambda: language.current_language() == "en")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])
 def test_nothing_is_cut(window: MainWindow, size: tuple[int, int], scale: float, theme: str, font: str) -> None:
     window.resize(*size)

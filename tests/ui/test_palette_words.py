@@ -126,6 +126,7 @@ def test_there_are_enough_words() -> None:
     assert len(pairs(CHINESE)) >= 50
 
 
+@pytest.mark.slow
 def test_english_words_find_what_people_mean(entries: list[PaletteEntry]) -> None:
     assert misses(entries, ENGLISH) == []
 
@@ -134,6 +135,7 @@ def test_chinese_words_find_it_while_the_program_speaks_english(entries: list[Pa
     assert misses(entries, CHINESE) == []
 
 
+@pytest.mark.slow
 def test_both_languages_find_it_while_the_program_speaks_chinese(qtbot: QtBot, config_dir: Path) -> None:
     window: MainWindow = open_window(qtbot, config_dir)
     window.parts.services.language_switch.choose("zh_CN")

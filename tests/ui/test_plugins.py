@@ -155,6 +155,7 @@ def test_a_file_that_was_changed_elsewhere_asks_again(qtbot: QtBot, window: Main
     until(qtbot, window, lambda: settings(window) == ["louder", "louder_amount"])
 
 
+@pytest.mark.slow
 def test_files_that_are_not_switched_on_are_not_run(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     write(tmp_path, "spy.py", f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()", is_on=False)
     load(qtbot, window)
@@ -196,6 +197,7 @@ def test_settings_of_a_strategy_from_a_plugin_return_at_the_next_start(
         assert "my_strategy" not in strategies.registry
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("options", "is_loaded"), [((), True), (("--tour", "sampling"), False), (("FILE",), False)])
 def test_plugins_are_not_loaded_for_recordings_and_tours(
     options: tuple[str, ...], is_loaded: bool, qtbot: QtBot, window: MainWindow, tmp_path: Path,

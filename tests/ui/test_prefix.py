@@ -93,6 +93,7 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir)
     ask(qtbot, window, "prefixLoadRequested", saved)

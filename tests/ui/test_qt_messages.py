@@ -39,6 +39,7 @@ def test_warnings_of_a_missing_window_manager_are_left_out(times: int) -> None:
     assert terminal(times).strip() == "Something else is wrong"
 
 
+@pytest.mark.slow
 def test_benchmarks_write_figures_alone() -> None:
     """The view of the tokens changes the size limits of its window, in the process of the benchmarks."""
     command = [sys.executable, "-m", "tests.benchmarks", "--quick", "token_view"]

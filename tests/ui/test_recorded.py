@@ -63,6 +63,7 @@ def texts(part: Any) -> list[str]:
     return [label.text() for label in part.findChildren(QLabel) if label.isVisibleTo(part)]
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     """One window with the real core, one run of each kind: recorded, another run shown, opened again."""
     window = build_window(config_dir)
@@ -254,6 +255,7 @@ print([name for name in ("torch", "transformers") if name in sys.modules])
 """
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_shown_without_torch(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)

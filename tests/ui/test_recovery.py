@@ -82,6 +82,7 @@ def recordings(folder: Path) -> list[Path]:
     return list((folder / "history" / "under-way").rglob("*.decodescope"))
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
     recordings(killed)[0].unlink()
     prompt = core.trace.read(recordings(killed)[0]).header.request["prompt"]

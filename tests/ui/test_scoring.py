@@ -59,6 +59,7 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
     assert not window.parts.changes.changes
 
 
+@pytest.mark.slow
 def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWindow) -> None:
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-draft"))
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")

@@ -239,6 +239,7 @@ def test_shutting_down_ends_the_run_with_an_outcome(qtbot: QtBot) -> None:
     session.deleteLater()
 
 
+@pytest.mark.slow
 def test_two_hundred_starts_and_stops_at_random(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     """Every start has one outcome, whenever it is stopped; nothing keeps running."""
     engine.tokens = [" x"] * 400

@@ -70,6 +70,7 @@ def test_tours_are_in_reach_at_any_size(window: MainWindow) -> None:
     assert line in window.parts.menu_bar.menus["&Help"].actions()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("width", "scale"), [(900, 1.0), (900, 1.5), (1280, 1.5), (1440, 2.0)])
 def test_names_in_the_pickers_can_be_read(window: MainWindow, width: int, scale: float, font: str) -> None:
     window.parts.appearance.set_font_scale(scale)

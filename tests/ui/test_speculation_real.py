@@ -71,6 +71,7 @@ def copy_of_the_draft(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: MainWindow) -> None:
     expected = plain_text(qtbot, window)
     view = view_of(window)

@@ -254,6 +254,7 @@ def test_nothing_is_cut(qtbot: QtBot, name: str, size: float) -> None:
     assert faults(lab) == []
 
 
+@pytest.mark.slow
 def test_a_real_measurement_of_a_small_model(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own process, one way: every row is there."""
     real = speed.measuring

@@ -47,6 +47,7 @@ def check(root: QWidget, what: str) -> None:
     assert "\n".join(remaining(root)) == "", what
 
 
+@pytest.mark.every(2)
 def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.parameters.set_advanced(True)
     editor = window.findChild(GrammarEditor)

@@ -119,6 +119,7 @@ def blind(window: QWidget, stops: Iterable[QWidget]) -> list[str]:
 VIEWS = [("tokens", "light"), ("tree", "dark"), ("memory", "light"), ("compare", "dark")]
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("view", "theme"), VIEWS)
 def test_one_sees_where_the_keyboard_is(window: MainWindow, view: str, theme: str) -> None:
     window.parts.settings.appearance.theme = theme

@@ -181,6 +181,7 @@ def test_what_is_made_after_a_change_has_the_new_theme(qtbot: QtBot, config_dir:
     assert late <= made[appearance.theme] - few[appearance.theme]
 
 
+@pytest.mark.slow
 def test_what_is_open_follows_every_change(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     open_everything(window)

@@ -65,6 +65,7 @@ def place(timeline: Timeline, count: int) -> QPoint:
     return QPoint(round(timeline.sparkline.cursor_x(count)), timeline.sparkline.height() // 2)
 
 
+@pytest.mark.slow
 def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
     """The window would be, with all that stands in it, at each batch of tokens."""
     player = Player(timeline, make_run(story(50)))

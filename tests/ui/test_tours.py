@@ -174,6 +174,7 @@ def speaking() -> Iterator[None]:
     set_language("en")
 
 
+@pytest.mark.every(4)
 @pytest.mark.usefixtures("speaking")
 @pytest.mark.parametrize(("name", "language", "theme", "scale"), ALL)
 def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
@@ -246,6 +247,7 @@ def by_command_line(window: MainWindow) -> None:
     window.parts.tours.player.play(find_tour("likeliest"))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("start", [by_mouse, by_palette, by_command_line])
 def test_the_keys_go_to_the_tour_however_it_was_started(
     qtbot: QtBot, window: MainWindow, start: Callable[[MainWindow], None], monkeypatch: pytest.MonkeyPatch

@@ -65,6 +65,7 @@ def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow
     assert "int8" in reason
 
 
+@pytest.mark.slow
 def test_less_memory_than_the_weights_take(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
     """From the dialog to the settings, the line that says how quick it is, and the code; too little says so and offers
     what goes."""

@@ -70,12 +70,14 @@ def greeted(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bo
     return seen[0]
 
 
+@pytest.mark.slow
 def test_it_is_shown_at_the_very_first_start_and_never_again(qapp: QApplication, config_dir: Path) -> None:
     assert greeted(qapp, config_dir, parse(["--theme", "dark", "--size", "1000x700"]))
     assert SettingsStore(config_dir).load().habits.welcomed
     assert not greeted(qapp, config_dir, parse([]))
 
 
+@pytest.mark.slow
 def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_dir: Path) -> None:
     assert not greeted(qapp, config_dir, parse(["--run"]))
     assert not SettingsStore(config_dir).load().habits.welcomed  # it has not been seen

@@ -117,6 +117,7 @@ HOLDS_NOTHING = {"help", "code", "engine", "models", "glossary"}
 """Dialogs that may have no control of this kind."""
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", DIALOGS)
 def test_no_value_of_a_dialog_or_lab_changes(qtbot: QtBot, window: MainWindow, name: str) -> None:
     run(qtbot, window)

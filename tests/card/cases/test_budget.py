@@ -80,6 +80,7 @@ def count_per_token(card: PretendCard, row: str, top_n: int) -> tuple[Totals, Co
     return long.totals(MORE), long
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("top_n", [10, pytest.param(0, marks=pytest.mark.slow)], ids=["traced", "untraced"])
 def test_a_token_stays_within_its_budget(card: PretendCard, row: str, top_n: int) -> None:

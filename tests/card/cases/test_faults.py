@@ -60,6 +60,7 @@ def test_4_2_a_graph_does_not_overwrite_kept_scores() -> None:
             assert found.is_kept
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("cache", ["offloaded", "offloaded_static"])
 @pytest.mark.parametrize("layers", [2, 5])
 def test_4_3_offloading_follows_the_depth_of_the_decoder(card: PretendCard, cache: str, layers: int) -> None:
@@ -68,6 +69,7 @@ def test_4_3_offloading_follows_the_depth_of_the_decoder(card: PretendCard, cach
     assert _figures(core.run(matrix.on_card(host), _request(cache))) == expected
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("cache", ["dynamic", "static", "offloaded", "offloaded_static", "quantized"])
 def test_4_4_a_kept_prefix_is_continued_on_the_card(card: PretendCard, cache: str) -> None:
     host, store, other = matrix.host_model("llama"), core.PrefixStore(), core.PrefixStore()
@@ -79,6 +81,7 @@ def test_4_4_a_kept_prefix_is_continued_on_the_card(card: PretendCard, cache: st
     assert store.prefixes
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("cache", ["offloaded", "offloaded_static"])
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 @pytest.mark.parametrize(
@@ -126,6 +129,7 @@ def test_4_8_a_draft_on_another_device_is_refused_with_the_reason(card: PretendC
         core.run(model, _request(), drafters=[draft])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("arguments", [{"weights": "int8"}, {"weights": "int4"}, {"memory_limit": 0}], ids=str)
 def test_4_9_what_only_the_cpu_has_runs_there(card: PretendCard, arguments: dict[str, Any]) -> None:
     model = core.load("storyteller", **arguments)

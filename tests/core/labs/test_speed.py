@@ -52,11 +52,13 @@ def test_drafts_write_what_the_plain_way_writes() -> None:
     assert drafted.base > 0
 
 
+@pytest.mark.slow
 def test_a_small_model_is_measured_on_one_thread_as_the_window_runs_it() -> None:
     ground = next(one for one in speed.measuring(replace(QUICK, threads=0)) if isinstance(one, speed.Ground))
     assert ground.threads == 1
 
 
+@pytest.mark.slow
 def test_layers_on_the_disk_write_the_same_and_are_foretold() -> None:
     found = ended(replace(QUICK, ways=("offload",)))
     memory, disk, drafted = (found[name] for name in ("memory", "disk", "drafted"))
