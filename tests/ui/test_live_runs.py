@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import struct
+import tempfile
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.features.live import controller
 from app.window.main_window import MainWindow
 from core.events import (
     Event,
@@ -287,3 +289,24 @@ def test_closing_removes_everything(window: MainWindow) -> None:
     window.close()
     assert not folder.exists()
     assert not address_file().exists()
+
+
+def test_a_long_temporary_folder_is_passed_over(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A socket's path has a hundred bytes; a folder of the user's may be longer."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    deep = tmp_path / ("long" * 20) / ("deep" * 20)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    live = open_window(qtbot, tmp_path / "config", ScriptedEngine()).parts.services.live
+    assert live.listen()
+    assert live.address is not None
+    assert not live.address.address.startswith(str(deep))
+    assert list(deep.glob("decodescope-live-*")) == []
+    live.close()
+    monkeypatch.setattr(controller, "_MAX_PATH_BYTES", 5)
+    assert not live.listen()
+    assert "Set TMPDIR to a shorter one." in caplog.text
+    assert list(deep.glob("decodescope-live-*")) == []

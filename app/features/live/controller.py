@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _MAX_TOKEN_BYTES = 200
 _MAX_CONNECTIONS = 64
+_MAX_PATH_BYTES = 100
+"""Of a Unix socket: `sun_path` has 108 bytes on Linux and 104 on macOS."""
 TITLE = mark("Run of a script")
 
 
@@ -104,9 +107,19 @@ class LiveRuns(QObject):
             self._connections.remove(connection)
 
     def _new_path(self) -> str:
-        """Return the path of the socket, in a folder that only this user can enter; on Windows the name of a pipe."""
-        self._folder = Path(tempfile.mkdtemp(prefix="decodescope-live-"))
-        return rf"\\.\pipe\{self._folder.name}" if sys.platform == "win32" else str(self._folder / "socket")
+        """Return the path of the socket, in a folder that only this user can enter; on Windows the name of a pipe.
+
+        Raises OSError if every temporary folder has too long a path.
+        """
+        for place in (None, os.environ.get("XDG_RUNTIME_DIR") or None, "/tmp"):
+            with suppress(OSError):
+                self._folder = Path(tempfile.mkdtemp(prefix="decodescope-live-", dir=place))
+                if sys.platform == "win32":
+                    return rf"\\.\pipe\{self._folder.name}"
+                if len(os.fsencode(path := self._folder / "socket")) <= _MAX_PATH_BYTES:
+                    return str(path)
+                self._delete_folder()
+        raise OSError("No temporary folder has a path that is short enough for a socket. Set TMPDIR to a shorter one.")
 
     def _delete_folder(self) -> None:
         if self._folder is not None:
