@@ -57,6 +57,10 @@ class LlamaCppServer:
         found: list[int] = self._post("tokenize", {"content": text, "add_special": adds_special})["tokens"]
         return found
 
+    def fill_template(self, messages: list[dict[str, str]]) -> str:
+        """Return the server's prompt for a chat."""
+        return str(self._post("apply-template", {"messages": messages})["prompt"])
+
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
