@@ -241,7 +241,7 @@ def _unigram(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenize
     pieces = [(word, max(score, lowest)) for word, score in zip(_numbered(words), scores, strict=True)]
     backend = Tokenizer(models.Unigram(pieces, unk_id=min(unknown, len(words) - 1), byte_fallback=_BYTE in kinds))
     prefix = bool(file.metadata.get("tokenizer.ggml.add_space_prefix", False))
-    steps: list[Any] = []
+    steps: list[normalizers.Normalizer] = []
     characters = file.metadata.get("tokenizer.ggml.precompiled_charsmap")
     if isinstance(characters, memoryview) and len(characters):
         steps.append(normalizers.Precompiled(bytes(characters)))

@@ -27,7 +27,7 @@ from core.models.quantized.packed_layers import (
     PackedModule,
     quantize_matrix,
 )
-from core.models.quantized.tensor_files import LazyWeights, stored_tensors
+from core.models.quantized.tensor_files import FileTensor, LazyWeights, stored_tensors
 from core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
 from resources.language import tr
 
@@ -264,15 +264,21 @@ def pack_all(modules: Sequence[PackedModule], rows: Any) -> None:
         module.set_quantized(numbers, scales)
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def _are_equal(one: object, other: object) -> bool:
     """Compare two stored matrices, a portion of rows at a time."""
-    first, second = (value.stored if isinstance(value, LazyWeights) else value for value in (one, other))
+    first, second = _as_rows(one), _as_rows(other)
     if tuple(first.shape) != tuple(second.shape):
         return False
     rows, width = first.shape
     step = max(1, _PORTION // width)
     with torch.device("cpu"):  # instead of the meta device on which transformers builds the module
         return all(torch.equal(first[at : at + step], second[at : at + step]) for at in range(0, rows, step))
+
+
+def _as_rows(value: object) -> FileTensor | torch.Tensor:
+    stored = value.stored if isinstance(value, LazyWeights) else value
+    assert isinstance(stored, (FileTensor, torch.Tensor))
+    return stored
 
 
 def _read_fully(value: torch.Tensor | LazyWeights) -> torch.Tensor:
