@@ -62,7 +62,7 @@ def model() -> core.LoadedModel:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LlamaCppServer]:
-    with LlamaCppServer(smollm2(), threads=2) as running:
+    with LlamaCppServer(smollm2(), threads=1) as running:
         yield running
 
 
