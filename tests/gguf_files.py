@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,13 +25,19 @@ _OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm
 _CONTROL, _NORMAL = 3, 1
 
 
-def write(model: core.LoadedModel, path: Path, kind: Kind) -> Path:
-    """Weights, shape and tokenizer of a Llama at `path`, which is given back."""
+def write(
+    model: core.LoadedModel, path: Path, kind: Kind, write_vocabulary: Callable[[Any], None] | None = None
+) -> Path:  # fmt: skip
+    """Weights, shape and tokenizer of a Llama at `path`, which is given back; `write_vocabulary` writes another
+    tokenizer than the model's.
+    """
     gguf: Any = importlib.import_module("gguf")
     writer = gguf.GGUFWriter(str(path), "llama")
     _write_shape(writer, model.config)
     tokenizer = model.tokenizer
-    if tokenizer is None:
+    if write_vocabulary is not None:
+        write_vocabulary(writer)
+    elif tokenizer is None:
         writer.add_tokenizer_model("no_vocab")
     else:
         _write_tokenizer(writer, tokenizer)

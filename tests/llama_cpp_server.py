@@ -50,8 +50,20 @@ class LlamaCppServer:
             "prompt": prompt, "n_predict": new_tokens, "temperature": 0, "n_probs": top_n, "ignore_eos": True,
             "cache_prompt": False,
         }  # fmt: skip
+        return self._post("completion", body)
+
+    def tokenize(self, text: str, adds_special: bool = False) -> list[int]:
+        """Return the server's token ids of a text, special tokens in it recognized."""
+        found: list[int] = self._post("tokenize", {"content": text, "add_special": adds_special})["tokens"]
+        return found
+
+    def fill_template(self, messages: list[dict[str, str]]) -> str:
+        """Return the server's prompt for a chat."""
+        return str(self._post("apply-template", {"messages": messages})["prompt"])
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            f"http://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=600) as answer:
             found: dict[str, Any] = json.load(answer)

@@ -15,11 +15,10 @@ from core.errors import EmptyPromptError, ParameterError, PromptError, PromptToo
 from core.events import PromptToken
 from core.models.chat_templates import render_chat
 from core.models.loaded_model import LoadedModel, check_model
-from core.models.model_files import full_message, readable_reason
+from core.models.model_files import full_message, is_library_failure, readable_reason
 from core.models.template_sandbox import TemplateLimitError
 from core.models.text import Decoder, IncrementalDecoder, TokenSpellings
 from core.models.text_decoder import media_input_of
-from core.models.tokenizers import is_library_failure
 from core.parameter import Parameter, check, short_repr
 from resources.language import mark, tr
 

@@ -50,8 +50,9 @@ def replace_layers(
         module = child
     module._modules[path[-1]] = stack
     return LoadedModel(
-        network, model.tokenizer, name or model.name, processor=model.processor, modalities=model.modalities
-    )
+        network, model.tokenizer, name or model.name, processor=model.processor, modalities=model.modalities,
+        mapped_files=model.mapped_files,
+    )  # fmt: skip
 
 
 def _paths_in(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -112,7 +112,7 @@ def _architecture(model: LoadedModel) -> tuple[str, GgufArchitecture]:
     if kind == "falcon" and model.config.new_decoder_architecture:
         return "falcon40b", ARCHITECTURES["falcon40b"]
     for name, known in ARCHITECTURES.items():
-        if known.model_type == aliases.get(kind, kind):
+        if known.model_type == aliases.get(kind, kind) and known.layer:
             return name, known
     raise UnpackableError(
         tr("{model} has the architecture {kind}, which is not written as GGUF here.").format(

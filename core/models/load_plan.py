@@ -165,7 +165,7 @@ def _plan_gguf(path: Path) -> ModelPlan:
     check_formats(file)
     config = build_config(file)
     config.return_dict = True
-    return ModelPlan(path, config, AutoModelForCausalLM, False, gguf=file)
+    return ModelPlan(path, config, _auto_class(config, TEXT), False, gguf=file)
 
 
 def _auto_class(config: PreTrainedConfig, modalities: Modalities) -> type[_BaseAutoModelClass]:

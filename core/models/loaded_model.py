@@ -28,9 +28,10 @@ from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
+from core.models.mapped_files import MappedFiles
 from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
-from core.models.model_loading import load_network
+from core.models.model_loading import load_network, mapped_files
 from core.models.quantized.card_quantization import can_quantize_on_card
 from core.models.quantized.gguf_loading import outline_blocks, stored_parameters
 from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
@@ -141,6 +142,8 @@ class LoadedModel:
     """Modalities the model reads: text, audio, images."""
     disk_offload: DiskOffload | None = None
     """The layers offloaded to disk, which are read for each pass; None if all are in memory."""
+    mapped_files: MappedFiles | None = None
+    """Files whose pages hold its weights; None if the weights are copies."""
     strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
 
@@ -166,6 +169,13 @@ class LoadedModel:
             place = "cpu" if module is None else _device_name(spread[module])
             found[place] = found.get(place, 0) + parameter.numel() * parameter.element_size()
         return tuple(sorted(found.items(), key=lambda pair: (pair[0] in ("cpu", "disk"), pair[0])))
+
+    def check_files(self) -> None:
+        """Check, before weights are read, that the files that they are mapped from are unchanged: the process would end
+        at a page that is gone. Raises CorruptWeightsError.
+        """
+        if self.mapped_files is not None:
+            self.mapped_files.check()
 
     @property
     def dtype(self) -> torch.dtype:
@@ -339,13 +349,17 @@ def _name_of(model: Network) -> str:
 
 
 def check_model(model: object) -> None:
-    """Raise ParameterError unless `model` is a result of `load` or `wrap`; a model's name is a common mistake."""
+    """Raise ParameterError unless `model` is a result of `load` or `wrap`; a model's name is a common mistake.
+
+    Raises CorruptWeightsError if its weights cannot be read any more.
+    """
     if not isinstance(model, LoadedModel):
         raise ParameterError(
             tr("The model is {value}, which is not a loaded model.").format(value=short_repr(model)),
             tr("Load it first: decodescope.load(name), or decodescope.wrap(module, tokenizer)."),
             "model",
         )
+    model.check_files()
 
 
 _SCALES = 1.1
@@ -388,6 +402,7 @@ def load(
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
+    mapped = mapped_files(plan, weights_choice.dtype, where, weights_choice.packed, shelf)
     network = load_network(
         plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf, weights_choice.on_card,
         is_spread=device == SPREAD,
@@ -396,7 +411,7 @@ def load(
     processor = load_processor(path, plan.config, plan.modalities, allow_remote_code)
     reads = plan.modalities if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
-    model = LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
+    model = LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf, mapped)
     model.adapters.set(choices, allow_pickle)
     return model
 

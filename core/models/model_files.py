@@ -325,6 +325,13 @@ def readable_reason(error: BaseException) -> str:
     return _CLASS.sub("", lines[-1])[:_MAX_LENGTH]
 
 
+def is_library_failure(error: BaseException) -> bool:
+    """Return whether a library failed, in Python or in Rust (whose panics are not an Exception), rather than an
+    interruption.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 def full_message(error: BaseException) -> str:
     """Return the full message with the exception type, for the details of an error."""
     return f"{type(error).__name__}: {error}"

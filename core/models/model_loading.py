@@ -21,6 +21,7 @@ from core.errors import (
 from core.models.gguf.gguf_file import GgufFile
 from core.models.layer_offload import DiskOffload, load_offloaded
 from core.models.load_plan import BUILD_LOCK, ModelPlan
+from core.models.mapped_files import MappedFiles
 from core.models.model_files import (
     WeightFiles,
     corrupt_weights_error,
@@ -78,6 +79,22 @@ def load_network(
         raise _loading_error(error, path) from error
     _check_complete(report, path)
     return ready
+
+
+def mapped_files(
+    plan: ModelPlan, dtype: torch.dtype, device: torch.device, packed: str | None, disk_offload: DiskOffload | None
+) -> MappedFiles | None:  # fmt: skip
+    """Return the files whose pages the module that `load_network` returns for these arguments may read; None if all of
+    its weights are copies.
+    """
+    if device.type != "cpu" or disk_offload is not None:
+        return None
+    if plan.gguf is not None:
+        return plan.gguf.sources
+    weights = find_weights(plan.path)
+    if packed is not None or weights.pickled or is_conversion(weights, dtype):
+        return None
+    return MappedFiles(weights.files)
 
 
 def _load_gguf(

@@ -22,7 +22,7 @@ from core.errors import ProcessorMissingError, TokenizerMissingError
 from core.models.gguf.gguf_file import GgufFile
 from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
 from core.models.modalities import Modalities
-from core.models.model_files import full_message, is_file, readable_reason
+from core.models.model_files import full_message, is_file, is_library_failure, readable_reason
 from resources.language import mark, tr
 
 log = logging.getLogger(__name__)
@@ -74,13 +74,6 @@ def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
             ),
             tr(_REMEDY),
         )
-
-
-def is_library_failure(error: BaseException) -> bool:
-    """Return whether a library failed, in Python or in Rust (whose panics are not an Exception), rather than an
-    interruption.
-    """
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _check_methods(tokenizer: PreTrainedTokenizerBase) -> None:

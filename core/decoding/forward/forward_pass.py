@@ -122,6 +122,7 @@ class Forward:
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to its output from then on."""
+        self.model.check_files()
         self.set_encoder_states(self.model.model.get_encoder()(input_ids=source, return_dict=True))
 
     def set_encoder_states(self, states: ModelOutput) -> None:
@@ -181,7 +182,8 @@ class Forward:
     def __call__(
         self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[TokenPositions]
     ) -> ForwardOutput:
-        """Feed ids [B, n]; return logits of the last `keep` positions (all with 0)."""
+        """Feed ids [B, n]; return logits of the last `keep` positions (all with 0). Raises CorruptWeightsError."""
+        self.model.check_files()
         limit = self._max_pass_tokens(ids)
         if limit and ids.shape[1] > limit:
             return self._run_in_chunks(ids, keep, hidden, extra)
@@ -224,6 +226,7 @@ class Forward:
 
     def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
         """Feed ids like `__call__` and return the head's input [B, n, D] as the last (or only) element of `hidden`."""
+        self.model.check_files()
         step, mask = self._native, extra.get("attention_mask")
         if (
             step is not None and self.model.dtype == torch.float32 and not isinstance(mask, dict)

@@ -17,8 +17,8 @@ from core.events import MediumPlace, MediumRead
 from core.media import MediaFile
 from core.models.chat_templates import render_chat, requires_parts
 from core.models.loaded_model import LoadedModel
+from core.models.model_files import is_library_failure
 from core.models.text_decoder import media_input_of, position_function
-from core.models.tokenizers import is_library_failure
 from resources.language import tr
 
 

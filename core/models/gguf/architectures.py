@@ -37,9 +37,13 @@ _BARE = (".sinks", ".expert_bias", ".e_score_correction_bias", ".A_log", ".D")
 WITHOUT_SUFFIX = ("ssm_a", "ssm_d")
 """Tensors whose names do not end with `.weight`."""
 
-_IGNORED = re.compile(r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd)\.weight$")
-"""Tensors that the config already contains."""
-_LAYER = re.compile(r"^blk\.(\d+)\.(.+)$")
+_IGNORED = re.compile(
+    r"^(rope_freqs|rope_factors_(long|short)|blk\.\d+\.rope_freqs|blk\.\d+\.attn_rot_embd"
+    r"|dec\.blk\.\d+\.cross_attn_rel_b)\.weight$"
+)
+"""Tensors that the config already contains, or that no implementation reads."""
+_LAYER = re.compile(r"^(?P<stack>(?:enc\.|dec\.)?)blk\.(?P<number>\d+)\.(?P<inside>.+)$")
+"""Names of tensors inside a layer, of an encoder's or a decoder's stack where there are two."""
 _SIGMOID = 2
 """Value of `expert_gating_func`: experts are scored by sigmoids (DeepSeek 3), not by a softmax (DeepSeek 2)."""
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
@@ -66,7 +70,7 @@ class GgufArchitecture:
     layer: str
     """Prefix of a layer's parameters, with `{n}` for its number."""
     inside: Mapping[str, str]
-    """Names of the tensors of a layer."""
+    """Names of the tensors of a layer; those of an encoder begin with `enc.`, those of its decoder with `dec.`."""
     keys: Mapping[str, str]
     """Config keys by metadata keys, without the architecture's name before the first dot."""
     operations: Mapping[str, str] = field(default_factory=dict)
@@ -269,6 +273,18 @@ def _finish_deepseek(file: GgufFile, config: Config) -> None:
             rope["mscale"] = rope["mscale_all_dim"] = 10 * factor
 
 
+def _finish_t5(file: GgufFile, config: Config) -> None:
+    """Positions are learned biases; a head of its own reads unscaled states (T5 1.1)."""
+    config.pop("rope_parameters", None)
+    config.setdefault("num_decoder_layers", config.get("num_layers"))
+    config["feed_forward_proj"] = "gated-gelu" if "enc.blk.0.ffn_gate.weight" in file.tensors else "relu"
+    pad, start = config.get("pad_token_id"), file.number("t5.decoder_start_token_id")
+    config["pad_token_id"] = 0 if pad is None else pad
+    config["decoder_start_token_id"] = config["pad_token_id"] if start is None else start
+    if config.get("eos_token_id") is None:
+        config["eos_token_id"] = 1
+
+
 _QWEN_MOE_KEYS = {
     **_RMS, "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
     "expert_feed_forward_length": "moe_intermediate_size",
@@ -309,6 +325,38 @@ def _falcon(norms: Mapping[str, str], operations: Mapping[str, str]) -> GgufArch
             "attention.layer_norm_epsilon": "layer_norm_epsilon",
         },
         operations, {"alibi": False, "parallel_attn": True}, _finish_falcon,
+    )  # fmt: skip
+
+
+def _t5(model_type: str, is_gated: bool) -> GgufArchitecture:
+    attention = {"attn_q": "q", "attn_k": "k", "attn_v": "v", "attn_o": "o"}
+    dense = {"ffn_up": "wi_1" if is_gated else "wi", "ffn_down": "wo", **({"ffn_gate": "wi_0"} if is_gated else {})}
+    inside: dict[str, str] = {}
+    for stack, target, last in (("enc.", "encoder", 1), ("dec.", "decoder", 2)):
+        block = f"{target}.block.{{n}}.layer."
+        inside |= {stack + name: f"{block}0.SelfAttention.{own}" for name, own in attention.items()}
+        inside |= {stack + name: f"{block}{last}.DenseReluDense.{own}" for name, own in dense.items()}
+        inside |= {
+            f"{stack}attn_norm": f"{block}0.layer_norm", f"{stack}ffn_norm": f"{block}{last}.layer_norm",
+            f"{stack}attn_rel_b": f"{block}0.SelfAttention.relative_attention_bias",
+        }  # fmt: skip
+    cross = "decoder.block.{n}.layer.1."
+    inside |= {f"dec.cross_{name}": f"{cross}EncDecAttention.{own}" for name, own in attention.items()}
+    inside["dec.cross_attn_norm"] = f"{cross}layer_norm"
+    return GgufArchitecture(
+        model_type,
+        {
+            "token_embd": "shared", "enc.output_norm": "encoder.final_layer_norm",
+            "dec.output_norm": "decoder.final_layer_norm", "output": "lm_head",
+        },
+        "", inside,
+        {
+            "context_length": "n_positions", "block_count": "num_layers", "decoder_block_count": "num_decoder_layers",
+            "embedding_length": "d_model", "feed_forward_length": "d_ff", "attention.head_count": "num_heads",
+            "attention.key_length": "d_kv", "attention.layer_norm_rms_epsilon": "layer_norm_epsilon",
+            "attention.relative_buckets_count": "relative_attention_num_buckets",
+        },
+        finish=_finish_t5,
     )  # fmt: skip
 
 
@@ -577,6 +625,9 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
     ),
     "deepseek2": _deepseek("deepseek_v2", {}),
     "deepseek3": _deepseek("deepseek_v3", {"exp_probs_b": "mlp.gate.e_score_correction_bias"}),
+    "t5": _t5("t5", False),
+    "t5v1.1": _t5("t5", True),
+    "umt5": _t5("umt5", True),
     "falcon": _falcon({"attn_norm": "input_layernorm"}, {}),
     "falcon40b": _falcon({"attn_norm": "ln_mlp", "attn_norm_2": "ln_attn"}, {"attn_qkv": BY_GROUP}),
     "mamba": GgufArchitecture(
@@ -606,8 +657,8 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         dict.fromkeys(("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), INTERLEAVED), {}, _finish_gpt_oss,
     ),
 }  # fmt: skip
-"""By llama.cpp's name; Mixtral, the large Falcon and DeepSeek 3 have entries of their own here, though llama.cpp calls
-them llama, falcon and deepseek2.
+"""By llama.cpp's name; Mixtral, the large Falcon, DeepSeek 3, T5 1.1 and UMT5 have entries of their own here, though
+llama.cpp calls them llama, falcon, deepseek2 and t5.
 """
 
 
@@ -620,10 +671,46 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
         name = "falcon40b"
     elif name == "deepseek2" and file.number("deepseek2.expert_gating_func") == _SIGMOID:
         name = "deepseek3"
+    elif name == "t5" and "enc.blk.1.attn_rel_b.weight" in file.tensors:
+        name = "umt5"
+    elif name == "t5" and "enc.blk.0.ffn_gate.weight" in file.tensors:
+        name = "t5v1.1"
     found = ARCHITECTURES.get(name)
     if found is None:
-        raise _unsupported(file, tr("its architecture “{name}” is none of those").format(name=name[:80]))
+        raise _unsupported(file, unsupported_reason(name))
     return found
+
+
+_ENCODERS = frozenset({
+    "bert", "modern-bert", "neo-bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "eurobert",
+    "gemma-embedding", "llama-embed", "t5encoder",
+})  # fmt: skip
+"""Architectures of llama.cpp that turn a text into one vector."""
+_DIFFUSION = frozenset({"dream", "llada", "llada-moe"})
+"""Architectures of llama.cpp that fill in masked tokens."""
+_NOT_IN_TRANSFORMERS = frozenset({
+    "arctic", "arwkv7", "baichuan", "codeshell", "deci", "grok", "grovemoe", "jais", "maincoder",
+    "openelm", "orion", "pangu-embedded", "plamo", "plamo2", "plamo3", "plm", "qwen", "refact", "rwkv6",
+    "rwkv6qwen2", "rwkv7", "smallthinker", "xverse",
+})  # fmt: skip
+"""Architectures of llama.cpp that transformers does not have, or only with code from the hub."""
+
+
+def unsupported_reason(name: str) -> str:
+    """Return why an architecture of llama.cpp that is not in ARCHITECTURES cannot be used, as a clause."""
+    if name in _ENCODERS:
+        return tr("“{name}” is an encoder, which turns a text into numbers and writes none").format(name=name)
+    if name in _DIFFUSION:
+        return tr("“{name}” fills in masked tokens in any order instead of writing one after the other").format(
+            name=name
+        )
+    if name in ("clip", "wavtokenizer-dec"):
+        return tr("“{name}” is a part of a model for pictures or sounds").format(name=name)
+    if name in _NOT_IN_TRANSFORMERS:
+        return tr("transformers has no architecture “{name}”").format(name=name)
+    if name == "gemma3n":
+        return tr("the stacked projections of “{name}” files are not mapped to transformers' modules").format(name=name)
+    return tr("its architecture “{name}” is none of those").format(name=name[:80])
 
 
 def transformers_config(file: GgufFile) -> Config:
@@ -674,15 +761,22 @@ def _check_layers(file: GgufFile) -> None:
 
     Raises ConfigInvalidError.
     """
-    there = 1 + max((int(found[1]) for name in file.tensors if (found := _LAYER.match(name))), default=-1)
+    there: dict[str, int] = {}
+    for name in file.tensors:
+        if found := _LAYER.match(name):
+            there[found["stack"]] = max(there.get(found["stack"], 0), 1 + int(found["number"]))
     counted = file.number(f"{file.architecture}.block_count")
-    if counted != there:
-        raise ConfigInvalidError(
-            tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
-                file=file.files[0].name, stated=counted, contained=there
-            ),
-            tr("Copy or download the file again."),
-        )
+    stated = {stack: counted for stack in there or ("",)}
+    if "dec." in stated:
+        stated["dec."] = file.number(f"{file.architecture}.decoder_block_count", counted)
+    for stack, number in stated.items():
+        if number != there.get(stack, 0):
+            raise ConfigInvalidError(
+                tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
+                    file=file.files[0].name, stated=number, contained=there.get(stack, 0)
+                ),
+                tr("Copy or download the file again."),
+            )
 
 
 def parameter_names(file: GgufFile) -> dict[str, Target]:
@@ -713,14 +807,14 @@ def target_of(known: GgufArchitecture, tensor: str) -> Target | None:
     elif kind not in ("weight", "bias"):
         return None
     layer = _LAYER.match(stem)
-    inside = stem if layer is None else layer[2]
+    inside = stem if layer is None else layer["stack"] + layer["inside"]
     name = (known.outside if layer is None else known.inside).get(inside)
     if name is None:
         return None
     operation = known.operations.get(inside, "")
     if kind == "bias" and operation not in (*ROW_ORDERS, INTERLEAVED):
         operation = ""
-    whole = name if layer is None else known.layer.format(n=layer[1]) + name
+    whole = name if layer is None else (known.layer + name).format(n=layer["number"])
     if inside.endswith("_exps"):
         whole += "_bias" if kind == "bias" else ""
     elif kind and not name.endswith(_BARE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
 
 from core.errors import ConfigInvalidError, CorruptWeightsError
 from core.models.gguf.architectures import transformers_config
@@ -40,7 +40,8 @@ def build_config(file: GgufFile) -> PreTrainedConfig:
 
 
 def _class_name(config: PreTrainedConfig) -> str:
-    mapping: Mapping[Any, Any] = AutoModelForCausalLM._model_mapping
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    mapping: Mapping[Any, Any] = auto._model_mapping
     return str(mapping[type(config)].__name__)
 
 

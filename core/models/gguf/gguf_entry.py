@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import ModelError
-from core.models.gguf.architectures import ARCHITECTURES
+from core.models.gguf.architectures import ARCHITECTURES, unsupported_reason
 from core.models.gguf.gguf_file import (
     FILE_TYPES,
     SUFFIX,
@@ -65,7 +65,7 @@ def summarize_gguf(path: Path) -> GgufSummary:
     name = metadata.get("general.architecture")
     known = ARCHITECTURES.get(name) if isinstance(name, str) else None
     if known is None:
-        problem = tr("its architecture “{name}” is not supported").format(name=str(name)[:40])
+        problem = unsupported_reason(str(name)[:40])
         return GgufSummary({}, _format_name(metadata), None, sum(map(size_of, files)), problem)
     config: JsonObject = {"model_type": known.model_type}
     for key, own in known.keys.items():

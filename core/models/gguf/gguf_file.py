@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, overload
 
 from core.errors import CorruptWeightsError, ModelFileError
+from core.models.mapped_files import MappedFiles
 from resources.language import tr
 
 SUFFIX = ".gguf"
@@ -145,6 +146,8 @@ class GgufFile(NamedTuple):
     metadata: Mapping[str, Value]
     tensors: Mapping[str, GgufTensor]
     maps: Mapping[Path, mmap.mmap]
+    sources: MappedFiles
+    """The same files, to be checked before their pages are read."""
 
     @property
     def architecture(self) -> str:
@@ -173,7 +176,8 @@ class GgufFile(NamedTuple):
         return max(totals, key=totals.__getitem__, default="")
 
     def data(self, tensor: GgufTensor) -> memoryview:
-        """Return the bytes of a tensor, a view of the mapped file."""
+        """Return the bytes of a tensor, a view of the mapped file. Raises CorruptWeightsError if that has changed."""
+        self.sources.check()
         return memoryview(self.maps[tensor.file])[tensor.start : tensor.start + tensor.nbytes]
 
     def number(self, key: str, default: float | None = None) -> int | float | None:
@@ -374,6 +378,7 @@ def read_gguf(path: Path) -> GgufFile:
     cannot be opened.
     """
     files = split_files(path)
+    sources = MappedFiles(files)
     metadata: dict[str, Value] = {}
     tensors: dict[str, GgufTensor] = {}
     maps: dict[Path, mmap.mmap] = {}
@@ -396,7 +401,7 @@ def read_gguf(path: Path) -> GgufFile:
                 count=len(tensors), expected=expected
             ),
         )
-    return GgufFile(files, metadata, tensors, maps)
+    return GgufFile(files, metadata, tensors, maps, sources)
 
 
 def read_summary(path: Path) -> Mapping[str, Value]:

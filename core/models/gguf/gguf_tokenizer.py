@@ -18,9 +18,10 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from core.errors import TokenizerMissingError
 from core.models.gguf.architectures import chat_templates
 from core.models.gguf.gguf_file import GgufFile, TextArray
+from core.models.model_files import is_library_failure
 from resources.language import mark, tr
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
 _REMEDY = mark("Choose the model in safetensors format, or another GGUF file.")
 
@@ -95,7 +96,9 @@ def load_gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase | None:
         backend = build(file, words, kinds)
     except TokenizerMissingError:
         raise
-    except Exception as error:  # the library's own exceptions
+    except BaseException as error:  # the library's own exceptions
+        if not is_library_failure(error):
+            raise
         raise _tokenizer_error(file, str(error).strip()[:200]) from error
     return _wrapped(file, backend, words)
 
@@ -184,10 +187,15 @@ def _sentencepiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> To
     backend.normalizer = normalizers.Replace(" ", "▁")
     if prefix:
         backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    steps: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    backend.decoder = decoders.Sequence([*steps, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
+    backend.decoder = _sentencepiece_decoder(prefix)
     _add_tokens(backend, words, kinds)
     return backend
+
+
+def _sentencepiece_decoder(prefix: bool) -> decoders.Decoder:
+    """Return a decoder of pieces; `prefix`: without the space that every text begins with."""
+    steps: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence([*steps, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
 
 
 def _scores(file: GgufFile, count: int) -> list[float]:
@@ -221,9 +229,76 @@ def _merges_by_score(
     return [(left, right) for *_, left, right in found]
 
 
+def _unigram(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
+    """SentencePiece's unigram model, as of T5: the split of a text whose scores have the highest sum (Kudo 2018,
+    https://arxiv.org/abs/1804.10959).
+    """
+    _name_blanks(file, words, kinds)
+    scores = _scores(file, len(words))
+    lowest = min((score for score, kind in zip(scores, kinds, strict=True) if kind == _NORMAL), default=0.0)
+    unknown = next((number for number, kind in enumerate(kinds) if kind == _UNKNOWN), 2)
+    # the library takes the lowest of all scores for the cost of an unknown character, llama.cpp that of normal tokens
+    pieces = [(word, max(score, lowest)) for word, score in zip(_numbered(words), scores, strict=True)]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=min(unknown, len(words) - 1), byte_fallback=_BYTE in kinds))
+    prefix = bool(file.metadata.get("tokenizer.ggml.add_space_prefix", False))
+    steps: list[normalizers.Normalizer] = []
+    characters = file.metadata.get("tokenizer.ggml.precompiled_charsmap")
+    if isinstance(characters, memoryview) and len(characters):
+        steps.append(normalizers.Precompiled(bytes(characters)))
+    if file.metadata.get("tokenizer.ggml.remove_extra_whitespaces", False):
+        steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
+        prefix = True
+    steps += [normalizers.Prepend("▁")] if prefix else []
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+    backend.decoder = _sentencepiece_decoder(prefix)
+    _add_tokens(backend, words, kinds)
+    return backend
+
+
+_BLANKS = 100
+"""Number of tokens that stand for a blank in T5's prompts."""
+_PLACEHOLDER = re.compile(r"\[PAD\d+\]")
+
+
+def _name_blanks(file: GgufFile, words: list[str], kinds: Sequence[int]) -> None:
+    """Name the tokens <extra_id_99> … <extra_id_0> of T5, which llama.cpp's converter replaces by placeholders."""
+    unused = (number for number, kind in enumerate(kinds) if kind == _UNUSED)
+    free = [number for number in unused if _PLACEHOLDER.fullmatch(words[number])]
+    if file.architecture == "t5" and len(free) >= _BLANKS and not any("<extra_id_" in word for word in words):
+        for blank, number in enumerate(free[:_BLANKS]):
+            words[number] = f"<extra_id_{_BLANKS - 1 - blank}>"
+
+
+_WORD_START = "▁"
+
+
+def _wordpiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
+    """WordPiece, as of BERT: the longest piece at the beginning of a word, then of the rest, until none is left.
+
+    The files mark the pieces that begin a word, the library those that do not.
+    """
+    spelled = [
+        word if kind != _NORMAL else word.removeprefix(_WORD_START) if word.startswith(_WORD_START) else f"##{word}"
+        for word, kind in zip(words, kinds, strict=True)
+    ]
+    words[:] = spelled
+    number = file.number("tokenizer.ggml.unknown_token_id", 100)
+    unknown = spelled[number] if isinstance(number, int) and 0 <= number < len(spelled) else "[UNK]"
+    backend = Tokenizer(models.WordPiece(_numbered(spelled), unk_token=unknown))
+    lowers = bool(file.metadata.get("tokenizer.ggml.normalizer.lowercase", True))
+    strips = bool(file.metadata.get("tokenizer.ggml.normalizer.strip_accents", lowers))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=lowers, strip_accents=strips)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    _add_tokens(backend, words, kinds)
+    return backend
+
+
 _BUILDERS: dict[str, Callable[[GgufFile, list[str], Sequence[int]], Tokenizer]] = {
     "gpt2": _byte_level,
     "llama": _sentencepiece,
+    "t5": _unigram,
+    "bert": _wordpiece,
 }
 
 
@@ -255,11 +330,22 @@ def _add_tokens(backend: Tokenizer, words: Sequence[str], kinds: Sequence[int]) 
             backend.add_special_tokens(chosen) if special else backend.add_tokens(chosen)
 
 
+_SPECIAL = {
+    "bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding", "sep": "seperator", "mask": "mask", "cls": "cls",
+}  # fmt: skip
+"""Keys of special tokens by transformers' names; the format spells one of them so."""
+_DEFAULT_IDS = {
+    "t5": {"eos": 1, "unk": 2, "pad": 0}, "bert": {"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103},
+}  # fmt: skip
+"""Ids that llama.cpp takes where a file names none."""
+
+
 def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrainedTokenizerBase:
     """Return transformers' tokenizer with the special tokens and the chat template of the file."""
     special: dict[str, str] = {}
-    for name, key in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
-        number = file.number(f"tokenizer.ggml.{key}_token_id")
+    kind = file.text("tokenizer.ggml.model")
+    for name, key in _SPECIAL.items():
+        number = file.number(f"tokenizer.ggml.{key}_token_id", _DEFAULT_IDS.get(kind or "", {}).get(name))
         if isinstance(number, int) and 0 <= number < len(words):
             special[f"{name}_token"] = words[number]
     begins, ends = _frame(file, special)
@@ -292,8 +378,11 @@ class _TokenizerReference:
 def _frame(file: GgufFile, special: dict[str, str]) -> tuple[list[str], list[str]]:
     """Return the tokens that begin and end every text."""
     kind, rule = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre")
+    if kind == "bert":
+        first, last = special.get("bos_token") or special.get("cls_token"), special.get("sep_token")
+        return [first] if first else [], [last] if last else []
     begins = file.metadata.get("tokenizer.ggml.add_bos_token", kind == "llama" or rule in _ADDS_BOS)
-    ends = file.metadata.get("tokenizer.ggml.add_eos_token", False)
+    ends = file.metadata.get("tokenizer.ggml.add_eos_token", kind == "t5")
     first, last = special.get("bos_token"), special.get("eos_token")
     return [first] if begins and first else [], [last] if ends and last else []
 

@@ -33,10 +33,11 @@ def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[G
     """Replace the layers of a network on torch's meta device whose weights are stored in blocks."""
     words = network.get_input_embeddings()
     for name, child in list(network.named_modules()):
-        parts = stored.get(f"{name}.weight") or stored.get(_tied_source(network, f"{name}.weight"))
+        source = _tied_source(network, f"{name}.weight")
+        parts = stored.get(f"{name}.weight") or stored.get(source)
         if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32":
             continue
-        made = _replacement(child, words)
+        made = _replacement(child, child is words or bool(source))
         if made is not None:
             made.file_format = file.format_name
             network.set_submodule(name, made)
@@ -173,6 +174,10 @@ class GgufConfig(PackedConfig):
     def __deepcopy__(self, memo: object) -> GgufConfig:
         return self
 
+    def is_shared(self, target: str, source: str) -> bool:
+        """Return whether a weight that may be tied to another is; a GGUF file has a tensor of its own for it if not."""
+        return target not in self.stored or source not in self.stored
+
     def to_dict(self) -> Config:
         """Return what transformers compares and logs."""
         return {"quant_method": _METHOD}
@@ -223,13 +228,13 @@ def _tied_source(model: Network, name: str) -> str:
     return tied.get(name, "")
 
 
-def _replacement(child: nn.Module, words: nn.Module) -> GgufModule | None:
+def _replacement(child: nn.Module, reads_words: bool) -> GgufModule | None:
     if type(child) is nn.Linear:
         return GgufLinear(child.out_features, child.in_features, child.bias)
     if type(child) is Conv1D:
         inputs, outputs = child.weight.shape
         return GgufLinear(outputs, inputs, child.bias, transposed=True)
-    if isinstance(child, nn.Embedding) and child is words:
+    if isinstance(child, nn.Embedding) and reads_words:
         factor = embedding_factor(child)
         rows, width = child.weight.shape
         if factor is not None:

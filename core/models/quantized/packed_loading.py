@@ -27,7 +27,7 @@ from core.models.quantized.packed_layers import (
     PackedModule,
     quantize_matrix,
 )
-from core.models.quantized.tensor_files import LazyWeights, stored_tensors
+from core.models.quantized.tensor_files import FileTensor, LazyWeights, stored_tensors
 from core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
 from resources.language import tr
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _EXPERT_NAMES = ("gate_up_proj", "up_proj", "down_proj")
 """transformers' names of the tensors [experts, outputs, inputs] of a mixture's experts."""
+_PORTION = 2**22
+"""Numbers compared at a time."""
 _MIN_FRACTION = 0.5
 """Minimum fraction of the weights that must be packed."""
 
@@ -139,9 +141,19 @@ _METHOD = "decodescope"
 class PackedConfig(QuantizationConfigMixin):
     """Quantization config that passes the format to the quantizer; removed from the model's config after loading."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, tensors: Mapping[str, object] | None = None) -> None:
         self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers' type lists only its own methods
-        self.kind = kind
+        self.kind, self._tensors = kind, tensors or {}
+
+    def __deepcopy__(self, memo: object) -> PackedConfig:
+        return self
+
+    def is_shared(self, target: str, source: str) -> bool:
+        """Return whether a weight that may be tied to another is: not if the files contain both with different values
+        (T5 1.1).
+        """
+        one, other = self._tensors.get(target), self._tensors.get(source)
+        return one is None or other is None or _are_equal(one, other)
 
 
 @register_quantizer(_METHOD)
@@ -170,6 +182,9 @@ class PackedQuantizer(HfQuantizer):
         tied: dict[str, str] = model.all_tied_weights_keys
         for target, source in list(tied.items()):
             if not target.endswith(".weight"):
+                continue
+            if not self.quantization_config.is_shared(target, source):
+                del tied[target]
                 continue
             if isinstance(_owning_module(model, target), PackedModule) or isinstance(
                 _owning_module(model, source), PackedModule
@@ -249,6 +264,23 @@ def pack_all(modules: Sequence[PackedModule], rows: Any) -> None:
         module.set_quantized(numbers, scales)
 
 
+def _are_equal(one: object, other: object) -> bool:
+    """Compare two stored matrices, a portion of rows at a time."""
+    first, second = _as_rows(one), _as_rows(other)
+    if tuple(first.shape) != tuple(second.shape):
+        return False
+    rows, width = first.shape
+    step = max(1, _PORTION // width)
+    with torch.device("cpu"):  # instead of the meta device on which transformers builds the module
+        return all(torch.equal(first[at : at + step], second[at : at + step]) for at in range(0, rows, step))
+
+
+def _as_rows(value: object) -> FileTensor | torch.Tensor:
+    stored = value.stored if isinstance(value, LazyWeights) else value
+    assert isinstance(stored, (FileTensor, torch.Tensor))
+    return stored
+
+
 def _read_fully(value: torch.Tensor | LazyWeights) -> torch.Tensor:
     return value.stored[...].float() if isinstance(value, LazyWeights) else value
 
@@ -267,7 +299,8 @@ def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: s
     Raises UnpackableError and transformers' own exceptions.
     """
     check_not_quantized(plan)
-    network, report = read_tensors(plan, outline, _tensors_to_read(outline, weights), torch.float32, PackedConfig(kind))
+    tensors = _tensors_to_read(outline, weights)
+    network, report = read_tensors(plan, outline, tensors, torch.float32, PackedConfig(kind, tensors))
     PackedQuantizer.clean_up(network)
     _check_runs(as_encoder_decoder(network), kind)
     return network, report
