@@ -210,6 +210,7 @@ def settings_without_effect(strategy: Strategy, samples: bool, settings: Setting
     """Return the sampling settings if nothing is sampled, and also num_return_sequences for greedy decoding."""
     if samples:
         return set()
-    own = {parameter.name for parameter in strategy.parameters if parameter not in strategies.of_dice()}
-    idle = {parameter.name for parameter in strategies.of_dice()} - own
+    of_dice = {parameter.name: parameter for parameter in strategies.of_dice()}
+    own = {parameter.name for parameter in strategy.parameters if parameter != of_dice.get(parameter.name)}
+    idle = of_dice.keys() - own
     return idle if (settings.get("num_beams") or 1) > 1 else {*idle, "num_return_sequences"}

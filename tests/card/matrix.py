@@ -5,19 +5,29 @@ A run on the card must yield the events of the same run on the CPU, or be refuse
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from transformers import GenerationConfig
 
 import core
+from core import caches
+from core.decoding.forward import fused_decoder
 from core.errors import DecodescopeError
 from core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
+from tests.card.pretend_card import PretendCard
 from tests.core import tiny, tiny_media
 
 TOKENS = 6
@@ -176,23 +186,93 @@ REFERENCES = {"offloaded_static": "static"}
 TITLES = {"Offloaded, static": "Static"}
 
 
-def compare(
-    host: core.LoadedModel, card: core.LoadedModel, row: str, cache_name: str, traced: bool, media: str | None,
-    drafters: Mapping[int, tuple[core.LoadedModel, core.LoadedModel]],
-) -> tuple[str, list[str]]:  # fmt: skip
-    """Run one cell on both. Return `same` or `refused`, and the differences: none if all is well."""
-    setting = SETTINGS[row]
-    reference = REFERENCES.get(cache_name, cache_name)
-    on_host = outcome(
-        host, request(setting, reference, traced, media), tuple(drafters[seed][0] for seed in setting.drafters)
-    )
-    on_the_card = outcome(
-        card, request(setting, cache_name, traced, media), tuple(drafters[seed][1] for seed in setting.drafters)
-    )
-    if reference != cache_name:
-        on_the_card = _as_reference(on_the_card, reference)
-    found = [f"{row}, {cache_name}: {one}" for one in differences(on_host, on_the_card)]
-    return "refused" if on_host.error else "same", found
+class Cell(NamedTuple):
+    """One cell of the matrix."""
+
+    kind: str
+    dtype: str
+    is_traced: bool
+    row: str
+    cache_name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.dtype} {'traced' if self.is_traced else 'untraced'}: {self.row}, {self.cache_name}"
+
+
+def rounds() -> list[list[Cell]]:
+    """Return all cells in rounds of a fixed order: a round has every row with every cache, on models drawn at random.
+
+    A part of the matrix thus covers all of its rows, caches and models, and all rounds together every cell once.
+    """
+    cells = [
+        Cell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)
+    ]  # fmt: skip
+    random.Random(0).shuffle(cells)
+    found: list[list[Cell]] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        number = seen[cell.row, cell.cache_name]
+        seen[cell.row, cell.cache_name] += 1
+        if number == len(found):
+            found.append([])
+        found[number].append(cell)
+    return found
+
+
+class Comparison:
+    """Runs cells on the CPU, without the card, and on the card; models and outcomes of the CPU are shared by cells.
+
+    `folder`: for sounds and pictures.
+    """
+
+    def __init__(self, card: PretendCard, folder: Path, device: str = "cuda") -> None:
+        self.card, self.folder, self.device = card, folder, device
+        self._models: dict[tuple[str, str, int], core.LoadedModel] = {}
+        self._on_host: dict[Cell, Outcome] = {}
+        self._media: dict[str, str] = {}
+
+    def compare(self, cell: Cell) -> tuple[str, list[str]]:
+        """Run one cell on both. Return `same`, `refused` or `different`, and the differences.
+
+        An error that is not a DecodescopeError is a difference as well.
+        """
+        reference = cell._replace(cache_name=REFERENCES.get(cell.cache_name, cell.cache_name))
+        with contextlib.ExitStack() as stack:
+            if cell.dtype != "float32":
+                # Native steps, fused passes and modules round in other places, and scores that are equal to eight bits
+                # change their ranks. The modules alone compute the same on both.
+                stack.enter_context(mock.patch.object(fused_decoder, "_can_be_fused", return_value=False))
+            try:
+                on_host = self._host_outcome(reference)
+                with self.card:
+                    on_card = self._outcome(cell, self._card_model)
+            except Exception:
+                return "different", [f"{cell}: {traceback.format_exc()}"]
+        if reference != cell:
+            on_card = _as_reference(on_card, reference.cache_name)
+        found = [f"{cell}: {one}" for one in differences(on_host, on_card)]
+        return "different" if found else "refused" if on_host.error else "same", found
+
+    def _host_outcome(self, cell: Cell) -> Outcome:
+        if cell.cache_name not in REFERENCES.values():
+            return self._outcome(cell, host_model)
+        if cell not in self._on_host:
+            self._on_host[cell] = self._outcome(cell, host_model)
+        return self._on_host[cell]
+
+    def _outcome(self, cell: Cell, model: Callable[[str, str, int], core.LoadedModel]) -> Outcome:
+        setting, kind = SETTINGS[cell.row], cell.kind
+        if kind in tiny_media.KINDS and kind not in self._media:
+            self._media[kind] = tiny_media.given(kind, self.folder)
+        drafters = tuple(model(kind, cell.dtype, seed) for seed in setting.drafters)
+        asked = request(setting, cell.cache_name, cell.is_traced, self._media.get(kind))
+        return outcome(model(kind, cell.dtype, 0), asked, drafters)
+
+    def _card_model(self, kind: str, dtype: str, seed: int) -> core.LoadedModel:
+        key = kind, dtype, seed
+        if key not in self._models:
+            self._models[key] = on_card(host_model(*key), self.device)
+        return self._models[key]
 
 
 def _as_reference(found: Outcome, reference: str) -> Outcome:
