@@ -13,7 +13,7 @@ import math
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,18 +167,53 @@ def _plain(value: Any) -> Any:
 def differences(host: Any, card: Any, where: str = "") -> Iterator[str]:
     """Yield the differences of two outcomes; numbers may differ by `_TOLERANCE`."""
     if isinstance(host, float) and isinstance(card, float):
-        if not math.isclose(host, card, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) and not (
-            math.isnan(host) and math.isnan(card)
-        ):
+        if not _is_close(host, card) and not (math.isnan(host) and math.isnan(card)):
             yield f"{where}: {host} on the CPU, {card} on the card"
     elif isinstance(host, dict) and isinstance(card, dict) and host.keys() == card.keys():
         for key, value in host.items():
             yield from differences(value, card[key], f"{where}.{key}" if key else where)
+    elif isinstance(host, list | tuple) and isinstance(card, list | tuple) and where.endswith(_RANKINGS):
+        yield from _ranking_differences(_ranking(host), _ranking(card), where)
     elif isinstance(host, list | tuple) and isinstance(card, list | tuple) and len(host) == len(card):
         for place, (one, other) in enumerate(zip(host, card, strict=True)):
             yield from differences(one, other, f"{where}[{place}]")
     elif host != card:
         yield f"{where}: {str(host)[:200]} on the CPU, {str(card)[:200]} on the card"
+
+
+_RANKINGS = (".alternatives", ".top")
+
+
+def _is_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
+def _ranking(entries: Sequence[Any]) -> dict[int, tuple[Any, tuple[float, ...]]]:
+    """Return the entry and the values by which it is ranked of every token."""
+    found = {}
+    for entry in entries:
+        if isinstance(entry, dict):
+            found[entry["id"]] = entry, (entry["raw_probability"], entry["probability"])
+        else:
+            found[entry[0]] = entry, (entry[1],)
+    return found
+
+
+def _ranking_differences(host: Mapping[int, Any], card: Mapping[int, Any], where: str) -> Iterator[str]:
+    """Yield the differences of two rankings of tokens; equal values may be in any order.
+
+    `torch.topk` orders them as it likes, which also decides which of them are left out. bfloat16 has many.
+    """
+    for name, some, others in (("card", host, card), ("CPU", card, host)):
+        for token in some.keys() - others.keys():
+            values = some[token][1]
+            if not any(any(map(_is_close, values, other)) for _, other in others.values()):
+                yield f"{where}: token {token} of {values} is not on the {name}"
+    for token in host.keys() & card.keys():
+        (entry, values), (other, _) = host[token], card[token]
+        if sum(_is_close(values[0], one[0]) for _, one in host.values()) > 1 and isinstance(entry, dict):
+            entry, other = {**entry, "rank": 0}, {**other, "rank": 0}
+        yield from differences(entry, other, f"{where}<{token}>")
 
 
 REFERENCES = {"offloaded_static": "static"}
