@@ -13,7 +13,7 @@ import math
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,18 +75,6 @@ SETTINGS: dict[str, Setting] = {
 }
 DRAWN_IN_FLOAT64 = ("assisted, sampled", "token_tree, two drafts")
 """Rows whose drafts are drawn with float64 numbers, except on MPS: another seed's text there."""
-SHORT = (
-    ("greedy", "static"),
-    ("sampling ×3", "offloaded"),
-    ("contrastive", "dynamic"),
-    ("dola", "dynamic"),
-    ("beam_search", "offloaded_static"),
-    ("constrained_beam_search", "quantized"),
-    ("assisted", "dynamic"),
-    ("token_tree", "static"),
-)
-"""Rows and caches of the short form."""
-SHORT_MODELS = ("llama", "t5", "mistral", "mamba", "whisper")
 
 
 class Outcome(NamedTuple):
@@ -221,6 +209,10 @@ REFERENCES = {"offloaded_static": "static"}
 TITLES = {"Offloaded, static": "Static"}
 
 
+CARDS: dict[str, dict[str, Any]] = {"cuda": {}, "cuda:1": {"count": 2}, "mps": {"kind": "mps"}}
+"""The card of a device, as keyword arguments. The second of two cards and MPS have some of the cells."""
+
+
 class Cell(NamedTuple):
     """One cell of the matrix."""
 
@@ -229,9 +221,16 @@ class Cell(NamedTuple):
     is_traced: bool
     row: str
     cache_name: str
+    device: str = "cuda"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The name of its place on every axis."""
+        traced = "traced" if self.is_traced else "untraced"
+        return self.kind, self.dtype, traced, self.row, self.cache_name, self.device
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.dtype} {'traced' if self.is_traced else 'untraced'}: {self.row}, {self.cache_name}"
+        return ", ".join(self.words)
 
 
 def rounds() -> list[list[Cell]]:
@@ -239,9 +238,11 @@ def rounds() -> list[list[Cell]]:
 
     A part of the matrix thus covers all of its rows, caches and models, and all rounds together every cell once.
     """
-    cells = [
-        Cell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)
-    ]  # fmt: skip
+    cells = [Cell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)]
+    cells += [
+        Cell("llama", "float32", True, row, "dynamic", device) for row in SETTINGS for device in ("cuda:1", "mps")
+    ]
+    cells += [Cell("llama", "float32", True, row, "offloaded", "cuda:1") for row in SETTINGS]
     random.Random(0).shuffle(cells)
     found: list[list[Cell]] = []
     seen: Counter[tuple[str, str]] = Counter()
@@ -260,9 +261,11 @@ class Comparison:
     `folder`: for sounds and pictures.
     """
 
-    def __init__(self, card: PretendCard, folder: Path, device: str = "cuda") -> None:
-        self.card, self.folder, self.device = card, folder, device
-        self._models: dict[tuple[str, str, int], core.LoadedModel] = {}
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cards: dict[str, PretendCard] = {}
+        self._models: dict[str, dict[tuple[str, str, int], core.LoadedModel]] = {}
+        """Models by the card's device."""
         self._on_host: dict[Cell, Outcome] = {}
         self._media: dict[str, str] = {}
 
@@ -271,7 +274,11 @@ class Comparison:
 
         An error that is not a DecodescopeError is a difference as well.
         """
-        reference = cell._replace(cache_name=REFERENCES.get(cell.cache_name, cell.cache_name))
+        if cell.device not in self._cards:
+            self._cards[cell.device] = PretendCard(is_strict=True, **CARDS[cell.device])
+            self._models[cell.device] = {}
+        card = self._cards[cell.device]
+        reference = cell._replace(cache_name=REFERENCES.get(cell.cache_name, cell.cache_name), device="cpu")
         with contextlib.ExitStack() as stack:
             if cell.dtype != "float32":
                 # Native steps, fused passes and modules round in other places, and scores that are equal to eight bits
@@ -279,35 +286,44 @@ class Comparison:
                 stack.enter_context(mock.patch.object(fused_decoder, "_can_be_fused", return_value=False))
             try:
                 on_host = self._host_outcome(reference)
-                with self.card:
-                    on_card = self._outcome(cell, self._card_model)
+                with card:
+                    on_card = self._outcome(cell)
             except Exception:
                 return "different", [f"{cell}: {traceback.format_exc()}"]
-        if reference != cell:
+            finally:
+                if card.broken:  # as a process whose card is: it starts again
+                    del self._cards[cell.device]
+        if reference.cache_name != cell.cache_name:
             on_card = _as_reference(on_card, reference.cache_name)
+        if cell.device == "mps" and cell.row in DRAWN_IN_FLOAT64 and on_card.error is None:
+            return "same", []
         found = [f"{cell}: {one}" for one in differences(on_host, on_card)]
+        if card.count > 1 and card.used[1] <= card.used[0]:
+            found.append(f"{cell}: {card.used} bytes are used")
         return "different" if found else "refused" if on_host.error else "same", found
 
     def _host_outcome(self, cell: Cell) -> Outcome:
         if cell.cache_name not in REFERENCES.values():
-            return self._outcome(cell, host_model)
+            return self._outcome(cell)
         if cell not in self._on_host:
-            self._on_host[cell] = self._outcome(cell, host_model)
+            self._on_host[cell] = self._outcome(cell)
         return self._on_host[cell]
 
-    def _outcome(self, cell: Cell, model: Callable[[str, str, int], core.LoadedModel]) -> Outcome:
+    def _outcome(self, cell: Cell) -> Outcome:
         setting, kind = SETTINGS[cell.row], cell.kind
         if kind in tiny_media.KINDS and kind not in self._media:
-            self._media[kind] = tiny_media.given(kind, self.folder)
-        drafters = tuple(model(kind, cell.dtype, seed) for seed in setting.drafters)
-        asked = request(setting, cell.cache_name, cell.is_traced, self._media.get(kind))
-        return outcome(model(kind, cell.dtype, 0), asked, drafters)
+            self._media[kind] = tiny_media.given(kind, self._folder)
+        model, *drafters = (self._model(cell, seed) for seed in (0, *setting.drafters))
+        return outcome(model, request(setting, cell.cache_name, cell.is_traced, self._media.get(kind)), tuple(drafters))
 
-    def _card_model(self, kind: str, dtype: str, seed: int) -> core.LoadedModel:
-        key = kind, dtype, seed
-        if key not in self._models:
-            self._models[key] = on_card(host_model(*key), self.device)
-        return self._models[key]
+    def _model(self, cell: Cell, seed: int) -> core.LoadedModel:
+        key = cell.kind, cell.dtype, seed
+        if cell.device == "cpu":
+            return host_model(*key)
+        models = self._models[cell.device]
+        if key not in models:
+            models[key] = on_card(host_model(*key), cell.device)
+        return models[key]
 
 
 def _as_reference(found: Outcome, reference: str) -> Outcome:
