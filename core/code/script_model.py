@@ -45,7 +45,7 @@ class ScriptModel:
     device: str = "auto"
     dtype: str = "auto"
     weights: str = ""
-    """int8 or int4 if the weights are packed while loading."""
+    """int8, int4 or fp8 if the weights are quantized while loading."""
     is_encoder_decoder: bool = False
     generation_config: Mapping[str, object] = field(default_factory=dict)
     """Settings of the model's own generation_config."""
