@@ -223,7 +223,7 @@ def format_lines(entry: ModelEntry, is_on_card: bool) -> list[WeightsOption]:
     """Return every weight format with the size of the model's weights. `is_on_card`: the model is on an NVIDIA card."""
     from app.panels.weights_dialog import WeightsOption
 
-    reasons = {} if is_on_card else {"fp8": tr("Only for a model on an NVIDIA card.")}
+    reasons: dict[str, str] = {} if is_on_card else {"fp8": tr("Only for a model on an NVIDIA card.")}
     return [
         WeightsOption(
             kind, tr(title), tr(about).format(size=words.size(catalog.weight_bytes(entry, kind))), reasons.get(kind, "")

@@ -178,7 +178,7 @@ def _is_close(one: float, other: float) -> bool:
 
 def _ranking(entries: Sequence[Any]) -> dict[int, tuple[Any, tuple[float, ...]]]:
     """Return the entry and the values by which it is ranked of every token."""
-    found = {}
+    found: dict[int, tuple[Any, tuple[float, ...]]] = {}
     for entry in entries:
         if isinstance(entry, dict):
             found[entry["id"]] = entry, (entry["raw_probability"], entry["probability"])
