@@ -58,6 +58,12 @@ class ModelLoadController(QObject):
         return self._settings.models.weights.get(self._model.name, "auto")
 
     @property
+    def is_on_card(self) -> bool:
+        """Whether the loaded model is on an NVIDIA card."""
+        info = self._session.model
+        return info is not None and info.device.startswith("cuda")
+
+    @property
     def memory_limit(self) -> int:
         """Memory limit for the weights of the selected model in MiB, or `ALL_IN_MEMORY` or `AS_FITS`."""
         return self._settings.models.memory.get(self._model.name, ALL_IN_MEMORY)
@@ -142,6 +148,10 @@ _FORMATS = {
         mark("int4 (4 bits)"),
         mark("{size}. The smallest, for models that do not fit otherwise; scores change by about 10 %."),
     ),
+    "fp8": (
+        mark("fp8 (8-bit floating point)"),
+        mark("{size}. Half the size of bfloat16, computed by an NVIDIA card with the package torchao."),
+    ),
 }
 """Title and description of each format; `{size}` is the size of the weights."""
 
@@ -173,8 +183,9 @@ class WeightsController(QObject):
         memory = WeightsMemorySelector(self._loading.memory_limit, usual)
         memory.show_speed(self._throughput_text)
         dialog = WeightsDialog(
-            title, format_lines(entry), self._loading.weight_format, memory, self._parent_window.window()
-        )
+            title, format_lines(entry, self._loading.is_on_card), self._loading.weight_format, memory,
+            self._parent_window.window(),
+        )  # fmt: skip
         self.throughputEstimated.connect(memory.show_speed)
         dialog.memoryChosen.connect(self.set_memory_limit)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -208,11 +219,14 @@ class WeightsController(QObject):
         self.changed.emit()
 
 
-def format_lines(entry: ModelEntry) -> list[WeightsOption]:
-    """Return every weight format with the size of the model's weights."""
+def format_lines(entry: ModelEntry, is_on_card: bool) -> list[WeightsOption]:
+    """Return every weight format with the size of the model's weights. `is_on_card`: the model is on an NVIDIA card."""
     from app.panels.weights_dialog import WeightsOption
 
+    reasons: dict[str, str] = {} if is_on_card else {"fp8": tr("Only for a model on an NVIDIA card.")}
     return [
-        WeightsOption(kind, tr(title), tr(about).format(size=words.size(catalog.weight_bytes(entry, kind))))
+        WeightsOption(
+            kind, tr(title), tr(about).format(size=words.size(catalog.weight_bytes(entry, kind))), reasons.get(kind, "")
+        )
         for kind, (title, about) in _FORMATS.items()
     ]

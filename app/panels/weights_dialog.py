@@ -205,7 +205,7 @@ class WeightsDialog(ScrolledDialog):
 
     def _show_measure(self) -> None:
         self.measure_button.setEnabled(self.kind not in ("auto", "float32"))
-        is_packed = self.kind in ("int8", "int4")
+        is_packed = self.kind in ("int8", "int4", "fp8")
         self.memory.set_reason(
             tr("Quantized weights must all be in memory; choose float32 or bfloat16 to leave some on disk.")
             if is_packed

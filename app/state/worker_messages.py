@@ -38,7 +38,7 @@ class LoadRequest:
     allow_pickle: bool = False
     allow_remote_code: bool = False
     weights: str = "auto"
-    """Data type of the weights: auto, float32, bfloat16, float16, int8 or int4."""
+    """Data type of the weights: auto, float32, bfloat16, float16, int8, int4 or fp8."""
     memory: int = ALL_IN_MEMORY
     """Memory for the weights in MiB, with the remaining layers read from disk; or `ALL_IN_MEMORY`, or `AS_FITS`."""
     allow_plain: bool = False
@@ -54,7 +54,7 @@ class LoadRequest:
 
 def is_quantized(weights: str) -> bool:
     """Return whether weights of that kind are quantized on loading, with fewer bits than any float type."""
-    return weights in catalog.PACKED
+    return weights in catalog.CARD_FORMATS
 
 
 GRAMMAR = "grammar"

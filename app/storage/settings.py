@@ -147,7 +147,7 @@ def _is_panel_widths(value: Any) -> bool:
     return value == [] or list_of_counts(2, MAX_WIDTH)(value)
 
 
-WEIGHT_FORMATS = ("auto", "float32", "bfloat16", "float16", "int8", "int4")
+WEIGHT_FORMATS = ("auto", "float32", "bfloat16", "float16", "int8", "int4", "fp8")
 """Allowed weight formats. They are the core's own names, repeated here because only the worker thread may import them
 from there.
 """

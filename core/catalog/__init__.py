@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from core.catalog.model_search import find, judge, look, search
     from core.models.catalog import (
         BUNDLED,
+        CARD_FORMATS,
         KINDS,
-        PACKED,
         Fit,
         ModelEntry,
         available,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUNDLED",
+    "CARD_FORMATS",
     "KINDS",
-    "PACKED",
     "PROGRAMS",
     "Fit",
     "GgufVariant",

@@ -24,7 +24,7 @@ from core.code.script_model import (
 from core.common.hf_generation import DEFAULTS, GenerateEquivalent
 from core.errors import ParameterError
 from core.models import catalog
-from core.models.config_validation import PACKED
+from core.models.config_validation import CARD_FORMATS
 from core.parameter import display_name
 from core.processors.pipeline_stages import OPTION, is_default_order
 from core.request import Request, check_request
@@ -55,7 +55,7 @@ def as_code(
     `transformers` needs only that library, and PEFT for adapters; where its `generate` cannot do the same, the script
     is in the `core` form and a comment at the top says why. `model` and `drafters` are loaded models or what
     `core.load` accepts (default: the first bundled model, and the request's drafters). `dtype` is `core.load`'s
-    argument, or int8 or int4 for packed weights, and `memory_limit` is the model's. Raises ParameterError,
+    argument, or int8, int4 or fp8 for quantized weights, and `memory_limit` is the model's. Raises ParameterError,
     StrategyError, CacheError for an invalid request.
     """
     if flavour not in ("transformers", "core"):
@@ -107,7 +107,7 @@ def _sources(
     for place in (model, *drafters):
         _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")
-    floats = "auto" if dtype in PACKED else dtype
+    floats = "auto" if dtype in CARD_FORMATS else dtype
     drafts = [script_model(draft, device, floats) for draft in drafters or request.drafters]
     source = script_model(model or first, device, dtype)
     return replace(source, adapters=script_adapters(request, model)), drafts
@@ -128,7 +128,7 @@ def _generate_equivalent(
     in_files = [each for each in (source, *drafts) if each.gguf_file]
     if unread := next((each.gguf_problem for each in in_files if each.gguf_problem), ""):
         return GenerateEquivalent(missing=unread)
-    if source.weights in PACKED:
+    if source.weights in CARD_FORMATS:
         return GenerateEquivalent(
             missing=tr("the {kind} weights are packed by this program.").format(kind=source.weights)
         )

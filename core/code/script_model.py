@@ -45,7 +45,7 @@ class ScriptModel:
     device: str = "auto"
     dtype: str = "auto"
     weights: str = ""
-    """int8 or int4 if the weights are packed while loading."""
+    """int8, int4 or fp8 if the weights are quantized while loading."""
     is_encoder_decoder: bool = False
     generation_config: Mapping[str, object] = field(default_factory=dict)
     """Settings of the model's own generation_config."""
@@ -210,6 +210,7 @@ def settings_without_effect(strategy: Strategy, samples: bool, settings: Setting
     """Return the sampling settings if nothing is sampled, and also num_return_sequences for greedy decoding."""
     if samples:
         return set()
-    own = {parameter.name for parameter in strategy.parameters if parameter not in strategies.of_dice()}
-    idle = {parameter.name for parameter in strategies.of_dice()} - own
+    of_dice = {parameter.name: parameter for parameter in strategies.of_dice()}
+    own = {parameter.name for parameter in strategy.parameters if parameter != of_dice.get(parameter.name)}
+    idle = of_dice.keys() - own
     return idle if (settings.get("num_beams") or 1) > 1 else {*idle, "num_return_sequences"}

@@ -269,17 +269,17 @@ def _unloadable_reason(quantization: Mapping[str, object], is_quick: bool = Fals
 FLOATS = ("float32", "bfloat16", "float16")
 PACKED = {"int8": 8, "int4": 4}
 """Formats that are created at load, and their bits."""
-KINDS = ("auto", *FLOATS, *PACKED)
 CARD_FORMATS = {**PACKED, "fp8": 8}
 """Formats that torchao creates on a card, and their bits."""
+KINDS = ("auto", *FLOATS, *CARD_FORMATS)
 
 
 def check_format(kind: str) -> str:
-    """Return `kind`. Raises ParameterError if it is neither in KINDS nor in CARD_FORMATS."""
-    if kind not in (*KINDS, *CARD_FORMATS):
+    """Return `kind`. Raises ParameterError if it is not in KINDS."""
+    if kind not in KINDS:
         raise ParameterError(
             tr("“{wish}” is not a weight format.").format(wish=display_name(kind)),
-            tr("Use {names}.").format(names=", ".join(dict.fromkeys((*KINDS, *CARD_FORMATS)))),
+            tr("Use {names}.").format(names=", ".join(KINDS)),
             "weights",
         )
     return kind

@@ -189,7 +189,7 @@ class LoadedModel:
 
     @cached_property
     def weights(self) -> str:
-        """Storage format of the layers: float32, bfloat16, float16, int8 or int4."""
+        """Storage format of the layers: float32, bfloat16, float16, int8, int4 or fp8."""
         return packed_kind(self.model) or str(self.dtype).removeprefix("torch.")
 
     @property

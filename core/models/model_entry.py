@@ -224,7 +224,7 @@ def _size(value: object) -> int:
     return value if type(value) is int else 0
 
 
-BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "int4": 0.7}
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "fp8": 1.05, "int4": 0.7}
 """Approximate bytes per weight: packed weights have scales, and norms and positions stay floats."""
 
 

@@ -5,19 +5,29 @@ A run on the card must yield the events of the same run on the CPU, or be refuse
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+import random
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from transformers import GenerationConfig
 
 import core
+from core import caches
+from core.decoding.forward import fused_decoder
 from core.errors import DecodescopeError
 from core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
+from tests.card.pretend_card import PretendCard
 from tests.core import tiny, tiny_media
 
 TOKENS = 6
@@ -65,18 +75,6 @@ SETTINGS: dict[str, Setting] = {
 }
 DRAWN_IN_FLOAT64 = ("assisted, sampled", "token_tree, two drafts")
 """Rows whose drafts are drawn with float64 numbers, except on MPS: another seed's text there."""
-SHORT = (
-    ("greedy", "static"),
-    ("sampling ×3", "offloaded"),
-    ("contrastive", "dynamic"),
-    ("dola", "dynamic"),
-    ("beam_search", "offloaded_static"),
-    ("constrained_beam_search", "quantized"),
-    ("assisted", "dynamic"),
-    ("token_tree", "static"),
-)
-"""Rows and caches of the short form."""
-SHORT_MODELS = ("llama", "t5", "mistral", "mamba", "whisper")
 
 
 class Outcome(NamedTuple):
@@ -157,13 +155,13 @@ def _plain(value: Any) -> Any:
 def differences(host: Any, card: Any, where: str = "") -> Iterator[str]:
     """Yield the differences of two outcomes; numbers may differ by `_TOLERANCE`."""
     if isinstance(host, float) and isinstance(card, float):
-        if not math.isclose(host, card, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) and not (
-            math.isnan(host) and math.isnan(card)
-        ):
+        if not _is_close(host, card) and not (math.isnan(host) and math.isnan(card)):
             yield f"{where}: {host} on the CPU, {card} on the card"
     elif isinstance(host, dict) and isinstance(card, dict) and host.keys() == card.keys():
         for key, value in host.items():
             yield from differences(value, card[key], f"{where}.{key}" if key else where)
+    elif isinstance(host, list | tuple) and isinstance(card, list | tuple) and where.endswith(_RANKINGS):
+        yield from _ranking_differences(_ranking(host), _ranking(card), where)
     elif isinstance(host, list | tuple) and isinstance(card, list | tuple) and len(host) == len(card):
         for place, (one, other) in enumerate(zip(host, card, strict=True)):
             yield from differences(one, other, f"{where}[{place}]")
@@ -171,28 +169,161 @@ def differences(host: Any, card: Any, where: str = "") -> Iterator[str]:
         yield f"{where}: {str(host)[:200]} on the CPU, {str(card)[:200]} on the card"
 
 
+_RANKINGS = (".alternatives", ".top")
+
+
+def _is_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
+def _ranking(entries: Sequence[Any]) -> dict[int, tuple[Any, tuple[float, ...]]]:
+    """Return the entry and the values by which it is ranked of every token."""
+    found: dict[int, tuple[Any, tuple[float, ...]]] = {}
+    for entry in entries:
+        if isinstance(entry, dict):
+            found[entry["id"]] = entry, (entry["raw_probability"], entry["probability"])
+        else:
+            found[entry[0]] = entry, (entry[1],)
+    return found
+
+
+def _ranking_differences(host: Mapping[int, Any], card: Mapping[int, Any], where: str) -> Iterator[str]:
+    """Yield the differences of two rankings of tokens; equal values may be in any order.
+
+    `torch.topk` orders them as it likes, which also decides which of them are left out. bfloat16 has many.
+    """
+    for name, some, others in (("card", host, card), ("CPU", card, host)):
+        for token in some.keys() - others.keys():
+            values = some[token][1]
+            if not any(any(map(_is_close, values, other)) for _, other in others.values()):
+                yield f"{where}: token {token} of {values} is not on the {name}"
+    for token in host.keys() & card.keys():
+        (entry, values), (other, _) = host[token], card[token]
+        if sum(_is_close(values[0], one[0]) for _, one in host.values()) > 1 and isinstance(entry, dict):
+            entry, other = {**entry, "rank": 0}, {**other, "rank": 0}
+        yield from differences(entry, other, f"{where}<{token}>")
+
+
 REFERENCES = {"offloaded_static": "static"}
 """Caches that are another one on the CPU (a file on disk): the cache to compare with. Its layers are the same."""
 TITLES = {"Offloaded, static": "Static"}
 
 
-def compare(
-    host: core.LoadedModel, card: core.LoadedModel, row: str, cache_name: str, traced: bool, media: str | None,
-    drafters: Mapping[int, tuple[core.LoadedModel, core.LoadedModel]],
-) -> tuple[str, list[str]]:  # fmt: skip
-    """Run one cell on both. Return `same` or `refused`, and the differences: none if all is well."""
-    setting = SETTINGS[row]
-    reference = REFERENCES.get(cache_name, cache_name)
-    on_host = outcome(
-        host, request(setting, reference, traced, media), tuple(drafters[seed][0] for seed in setting.drafters)
-    )
-    on_the_card = outcome(
-        card, request(setting, cache_name, traced, media), tuple(drafters[seed][1] for seed in setting.drafters)
-    )
-    if reference != cache_name:
-        on_the_card = _as_reference(on_the_card, reference)
-    found = [f"{row}, {cache_name}: {one}" for one in differences(on_host, on_the_card)]
-    return "refused" if on_host.error else "same", found
+CARDS: dict[str, dict[str, Any]] = {"cuda": {}, "cuda:1": {"count": 2}, "mps": {"kind": "mps"}}
+"""The card of a device, as keyword arguments. The second of two cards and MPS have some of the cells."""
+
+
+class Cell(NamedTuple):
+    """One cell of the matrix."""
+
+    kind: str
+    dtype: str
+    is_traced: bool
+    row: str
+    cache_name: str
+    device: str = "cuda"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The name of its place on every axis."""
+        traced = "traced" if self.is_traced else "untraced"
+        return self.kind, self.dtype, traced, self.row, self.cache_name, self.device
+
+    def __str__(self) -> str:
+        return ", ".join(self.words)
+
+
+def rounds() -> list[list[Cell]]:
+    """Return all cells in rounds of a fixed order: a round has every row with every cache, on models drawn at random.
+
+    A part of the matrix thus covers all of its rows, caches and models, and all rounds together every cell once.
+    """
+    cells = [Cell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)]
+    cells += [
+        Cell("llama", "float32", True, row, "dynamic", device) for row in SETTINGS for device in ("cuda:1", "mps")
+    ]
+    cells += [Cell("llama", "float32", True, row, "offloaded", "cuda:1") for row in SETTINGS]
+    random.Random(0).shuffle(cells)
+    found: list[list[Cell]] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        number = seen[cell.row, cell.cache_name]
+        seen[cell.row, cell.cache_name] += 1
+        if number == len(found):
+            found.append([])
+        found[number].append(cell)
+    return found
+
+
+class Comparison:
+    """Runs cells on the CPU, without the card, and on the card; models and outcomes of the CPU are shared by cells.
+
+    `folder`: for sounds and pictures.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cards: dict[str, PretendCard] = {}
+        self._models: dict[str, dict[tuple[str, str, int], core.LoadedModel]] = {}
+        """Models by the card's device."""
+        self._on_host: dict[Cell, Outcome] = {}
+        self._media: dict[str, str] = {}
+
+    def compare(self, cell: Cell) -> tuple[str, list[str]]:
+        """Run one cell on both. Return `same`, `refused` or `different`, and the differences.
+
+        An error that is not a DecodescopeError is a difference as well.
+        """
+        if cell.device not in self._cards:
+            self._cards[cell.device] = PretendCard(is_strict=True, **CARDS[cell.device])
+            self._models[cell.device] = {}
+        card = self._cards[cell.device]
+        reference = cell._replace(cache_name=REFERENCES.get(cell.cache_name, cell.cache_name), device="cpu")
+        with contextlib.ExitStack() as stack:
+            if cell.dtype != "float32":
+                # Native steps, fused passes and modules round in other places, and scores that are equal to eight bits
+                # change their ranks. The modules alone compute the same on both.
+                stack.enter_context(mock.patch.object(fused_decoder, "_can_be_fused", return_value=False))
+            try:
+                on_host = self._host_outcome(reference)
+                with card:
+                    on_card = self._outcome(cell)
+            except Exception:
+                return "different", [f"{cell}: {traceback.format_exc()}"]
+            finally:
+                if card.broken:  # as a process whose card is: it starts again
+                    del self._cards[cell.device]
+        if reference.cache_name != cell.cache_name:
+            on_card = _as_reference(on_card, reference.cache_name)
+        if cell.device == "mps" and cell.row in DRAWN_IN_FLOAT64 and on_card.error is None:
+            return "same", []
+        found = [f"{cell}: {one}" for one in differences(on_host, on_card)]
+        if card.count > 1 and card.used[1] <= card.used[0]:
+            found.append(f"{cell}: {card.used} bytes are used")
+        return "different" if found else "refused" if on_host.error else "same", found
+
+    def _host_outcome(self, cell: Cell) -> Outcome:
+        if cell.cache_name not in REFERENCES.values():
+            return self._outcome(cell)
+        if cell not in self._on_host:
+            self._on_host[cell] = self._outcome(cell)
+        return self._on_host[cell]
+
+    def _outcome(self, cell: Cell) -> Outcome:
+        setting, kind = SETTINGS[cell.row], cell.kind
+        if kind in tiny_media.KINDS and kind not in self._media:
+            self._media[kind] = tiny_media.given(kind, self._folder)
+        model, *drafters = (self._model(cell, seed) for seed in (0, *setting.drafters))
+        return outcome(model, request(setting, cell.cache_name, cell.is_traced, self._media.get(kind)), tuple(drafters))
+
+    def _model(self, cell: Cell, seed: int) -> core.LoadedModel:
+        key = cell.kind, cell.dtype, seed
+        if cell.device == "cpu":
+            return host_model(*key)
+        models = self._models[cell.device]
+        if key not in models:
+            models[key] = on_card(host_model(*key), cell.device)
+        return models[key]
 
 
 def _as_reference(found: Outcome, reference: str) -> Outcome:

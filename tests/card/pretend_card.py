@@ -42,6 +42,14 @@ _COPIES = (_aten._to_copy, _aten.to)
 _INDEXING = (_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_)
 _HOST_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.item)
 """Methods that read host memory without an operation of aten."""
+_CREATIONS = (torch.tensor, torch.as_tensor, torch.asarray)
+_SUBSCRIPTS = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+_REPLACED = {
+    torch.device, torch.nn.functional.scaled_dot_product_attention, *_CREATIONS, *_HOST_READS, *_SUBSCRIPTS,
+    torch.Tensor.new_tensor, torch.Tensor.cuda, torch.Tensor.pin_memory, torch.Tensor.is_pinned,
+}  # fmt: skip
+"""Functions that do something else here, even if no device is named."""
+_DEVICES = (torch.device, str)
 _LIKE = (_aten.empty_like, _aten.zeros_like, _aten.ones_like, _aten.full_like, _aten.rand_like, _aten.randn_like)
 """Operations that take shape and dtype from a tensor, which may be on another device."""
 _WITH_SCALARS = (_aten.fill_, _aten.masked_fill, _aten.masked_fill_, _aten.where)
@@ -60,7 +68,16 @@ class _DeviceNames(TorchFunctionMode):
         self._card = card
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, card = kwargs or {}, self._card
+        if func not in _REPLACED and not kwargs:
+            for one in args:
+                if isinstance(one, _DEVICES):
+                    break
+            else:
+                return func(*args)
+        return self._replace(func, args, kwargs or {})
+
+    def _replace(self, func: Any, args: Any, kwargs: Any) -> Any:
+        card = self._card
         if func is torch.device:
             return func(*args, **kwargs)
         if func is torch.nn.functional.scaled_dot_product_attention and isinstance(args[0], CardTensor):
@@ -68,7 +85,7 @@ class _DeviceNames(TorchFunctionMode):
         if kwargs.get("pin_memory") and not isinstance(args[0] if args else None, CardTensor):
             kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
             return card.pin(func(*args, **kwargs))
-        if func in (torch.tensor, torch.as_tensor, torch.asarray):
+        if func in _CREATIONS:
             device = kwargs.pop("device", None)
             made = func(*args, **kwargs)
             return made if device is None else made.to(card.inner(device))
@@ -83,11 +100,11 @@ class _DeviceNames(TorchFunctionMode):
             return card.is_pinned(args[0])
         if func in _HOST_READS and not isinstance(args[0], CardTensor):
             card.check_host_read(func.__name__, args[0])
-        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and isinstance(args[0], CardTensor):
+        if func in _SUBSCRIPTS and isinstance(args[0], CardTensor):
             args = (args[0], _upload_lists(args[0], args[1]), *args[2:])
         if "device" in kwargs:
             kwargs = {**kwargs, "device": card.inner(kwargs["device"])}
-        args = tuple(card.inner(one) if isinstance(one, (torch.device, str)) else one for one in args)
+        args = tuple(card.inner(one) if isinstance(one, _DEVICES) else one for one in args)
         return func(*args, **kwargs)
 
 
@@ -106,6 +123,10 @@ class _Operations(TorchDispatchMode):
     def __init__(self, card: PretendCard) -> None:
         super().__init__()
         self._card = card
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and the switch costs as much as an operation
 
     def __torch_dispatch__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._card.dispatch(func, args, kwargs or {})
@@ -195,7 +216,7 @@ class PretendCard:
     def allocate(self, block: MemoryBlock) -> None:
         """Count new memory. Raises torch.OutOfMemoryError."""
         index = block.index
-        pools = self.pool_bytes() if index == 0 else 0
+        pools = self.pool_bytes() if index == 0 and self._pools else 0
         if self.used[index] + pools + block.size > self.capacity:
             size, block.size = block.size, 0
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. GPU {index}")

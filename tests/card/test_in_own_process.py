@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path.name for path in (Path(__file__).parent / "cases").glob("test_*.py"))
-if "DECODESCOPE_CARD_MATRIX" not in os.environ:
-    FILES.remove("test_matrix.py")  # takes ten minutes and more
+LONG = {"test_matrix.py"}
+FILES = [
+    pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
+    for path in sorted((Path(__file__).parent / "cases").glob("test_*.py"))
+]
 SECONDS = 900
 
 

@@ -240,6 +240,13 @@ def test_the_caches_of_graphics_cards() -> None:
         compile(script, "script.py", "exec")
 
 
+@pytest.mark.parametrize("kind", ["int8", "int4", "fp8"])
+def test_quantized_weights_are_loaded_as_such(kind: str) -> None:
+    for flavour in ("transformers", "core"):
+        script = core.as_code(core.Request("Once"), flavour, model="storyteller", dtype=kind)
+        assert f'load("storyteller", weights="{kind}")' in script
+
+
 def test_a_model_that_is_not_here_is_named_all_the_same() -> None:
     assert 'from_pretrained("someone/model",' in core.as_code(core.Request("Once"), model="someone/model")
     assert "Insert yours here" in core.as_code(core.Request("Once"))

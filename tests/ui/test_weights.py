@@ -12,6 +12,7 @@ from app import build_window
 from app.control.dialogs import run_scripts
 from app.control.messages import DISK_OFFER
 from app.control.model_list import WEIGHTS_ITEM
+from app.control.model_loading import format_lines
 from app.panels.weights_dialog import WeightsDialog
 from app.start.cli import parse
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
@@ -113,6 +114,13 @@ def test_memory_on_the_command_line(text: str, memory: int) -> None:
 def test_what_is_no_memory_is_refused(text: str) -> None:
     with pytest.raises(SystemExit):
         parse(["--memory", text])
+
+
+@pytest.mark.parametrize("is_on_card", [True, False])
+def test_fp8_is_offered_for_a_model_on_an_nvidia_card(is_on_card: bool) -> None:
+    lines = {line.kind: line for line in format_lines(catalog.bundled()[0], is_on_card)}
+    assert [kind for kind, line in lines.items() if line.reason] == ([] if is_on_card else ["fp8"])
+    assert lines["fp8"].about.split(".")[0] == lines["int8"].about.split(".")[0] != ""
 
 
 def test_the_command_line_and_the_settings_know_the_same_kinds() -> None:

@@ -99,7 +99,10 @@ class AppearanceSettings(SettingsForm):
         self.changed.emit("appearance")
 
 
-DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
+DEVICES = (
+    ("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("spread", mark("All CUDA GPUs")),
+    ("mps", mark("Apple GPU")),
+)  # fmt: skip
 DTYPES = (("auto", mark("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
 _TRACING_HELP = mark(
     "Number of alternatives recorded per step. 0 turns recording off and makes runs a few per cent faster."

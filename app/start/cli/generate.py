@@ -106,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--model", default="storyteller", metavar="M", help=tr("model of the lines without one; default: %(default)s"))
     add("--device", default="auto", metavar="D", help=tr("auto, cpu, cuda, mps or spread"))
-    add("--weights", default="auto", metavar="W", help=tr("auto, float32, bfloat16, int8 or int4"))
+    add("--weights", default="auto", metavar="W", help=tr("auto, float32, bfloat16, int8, int4 or fp8"))
     add("--plugins", action="store_true", help=tr("load the plug-ins that are switched on in the window"))
     add("--use", action="append", default=[], metavar="PATH", help=tr(_USE))
     add("--no-recordings", action="store_true", help=tr("write only results.jsonl and results.csv"))

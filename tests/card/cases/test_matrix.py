@@ -1,95 +1,77 @@
-"""Same tokens, probabilities and events on the card as on the CPU, or a refusal for the same reason."""
+"""Same tokens, probabilities and events on the card as on the CPU, or a refusal for the same reason.
+
+The whole matrix: `python -m tests.card.matrix_run`.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
 import core
 from core.caches import registry as caches
-from core.decoding.forward import fused_decoder
 from core.strategies import registry as strategies
-from tests.card import matrix
+from tests.card import matrix, matrix_run
+from tests.card.matrix import Cell
 from tests.card.pretend_card import PretendCard
-from tests.core import tiny, tiny_media
+from tests.core import tiny
 
-Draft = tuple[core.LoadedModel, core.LoadedModel]
+SHORT = [
+    Cell("llama", "float32", True, "greedy", "static"),
+    Cell("llama", "float32", False, "sampling ×3", "offloaded"),
+    Cell("llama", "float32", True, "beam_search", "dynamic", "cuda:1"),
+    Cell("llama", "float32", True, "assisted, sampled", "dynamic", "mps"),
+    Cell("t5", "bfloat16", True, "greedy", "encoder_decoder"),
+    Cell("mistral", "float32", False, "dola", "quantized"),
+    Cell("whisper", "float32", True, "assisted", "dynamic"),
+]
+"""The short form."""
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> matrix.Comparison:
+    return matrix.Comparison(tmp_path_factory.mktemp("media"))
+
+
+@pytest.mark.parametrize("cell", SHORT, ids=str)
+def test_short(cell: Cell, comparison: matrix.Comparison) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # transformers on settings that a strategy does not use
-        yield
+        result, differences = comparison.compare(cell)
+    assert not differences
+    assert result in ("same", "refused")
 
 
-def _media(kind: str, folder: Path) -> str | None:
-    return tiny_media.given(kind, folder) if kind in tiny_media.KINDS else None
+def test_the_rounds_have_every_strategy_cache_and_cell_once() -> None:
+    cells = [cell for part in matrix.rounds() for cell in part]
+    on_one_card = [cell for cell in cells if cell.device == "cuda"]
+    count = len(matrix.MODELS) * len(matrix.DTYPES) * 2 * len(matrix.SETTINGS) * len(caches)
+    assert len(set(cells)) == len(cells)
+    assert len(on_one_card) == count
+    assert {matrix.SETTINGS[cell.row].strategy for cell in matrix.rounds()[0]} == set(strategies)
+    assert len({(cell.row, cell.cache_name) for cell in matrix.rounds()[0]}) == len(matrix.SETTINGS) * len(caches)
+    assert {cell.kind for cell in matrix.rounds()[0]} == set(matrix.MODELS)
 
 
-def _compare(
-    kind: str, dtype: str, row: str, cache_names: list[str], traced: bool, folder: Path, device: str = "cuda"
-) -> Counter[str]:
-    """Compare a row of the matrix with several caches; fail with all differences."""
-    host, seeds, media = matrix.host_model(kind, dtype), matrix.SETTINGS[row].drafters, _media(kind, folder)
-    drafts = [matrix.host_model(kind, dtype, seed) for seed in seeds]
-    card = matrix.on_card(host, device)
-    pairs = {seed: (draft, matrix.on_card(draft, device)) for seed, draft in zip(seeds, drafts, strict=True)}
-    totals, found = Counter[str](), list[str]()
-    for cache_name in cache_names:
-        result, differences = matrix.compare(host, card, row, cache_name, traced, media, pairs)
-        totals[result] += 1
-        found += differences[:3]
-    assert not found, "\n".join(found)
-    return totals
+def test_equal_values_may_be_in_any_order_and_others_may_not() -> None:
+    host = {"top": [[4, 0.5], [5, 0.2], [6, 0.2], [7, 0.05]]}
+    assert not list(matrix.differences(host, {"top": [[4, 0.5], [6, 0.2], [5, 0.2], [8, 0.05]]}))
+    assert list(matrix.differences(host, {"top": [[5, 0.5], [4, 0.2], [6, 0.2], [7, 0.05]]}))
+    assert list(matrix.differences(host, {"top": [[4, 0.5], [5, 0.2], [6, 0.2], [8, 0.03]]}))
 
 
-def test_the_matrix_has_every_strategy() -> None:
-    assert set(strategies) == {setting.strategy for setting in matrix.SETTINGS.values()}
+def test_a_difference_ends_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    def plain(event: Any) -> Any:
+        number["of events"] += 1
+        return {"number": number["of events"]}
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", matrix.SETTINGS)
-@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
-@pytest.mark.parametrize("dtype", matrix.DTYPES)
-@pytest.mark.parametrize("kind", matrix.MODELS)
-def test_whole(
-    kind: str, dtype: str, traced: bool, row: str, card: PretendCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if dtype != "float32":
-        # Native steps, fused passes and modules round in other places, and scores that are equal to eight bits change
-        # their ranks. The modules alone compute the same on both.
-        monkeypatch.setattr(fused_decoder, "_can_be_fused", lambda model: False)
-    assert _compare(kind, dtype, row, list(caches), traced, tmp_path).total() == len(caches)
-    assert not card.hazards
-
-
-@pytest.mark.parametrize(("row", "cache_name"), matrix.SHORT)
-@pytest.mark.parametrize("kind", matrix.SHORT_MODELS)
-def test_short(kind: str, row: str, cache_name: str, card: PretendCard, tmp_path: Path) -> None:
-    _compare(kind, "float32", row, [cache_name], True, tmp_path)
-
-
-@pytest.mark.parametrize("row", ["greedy", "beam_search", "assisted"])
-def test_on_the_second_of_two_cards(row: str) -> None:
-    with PretendCard(count=2, is_strict=True) as card:
-        _compare("llama", "float32", row, ["dynamic", "offloaded"], True, Path(), "cuda:1")
-        assert card.used[1] > card.used[0]
-
-
-@pytest.mark.parametrize("row", matrix.SETTINGS)
-def test_without_float64_on_mps(row: str) -> None:
-    with PretendCard(kind="mps", is_strict=True):
-        if row in matrix.DRAWN_IN_FLOAT64:
-            asked, host = matrix.request(matrix.SETTINGS[row], "dynamic", True, None), matrix.host_model("llama")
-            drafts = [matrix.on_card(matrix.host_model("llama", seed=n), "mps") for n in matrix.SETTINGS[row].drafters]
-            assert core.run(matrix.on_card(host, "mps"), asked, drafters=drafts).sequences
-        else:
-            _compare("llama", "float32", row, ["dynamic"], True, Path(), "mps")
+    number = {"of events": 0}
+    with mock.patch.object(matrix, "plain", plain):
+        assert matrix_run.main(["--only", "llama", "float32", "untraced", "greedy", "dynamic", "cuda"]) == 1
+    assert "on the card" in capsys.readouterr().out
 
 
 def test_greedy_equals_generate(card: PretendCard) -> None:
