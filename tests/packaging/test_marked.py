@@ -42,6 +42,7 @@ ALLOWED = (
     Allowed("app/start/cli", r"decodescope( generate:| show:)? \{…\}", "the name of the command"),
     Allowed("app/start/cli/show.py", r"bright_red underline", "a style of rich"),
     Allowed("core/system/optional_deps.py", r"pip install .*", "a command"),
+    Allowed("app/features/live/controller.py", r"No temporary folder .*", "a line of the log"),
     Allowed("app/start/qt_libraries.py", r".*", "shared with bootstrap.py, which runs before there are translations"),
     Allowed("app/start/display.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/text_formats.py", r'\{"choice": .*', "a grammar, as an example"),
