@@ -20,6 +20,11 @@ _LICENCE_FILE = re.compile(r"(licen[cs]es?/|(^|/)(licen[cs]e|copying|notice|auth
 _MAX_LINE = 80
 """Characters of a License field above which it is the licence's text, not its name."""
 
+_STATED_ELSEWHERE = {"cuda-toolkit": "LicenseRef-NVIDIA-Proprietary"}
+"""Licences that metadata leaves out. This package has no files; it requires CUDA's libraries, which are under
+https://docs.nvidia.com/cuda/eula/.
+"""
+
 
 class ThirdPartyPart(NamedTuple):
     """A library, with the name of its licence; "unknown" if its metadata does not give one."""
@@ -52,7 +57,10 @@ def licence_name(fields: metadata.PackageMetadata) -> str:
     if classified:
         return ", ".join(classified)
     text = "".join(map(str, fields.get_all("License") or ())).strip()
-    return text if 0 < len(text) <= _MAX_LINE and "\n" not in text else "unknown"
+    if 0 < len(text) <= _MAX_LINE and "\n" not in text:
+        return text
+    name = "".join(map(str, fields.get_all("Name") or ())).lower().replace("_", "-")
+    return _STATED_ELSEWHERE.get(name, "unknown")
 
 
 def third_party_text() -> str:

@@ -163,6 +163,7 @@ class Fields(dict):
         ({"Classifier": ["License :: OSI Approved"], "License": "Apache 2"}, "Apache 2"),
         ({"License": "A text\nof many lines"}, "unknown"),
         ({}, "unknown"),
+        ({"Name": "cuda-toolkit"}, "LicenseRef-NVIDIA-Proprietary"),
     ],
 )
 def test_the_licence_is_read_from_old_and_new_fields(fields, name):
