@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QDialogButtonBox, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.settings.form import make_remark
-from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
+from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.labels import WrappedLabel
@@ -205,7 +205,7 @@ class WeightsDialog(ScrolledDialog):
 
     def _show_measure(self) -> None:
         self.measure_button.setEnabled(self.kind not in ("auto", "float32"))
-        is_packed = self.kind in ("int8", "int4", "fp8")
+        is_packed = is_quantized(self.kind)
         self.memory.set_reason(
             tr("Quantized weights must all be in memory; choose float32 or bfloat16 to leave some on disk.")
             if is_packed

@@ -54,7 +54,7 @@ class LoadRequest:
 
 def is_quantized(weights: str) -> bool:
     """Return whether weights of that kind are quantized on loading, with fewer bits than any float type."""
-    return weights in catalog.CARD_FORMATS
+    return weights in catalog.QUANTIZED_FORMATS
 
 
 GRAMMAR = "grammar"

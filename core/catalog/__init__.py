@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from core.catalog.model_search import find, judge, look, search
     from core.models.catalog import (
         BUNDLED,
-        CARD_FORMATS,
         KINDS,
+        PACKED,
+        QUANTIZED_FORMATS,
         Fit,
         ModelEntry,
         available,
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUNDLED",
-    "CARD_FORMATS",
     "KINDS",
+    "PACKED",
     "PROGRAMS",
+    "QUANTIZED_FORMATS",
     "Fit",
     "GgufVariant",
     "HubFile",

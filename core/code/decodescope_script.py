@@ -8,7 +8,7 @@ from core import caches
 from core.code.python_literals import ConfigObject, call_source, dict_literal, literal, multiline_literal
 from core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
 from core.common.hf_generation import DEFAULTS
-from core.models.config_validation import CARD_FORMATS
+from core.models.config_validation import QUANTIZED_FORMATS
 from core.plugins.installation import used_plugins
 from core.request import Request
 
@@ -100,7 +100,7 @@ def _load_call(source: ScriptModel) -> str:
     set_to = {
         "device": source.device,
         "dtype": source.dtype,
-        "weights": source.weights if source.weights in CARD_FORMATS else "auto",
+        "weights": source.weights if source.weights in QUANTIZED_FORMATS else "auto",
     }
     more: dict[str, int | str] = {name: value for name, value in set_to.items() if value != "auto"}
     if source.memory_limit is not None:

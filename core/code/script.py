@@ -24,7 +24,7 @@ from core.code.script_model import (
 from core.common.hf_generation import DEFAULTS, GenerateEquivalent
 from core.errors import ParameterError
 from core.models import catalog
-from core.models.config_validation import CARD_FORMATS
+from core.models.config_validation import QUANTIZED_FORMATS
 from core.parameter import display_name
 from core.processors.pipeline_stages import OPTION, is_default_order
 from core.request import Request, check_request
@@ -107,7 +107,7 @@ def _sources(
     for place in (model, *drafters):
         _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")
-    floats = "auto" if dtype in CARD_FORMATS else dtype
+    floats = "auto" if dtype in QUANTIZED_FORMATS else dtype
     drafts = [script_model(draft, device, floats) for draft in drafters or request.drafters]
     source = script_model(model or first, device, dtype)
     return replace(source, adapters=script_adapters(request, model)), drafts
@@ -128,7 +128,7 @@ def _generate_equivalent(
     in_files = [each for each in (source, *drafts) if each.gguf_file]
     if unread := next((each.gguf_problem for each in in_files if each.gguf_problem), ""):
         return GenerateEquivalent(missing=unread)
-    if source.weights in CARD_FORMATS:
+    if source.weights in QUANTIZED_FORMATS:
         return GenerateEquivalent(
             missing=tr("the {kind} weights are packed by this program.").format(kind=source.weights)
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
-from core.models.config_validation import CARD_FORMATS, KINDS
+from core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
 from core.models.gguf.gguf_entry import HUB_PROGRAM, local_models, vocabulary_stamp
 from core.models.gguf.gguf_file import SUFFIX, gguf_in, is_gguf, split_files
 from core.models.gguf.gguf_names import SEPARATOR, find_model, group_models, split_name
@@ -34,8 +34,9 @@ from resources.language import tr
 
 __all__ = [
     "BUNDLED",
-    "CARD_FORMATS",
     "KINDS",
+    "PACKED",
+    "QUANTIZED_FORMATS",
     "Fit",
     "ModelEntry",
     "available",

@@ -268,10 +268,10 @@ def _unloadable_reason(quantization: Mapping[str, object], is_quick: bool = Fals
 
 FLOATS = ("float32", "bfloat16", "float16")
 PACKED = {"int8": 8, "int4": 4}
-"""Formats that are created at load, and their bits."""
-CARD_FORMATS = {**PACKED, "fp8": 8}
-"""Formats that torchao creates on a card, and their bits."""
-KINDS = ("auto", *FLOATS, *CARD_FORMATS)
+"""Formats that are created at load everywhere, and their bits."""
+QUANTIZED_FORMATS = {**PACKED, "fp8": 8}
+"""Formats that are created at load, on an NVIDIA card by torchao, and their bits."""
+KINDS = ("auto", *FLOATS, *QUANTIZED_FORMATS)
 
 
 def check_format(kind: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from core.errors import DeviceError, ParameterError
-from core.models.config_validation import CARD_FORMATS, PACKED, check_format
+from core.models.config_validation import PACKED, QUANTIZED_FORMATS, check_format
 from core.models.machine_speeds import read_speeds, write_speed
 from core.models.quantized.card_quantization import can_quantize_on_card
 from core.parameter import display_name
@@ -135,7 +135,7 @@ def choose_weights(
 
     Raises ParameterError.
     """
-    if gguf_format and check_format(requested) in CARD_FORMATS:
+    if gguf_format and check_format(requested) in QUANTIZED_FORMATS:
         raise ParameterError(
             tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(
                 kind=gguf_format
@@ -145,7 +145,7 @@ def choose_weights(
         )
     if gguf_format and requested == "auto" and dtype == "auto":
         return WeightFormat(torch.float32, GGUF) if device.type == "cpu" else WeightFormat(torch.bfloat16, None)
-    if check_format(requested) not in CARD_FORMATS:
+    if check_format(requested) not in QUANTIZED_FORMATS:
         return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
     if device.type == "cuda" and can_quantize_on_card(requested):
         return WeightFormat(torch.bfloat16, None, requested)

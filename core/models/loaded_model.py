@@ -22,7 +22,7 @@ from core.events import ModelIdentity
 from core.models import catalog, token_bytes
 from core.models.adapters.adapter_choice import Choice, check_adapters
 from core.models.adapters.adapter_set import AdapterSet
-from core.models.config_validation import CARD_FORMATS, PACKED, stays_quantized
+from core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
 from core.models.devices import SPREAD, choose_device, choose_weights
 from core.models.gguf.gguf_entry import content_stamp
 from core.models.gguf.gguf_file import is_gguf, split_files
@@ -469,7 +469,7 @@ def blueprint(
         model.stored_bytes = plan.gguf.nbytes
     if weights_choice.on_card is not None:
         words = sum(one.numel() for one in network.get_input_embeddings().parameters())
-        share = CARD_FORMATS[weights_choice.on_card] / 16 * _SCALES
+        share = QUANTIZED_FORMATS[weights_choice.on_card] / 16 * _SCALES
         model.stored_bytes = int(2 * (words + (model.parameters - words) * share))
     elif weights_choice.packed is None and shelf is None and stays_quantized(plan.config):
         with suppress(CorruptWeightsError):  # reported when the weights are read

@@ -308,5 +308,5 @@ def test_a_long_temporary_folder_is_passed_over(
     live.close()
     monkeypatch.setattr(controller, "_MAX_PATH_BYTES", 5)
     assert not live.listen()
-    assert "Set TMPDIR to a shorter one." in caplog.text
+    assert "Set TMPDIR to a short one." in caplog.text
     assert list(deep.glob("decodescope-live-*")) == []

@@ -109,7 +109,7 @@ class LiveRuns(QObject):
     def _new_path(self) -> str:
         """Return the path of the socket, in a folder that only this user can enter; on Windows the name of a pipe.
 
-        Raises OSError if every temporary folder has too long a path.
+        Raises OSError if no temporary folder can be written to and has a path that is short enough.
         """
         for place in (None, os.environ.get("XDG_RUNTIME_DIR") or None, "/tmp"):
             with suppress(OSError):
@@ -119,7 +119,9 @@ class LiveRuns(QObject):
                 if len(os.fsencode(path := self._folder / "socket")) <= _MAX_PATH_BYTES:
                     return str(path)
                 self._delete_folder()
-        raise OSError("No temporary folder has a path that is short enough for a socket. Set TMPDIR to a shorter one.")
+        raise OSError(
+            "No temporary folder can be written to and has a path short enough for a socket. Set TMPDIR to a short one."
+        )
 
     def _delete_folder(self) -> None:
         if self._folder is not None:

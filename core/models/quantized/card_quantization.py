@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from core.errors import UnpackableError
-from core.models.config_validation import CARD_FORMATS
+from core.models.config_validation import QUANTIZED_FORMATS
 from core.system.optional_deps import why_missing
 from resources.language import tr
 
@@ -23,7 +23,7 @@ INT4_GROUP = 128
 
 def can_quantize_on_card(kind: str) -> bool:
     """Return whether weights can be quantized to `kind` for a card on this computer."""
-    return kind in CARD_FORMATS and torch.cuda.is_available() and not why_missing("card")
+    return kind in QUANTIZED_FORMATS and torch.cuda.is_available() and not why_missing("card")
 
 
 def quantize_for_card(network: Network, kind: str, device: torch.device) -> None:
