@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import sys
 from pathlib import Path
@@ -18,11 +19,18 @@ from transformers import (
 )
 from transformers.models.auto import processing_auto
 
-from core.errors import ProcessorMissingError, TokenizerMissingError
+from core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
 from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
+from core.models.gguf.gguf_tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
 from core.models.modalities import Modalities
-from core.models.model_files import full_message, is_file, is_library_failure, readable_reason
+from core.models.model_files import (
+    INDEX_BYTES,
+    full_message,
+    is_file,
+    is_library_failure,
+    read_bytes,
+    readable_reason,
+)
 from resources.language import mark, tr
 
 log = logging.getLogger(__name__)
@@ -44,6 +52,7 @@ def load_tokenizer(
         return load_gguf_tokenizer(gguf)
     if not any(is_file(path / name) for name in _FILES):
         return None
+    _check_lengths(path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
         _check_methods(tokenizer)
@@ -60,6 +69,53 @@ def load_tokenizer(
         ) from error
     _check_vocabulary(path, tokenizer)
     return tokenizer
+
+
+def _check_lengths(path: Path) -> None:
+    """Check the lengths of the tokens of unigram vocabularies, in tokenizer.json or a file of SentencePiece.
+
+    Raises TokenizerMissingError.
+    """
+    for file in filter(is_file, (path / name for name in _FILES)):
+        try:
+            data = read_bytes(file, INDEX_BYTES) if file.suffix in (".model", ".json") else b""
+        except (OSError, ModelFileError):
+            continue  # the library reports it
+        if file.suffix == ".model":
+            longest = _longest_message(data)
+        else:
+            longest = _longest_in_json(data) if b'"Unigram"' in data else 0
+        if longest > MAX_TOKEN_CHARACTERS:
+            raise TokenizerMissingError(
+                tr("The tokenizer in {file} cannot be loaded: {error}").format(
+                    file=path.name, error=tr("it has a token of {count:,} characters").format(count=longest)
+                ),
+                tr(_REMEDY),
+            )
+
+
+def _longest_in_json(data: bytes) -> int:
+    """Return the length of the longest piece of a unigram model in tokenizer.json; 0 if it has none."""
+    try:
+        return max((len(piece) for piece, _ in json.loads(data)["model"]["vocab"]), default=0)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0  # the library reports it
+
+
+def _longest_message(data: bytes) -> int:
+    """Return the length in bytes of the longest piece, with its score, at the beginning of a SentencePiece file: of the
+    fields with number 1 (https://github.com/google/sentencepiece, sentencepiece_model.proto); 0 for another format.
+    """
+    longest = place = 0
+    while data[place : place + 1] == b"\n":
+        length, shift, place = 0, 0, place + 1
+        while place < len(data) and shift < 64:
+            length |= (data[place] & 127) << shift
+            place, shift = place + 1, shift + 7
+            if data[place - 1] < 128:
+                break
+        longest, place = max(longest, length), place + length
+    return longest
 
 
 def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -21,7 +21,7 @@ from core.models.gguf.gguf_entry import summarize_gguf
 from core.models.gguf.gguf_file import read_gguf
 from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
 from tests import gguf_files
-from tests.core import gguf_models
+from tests.core import gguf_models, tiny
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
 gguf: Any = pytest.importorskip("gguf")
@@ -207,6 +207,41 @@ def test_a_damaged_character_map_is_an_error(damage: str, tmp_path: Path) -> Non
     path = hostile(tmp_path / "map.gguf", lambda writer: writer.add_precompiled_charsmap(data))
     with pytest.raises((TokenizerMissingError, core.errors.PromptError), match=r"tokenizer (in|of)"):
         core.run(core.load(path, device="cpu"), core.Request("text\n", {"max_new_tokens": 1}))
+
+
+@pytest.mark.parametrize("kind", ["gguf", "tokenizer.json", "spiece.model"])
+def test_a_token_of_a_million_characters_is_refused(kind: str, tmp_path: Path) -> None:
+    """The library would end the process when it frees the vocabulary."""
+    words, scores, kinds = unigram_vocabulary()
+    words = [*words[:-1], "x" * 1_000_000]
+    path = tmp_path
+    if kind == "gguf":
+
+        def write(writer: Any) -> None:
+            writer.add_tokenizer_model("t5")
+            writer.add_token_list(words)
+            writer.add_token_scores(scores)
+            writer.add_token_types(kinds)
+
+        path = llama_with(tmp_path / "m.gguf", write, len(words))
+    else:
+        tiny.make("llama").model.save_pretrained(tmp_path)
+        if kind == "tokenizer.json":
+            text = json.dumps({"model": {"type": "Unigram", "vocab": list(zip(words, scores, strict=True))}})
+            (tmp_path / kind).write_text(text)
+        else:
+            pieces = [b"\n" + _varint(len(word)) + word for word in (word.encode() for word in words)]
+            (tmp_path / kind).write_bytes(b"".join(b"\n" + _varint(len(piece)) + piece for piece in pieces))
+    with pytest.raises(TokenizerMissingError, match=r"a token of 1,000,\d{3} characters"):
+        core.load(path, device="cpu")
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number > 127:
+        digits.append(128 | number & 127)
+        number >>= 7
+    return bytes([*digits, number])
 
 
 def t5(kind: str, **shape: Any) -> Any:

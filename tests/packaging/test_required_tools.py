@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,3 +55,19 @@ def test_expected_failure_is_no_skip(root, tmp_path):
     answer = run(root, tmp_path, EXPECTED_FAILURE, "not yet", True)
     assert answer.returncode == 0
     assert "1 xfailed" in answer.stdout
+
+
+def test_of_cases_marked_every_all_but_each_nth_are_slow(request):
+    """`@pytest.mark.every(n)` of tests/conftest.py."""
+    (plugin,) = (found for found in request.config.pluginmanager.get_plugins() if hasattr(found, "_thin_out"))
+
+    def item(name, *marks):
+        held = {mark.name: mark for mark in marks}
+        return SimpleNamespace(nodeid=name, get_closest_marker=held.get, add_marker=added.append)
+
+    added = []
+    every = pytest.mark.every(3).mark
+    items = [item(f"t.py::test_a[{number}]", every) for number in range(7)]
+    others = [item("t.py::test_b"), item("t.py::test_c", every, pytest.mark.slow.mark), item("t.py::test_d[0]", every)]
+    plugin._thin_out([*items, *others])
+    assert added == [pytest.mark.slow] * 4

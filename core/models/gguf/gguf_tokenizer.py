@@ -24,6 +24,10 @@ from resources.language import mark, tr
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
 _REMEDY = mark("Choose the model in safetensors format, or another GGUF file.")
+MAX_TOKEN_CHARACTERS = 4096
+"""Longest text of a token in a vocabulary. The library frees the tree of a unigram vocabulary by recursion, one level
+for each byte: a token of a million would end the process.
+"""
 
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
@@ -91,6 +95,8 @@ def load_gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase | None:
     if not isinstance(tokens, TextArray) or not len(tokens):
         raise _tokenizer_error(file, tr("it has no tokens"))
     words = list(tokens)
+    if (longest := max(map(len, words))) > MAX_TOKEN_CHARACTERS:
+        raise _tokenizer_error(file, tr("it has a token of {count:,} characters").format(count=longest))
     kinds = _kinds(file, len(words))
     try:
         backend = build(file, words, kinds)
