@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,18 @@ def test_a_file_that_is_written_to_ends_a_run(tmp_path: Path) -> None:
     with pytest.raises(CorruptWeightsError, match="was written to while its weights were in use") as caught:
         core.run(model, REQUEST)
     assert "Load the model again" in caught.value.remedy
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_beams": 2}, {"penalty_alpha": 0.6, "top_k": 3}], ids=str)
+def test_a_change_in_the_middle_of_a_run_ends_it_with_the_text_so_far(settings: dict[str, Any], tmp_path: Path) -> None:
+    path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
+    config = {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False, **settings}
+    events = core.stream(core.load(path, device="cpu"), core.Request("a b", config))
+    found = [next(events) for _ in range(6)]
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(CorruptWeightsError, match="was written to"):
+        found.extend(events)
+    assert len(found) < 40
 
 
 @pytest.mark.parametrize("change", ["replace", "delete"])
