@@ -11,12 +11,14 @@ import shutil
 import tempfile
 import wave
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import soundfile
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import core
 from core.models.gguf_export import save_gguf
@@ -69,6 +71,31 @@ def _write_metadata(source: Path, target: Path) -> None:
     target.write_bytes(source.read_bytes()[:6000])
 
 
+def write_tokenizers(folder: Path) -> None:
+    """The three kinds of vocabulary, trained on one sentence, and the first pieces of a SentencePiece file."""
+    special = ["<unk>", "</s>", "<keep>"]
+    kinds: dict[str, tuple[Any, Any, Any, Any]] = {
+        "bpe": (
+            models.BPE(unk_token="<unk>"), trainers.BpeTrainer, pre_tokenizers.ByteLevel(), decoders.ByteLevel()
+        ),
+        "unigram": (models.Unigram(), trainers.UnigramTrainer, pre_tokenizers.Metaspace(), decoders.Metaspace()),
+        "wordpiece": (
+            models.WordPiece(unk_token="<unk>"), trainers.WordPieceTrainer, pre_tokenizers.Whitespace(),
+            decoders.WordPiece(),
+        ),
+    }  # fmt: skip
+    for name, (model, trainer, before, after) in kinds.items():
+        backend = Tokenizer(model)
+        backend.pre_tokenizer, backend.decoder = before, after
+        backend.normalizer = normalizers.NFKC()
+        more = {"unk_token": "<unk>"} if name == "unigram" else {}
+        trained = trainer(vocab_size=80, show_progress=False, special_tokens=special, **more)
+        backend.train_from_iterator(["a token of the sentence a token"], trained)
+        backend.save(str(folder / f"valid-{name}.json"), pretty=False)
+    (folder / "pieces.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x08\n\x01a\x15\0\0\0\0")
+    (folder / "length.model").write_bytes(b"\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+
+
 def write_media(folder: Path) -> None:
     """A tone in four formats and a picture in seven."""
     tone = (0.3 * np.sin(np.arange(400) / 4)).astype(np.float32)
@@ -97,6 +124,7 @@ def main() -> None:
     """Write all of them."""
     write_recordings(CORPUS / "recordings")
     write_weights()
+    write_tokenizers(CORPUS / "tokenizers")
     write_media(CORPUS / "media")
     (CORPUS / "settings" / "valid-settings.json").write_text(json.dumps(SETTINGS, indent=1) + "\n", encoding="utf-8")
 

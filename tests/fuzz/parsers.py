@@ -14,7 +14,7 @@ import shutil
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -55,11 +55,13 @@ from core.models.gguf.gguf_config import build_config
 from core.models.gguf.gguf_file import hash_vocabulary, read_gguf
 from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
 from core.models.model_files import count_stored, damage_description, find_weights, read_header
+from core.models.tokenizers import load_tokenizer
 from core.plugins import PluginFolder
 from core.remote import address
 from core.remote.client import Utf8Joiner, parse_messages
 from core.trace.live_address import ADDRESS_FILE, LiveAddress
 from core.trace.trace_stream import TraceStream
+from tests.core import tiny
 
 CORPUS = Path(__file__).with_name("corpus")
 CHAT = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Who is there?"}]
@@ -149,6 +151,17 @@ def _read_gguf(file: Path, _folder: Path) -> None:
     build_config(found)
     load_gguf_tokenizer(found)
     assert summary.problem is None or file.name
+
+
+def _read_tokenizer(file: Path, folder: Path) -> None:
+    """A model runs with what is loaded, or says why not."""
+    model = folder / "model"
+    model.mkdir(exist_ok=True)
+    shutil.copyfile(file, model / ("spiece.model" if file.suffix == ".model" else "tokenizer.json"))
+    (model / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}', encoding="utf-8")
+    loaded = replace(tiny.shared("llama"), tokenizer=load_tokenizer(model, allow_remote_code=False))
+    core.run(loaded, core.Request("A token of 你 <keep me>\n", {"max_new_tokens": 2}))
+    assert len(loaded.token_bytes or ()) == loaded.model.config.vocab_size
 
 
 def _read_safetensors(file: Path, folder: Path) -> None:
@@ -479,6 +492,10 @@ PARSERS: Sequence[Parser] = (
         "gguf", _read_gguf,
         ("core.models.gguf.gguf_file", "core.models.gguf.gguf_tokenizer", "core.models.gguf.gguf_entry"),
         tokens=(b"general.architecture", b"tokenizer.ggml.tokens", b"llama", b"GGUF"),
+    ),
+    Parser(
+        "tokenizers", _read_tokenizer, ("core.models.tokenizers", "core.models.token_scheme"),
+        tokens=(b'"Unigram"', b'"WordPiece"', b'"BPE"', b'"ByteFallback"', b'"vocab"', b'"<unk>"', b"null", b"-1"),
     ),
     Parser(
         "safetensors", _read_safetensors,
