@@ -130,13 +130,24 @@ inline void fetch(const void* place) {
     for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i);
 }
 
-// `OUTPUTS` rows of a matrix times `ROWS` vectors.
-template <int OUTPUTS, int ROWS, typename Weight>
+// The same, into the second-level cache.
+template <long BYTES>
+inline void fetch_far(const void* place) {
+    for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, 2);
+}
+
+constexpr long MANY = 3;                // vectors from which on they fill the first-level cache: weights would be lost there
+constexpr long FAR_AHEAD = 32768;       // bytes of weights, at least, between those in use and those that are fetched far
+
+// `OUTPUTS` rows of a matrix times `ROWS` vectors; `IS_FAR`: there are MANY in all.
+template <int OUTPUTS, int ROWS, bool IS_FAR, typename Weight>
 inline void tile(const Weight* weights, long inputs, const float* vectors, long width, float* found, long apart) {
     Lanes sums[OUTPUTS][ROWS] = {};
+    const long block = OUTPUTS * inputs, far = block * (FAR_AHEAD / std::max(1L, block * long(sizeof(Weight))) + 1);
     long i = 0;
     for (; i + LANES <= inputs; i += LANES) {
-        fetch<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * (inputs + i));
+        if constexpr (IS_FAR) fetch_far<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * i + far);
+        else fetch<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * i + block);
         Lanes vector[ROWS];
         for (int row = 0; row < ROWS; ++row) hold(vector[row] = load(vectors + row * width + i));
         for (int output = 0; output < OUTPUTS; ++output) {
@@ -165,15 +176,15 @@ constexpr int SIDE_BY_SIDE = 3;
 constexpr int SIDE_BY_SIDE = 4;
 #endif
 
-template <int OUTPUTS, typename Weight>
+template <int OUTPUTS, bool IS_FAR, typename Weight>
 inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* found, long apart) {
     long row = 0;
     for (; row + SIDE_BY_SIDE <= of.rows; row += SIDE_BY_SIDE)
-        tile<OUTPUTS, SIDE_BY_SIDE>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, SIDE_BY_SIDE, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row + 2 <= of.rows; row += 2)
-        tile<OUTPUTS, 2>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, 2, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row < of.rows; ++row)
-        tile<OUTPUTS, 1>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, 1, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
 }
 
 template <typename Weight>
@@ -181,7 +192,8 @@ void floats(const Matrix& matrix, const Vectors& of, float* found, long apart, l
     const Weight* weights = static_cast<const Weight*>(matrix.weights);
     long output = begin;
     for (; output + 4 <= end; output += 4)
-        tiles<4>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        if (of.rows < MANY) tiles<4, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        else tiles<4, true>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
     for (; output < end; ++output)
-        tiles<1>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        tiles<1, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
 }
