@@ -95,7 +95,22 @@ def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
     for _ in range(300):
         length = vain.length()
         vain.update(outcome(0, length, 0.1)) if length else vain.update_plain(1.0, 0.0)
-    return _schedule(memory)
+    schedule = _schedule(memory)
+    schedule.consume_pause(schedule.remaining_pause())
+    return schedule
+
+
+def test_a_later_run_goes_on_with_the_pause_unless_drafts_are_copied_from_its_prompt() -> None:
+    memory: dict[str, Any] = {}
+    vain = _schedule(memory)
+    while not vain.remaining_pause():
+        vain.update(outcome(0, vain.length(), 0.1))
+    left = vain.remaining_pause()
+    assert (left, _schedule(memory).remaining_pause()) == (8, 8)
+    assert _schedule({}).remaining_pause() == 0, "another pair"
+    (stats,) = memory.values()
+    stats.draft_pass_seconds = 0.0  # prompt lookup and lookahead have no draft passes
+    assert _schedule(memory).remaining_pause() == 0
 
 
 def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:

@@ -63,6 +63,8 @@ class AcceptanceStats:
     """Number of rounds in these averages."""
     pause_steps: int = INITIAL_PAUSE
     """Plain steps after the next failed attempt."""
+    pause_left: int = 0
+    """Plain steps until the next attempt; drafts of a model that did not pay off are not tried again in each run."""
 
     @property
     def acceptance(self) -> float:
@@ -76,6 +78,11 @@ class AcceptanceStats:
         sorts = [sort for sort in self.trials if sort[2]]
         hits, trials = (sum(kind[sort] for sort in sorts) for kind in (self.hits, self.trials))
         return (hits + _PRIOR_WEIGHT * _LATER_PRIOR) / (trials + _PRIOR_WEIGHT)
+
+    @property
+    def depends_on_prompt(self) -> bool:
+        """Whether drafts are copied from the text, so that a new prompt is worth an attempt."""
+        return not self.draft_pass_seconds
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -302,7 +309,8 @@ off.
 """
 _MIN_SPEEDUP = 1.02
 """Speedup over plain decoding that drafting must promise."""
-_MAX_PAUSE = 128
+_MAX_PAUSE = 256
+"""Plain steps, which a failed attempt slows down by less than 2 % together."""
 _EXPLORE_INTERVAL = 50
 """Interval in rounds at which a draft is tried against the prediction, so that a wrong estimate is corrected."""
 _OVERHEAD = 0.05
@@ -331,7 +339,9 @@ class AutoLength:
         self._stats.single_pass_seconds = self._stats.single_pass_seconds or cost.single_pass_seconds
         self._max_length = _MAX_LENGTH_ON_DISK if on_disk else _MAX_LENGTH
         self._ratios = [(length, self._cost.ratio(length + 1)) for length in _LENGTHS]
-        self._pause_left = self._rounds = 0
+        self._rounds = 0
+        if self._stats.depends_on_prompt:
+            self._stats.pause_left = 0
         self._is_cold = draft_cost is None
         """Whether the first round, which reads the prompt, is still to come; never with modelled times."""
         self._gate = SpeedupGate(self._stats, cost, draft_cost, self._max_length)
@@ -341,25 +351,25 @@ class AutoLength:
         """Return the maximum draft length while drafting pays off, 0 during a pause."""
         self._rounds += 1
         self._gate.is_exploring = self._rounds % _EXPLORE_INTERVAL == 0
-        if self._pause_left > 0:
-            self._pause_left -= 1
+        if self._stats.pause_left > 0:
+            self._stats.pause_left -= 1
             return 0
         self._gate.is_trial = not self._pays_off()
         if not self._gate.is_trial:
             return self._max_length
         known = self._stats
-        self._pause_left, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)
+        known.pause_left, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)
         known.decay()
         return TRIAL_LENGTH
 
     def remaining_pause(self) -> int:
         """Return the remaining steps of the current pause."""
-        return self._pause_left
+        return self._stats.pause_left
 
     def consume_pause(self, steps: int) -> None:
         """Count plain steps as rounds of the pause."""
         self._rounds += steps
-        self._pause_left -= steps
+        self._stats.pause_left = max(self._stats.pause_left - steps, 0)
 
     def update(self, outcome: RoundResult) -> None:
         """Update acceptance, speed and costs from a round."""
@@ -369,7 +379,7 @@ class AutoLength:
         known.update_costs(timed, self._gate.single_pass_seconds * self._cost.ratio(len(outcome.tree)), self._is_cold)
         self._is_cold = False
         if outcome.verified.path and self._pays_off():
-            self._pause_left = 0
+            self._stats.pause_left = 0
             if known.tokens_per_second is not None:
                 known.pause_steps = INITIAL_PAUSE
 

@@ -32,7 +32,7 @@ from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
 from core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
 from core.decoding.speculation.verification import AcceptanceRng, VerifiedPath, verify_greedy, verify_sampled
 from core.decoding.step_stats import DeviceStats, StepStats, TokenChoice, add_stage_details, compute_device_stats
-from core.decoding.tensor_utils import draw_samples
+from core.decoding.tensor_utils import argmax, draw_samples
 from core.decoding.token_loop import StepEventWriter
 from core.events import CostCurve, Event, Method, Origin
 from core.system.gpu import upload
@@ -231,7 +231,7 @@ class Speculation:
         if self.shape.is_sampled:
             chosen = draw_samples(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
         else:
-            chosen = scores[-1].argmax(-1)
+            chosen = argmax(scores[-1])
         return self.run.read_choice(scores, chosen, step)
 
     def _plan(self, group: DrafterGroup) -> RoundPlan:
