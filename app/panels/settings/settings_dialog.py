@@ -121,7 +121,7 @@ class ComputeSettings(SettingsForm):
         self.dtype = make_combo_box("dtypeChoice", tr("Data type"), DTYPES, settings.dtype)
         self.dtype.currentIndexChanged.connect(self._on_dtype)
         self.threads = make_spin_box("threadsChoice", tr("CPU threads"), settings.threads)
-        self.threads.setSpecialValueText(tr("automatic"))
+        self.threads.setSpecialValueText(tr("Automatic"))
         self.threads.valueChanged.connect(self._on_threads)
         self.top_n = make_spin_box("topChoice", tr("Recorded alternatives"), settings.top_n, maximum=100)
         self.top_n.setSpecialValueText(tr("none"))
