@@ -136,6 +136,7 @@ inline void fetch_far(const void* place) {
     for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, 2);
 }
 
+constexpr long STREAM_AHEAD = 4096;     // bytes of a single row that are fetched ahead: the processor stops at the end of a page
 constexpr long MANY = 3;                // vectors from which on they fill the first-level cache: weights would be lost there
 constexpr long FAR_AHEAD = 32768;       // bytes of weights, at least, between those in use and those that are fetched far
 
@@ -169,6 +170,27 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
     }
 }
 
+// Four rows of a matrix times a vector, one row after another: memory is read as a single stream. The order of the sums is
+// that of `tile`.
+template <typename Weight>
+inline void four_rows(const Weight* weights, long inputs, const float* vector, float* found) {
+    Lanes sums[4] = {};
+    const long whole = inputs / LANES * LANES;
+    for (int output = 0; output < 4; ++output) {
+        const Weight* row = weights + output * inputs;
+        for (long i = 0; i < whole; i += LANES) {
+            __builtin_prefetch(reinterpret_cast<const char*>(row + i) + STREAM_AHEAD);
+            sums[output] = multiply_add(load(row + i), load(vector + i), sums[output]);
+        }
+    }
+    sum_four(sums[0], sums[1], sums[2], sums[3], found);
+    for (int output = 0; output < 4 && whole < inputs; ++output) {
+        float rest = 0;
+        for (long j = whole; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vector[j], rest);
+        found[output] += rest;
+    }
+}
+
 // Vectors at a time: as many as there are registers for their sums with four rows of weights.
 #if defined(__AVX__) && !defined(__AVX512F__)
 constexpr int SIDE_BY_SIDE = 3;
@@ -192,7 +214,8 @@ void floats(const Matrix& matrix, const Vectors& of, float* found, long apart, l
     const Weight* weights = static_cast<const Weight*>(matrix.weights);
     long output = begin;
     for (; output + 4 <= end; output += 4)
-        if (of.rows < MANY) tiles<4, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        if (of.rows == 1 && sizeof(Weight) == 2) four_rows(weights + output * matrix.inputs, matrix.inputs, of.values, found + output);
+        else if (of.rows < MANY) tiles<4, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
         else tiles<4, true>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
     for (; output < end; ++output)
         tiles<1, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
