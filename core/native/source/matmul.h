@@ -130,25 +130,21 @@ inline void fetch(const void* place) {
     for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i);
 }
 
-// The same, into the second-level cache.
+// The same into the second-level cache: in the first one, which holds the vectors and the rows in use, they would be lost.
 template <long BYTES>
 inline void fetch_far(const void* place) {
     for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, 2);
 }
 
 constexpr long STREAM_AHEAD = 4096;     // bytes of a single row that are fetched ahead: the processor stops at the end of a page
-constexpr long MANY = 3;                // vectors from which on they fill the first-level cache: weights would be lost there
-constexpr long FAR_AHEAD = 32768;       // bytes of weights, at least, between those in use and those that are fetched far
 
-// `OUTPUTS` rows of a matrix times `ROWS` vectors; `IS_FAR`: there are MANY in all.
-template <int OUTPUTS, int ROWS, bool IS_FAR, typename Weight>
+// `OUTPUTS` rows of a matrix times `ROWS` vectors.
+template <int OUTPUTS, int ROWS, typename Weight>
 inline void tile(const Weight* weights, long inputs, const float* vectors, long width, float* found, long apart) {
     Lanes sums[OUTPUTS][ROWS] = {};
-    const long block = OUTPUTS * inputs, far = block * (FAR_AHEAD / std::max(1L, block * long(sizeof(Weight))) + 1);
     long i = 0;
     for (; i + LANES <= inputs; i += LANES) {
-        if constexpr (IS_FAR) fetch_far<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * i + far);
-        else fetch<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * i + block);
+        fetch_far<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * (inputs + i));
         Lanes vector[ROWS];
         for (int row = 0; row < ROWS; ++row) hold(vector[row] = load(vectors + row * width + i));
         for (int output = 0; output < OUTPUTS; ++output) {
@@ -198,15 +194,15 @@ constexpr int SIDE_BY_SIDE = 3;
 constexpr int SIDE_BY_SIDE = 4;
 #endif
 
-template <int OUTPUTS, bool IS_FAR, typename Weight>
+template <int OUTPUTS, typename Weight>
 inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* found, long apart) {
     long row = 0;
     for (; row + SIDE_BY_SIDE <= of.rows; row += SIDE_BY_SIDE)
-        tile<OUTPUTS, SIDE_BY_SIDE, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, SIDE_BY_SIDE>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row + 2 <= of.rows; row += 2)
-        tile<OUTPUTS, 2, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, 2>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row < of.rows; ++row)
-        tile<OUTPUTS, 1, IS_FAR>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+        tile<OUTPUTS, 1>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
 }
 
 template <typename Weight>
@@ -215,8 +211,7 @@ void floats(const Matrix& matrix, const Vectors& of, float* found, long apart, l
     long output = begin;
     for (; output + 4 <= end; output += 4)
         if (of.rows == 1 && sizeof(Weight) == 2) four_rows(weights + output * matrix.inputs, matrix.inputs, of.values, found + output);
-        else if (of.rows < MANY) tiles<4, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
-        else tiles<4, true>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        else tiles<4>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
     for (; output < end; ++output)
-        tiles<1, false>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
+        tiles<1>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
 }
