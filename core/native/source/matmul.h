@@ -124,16 +124,13 @@ struct Vectors {
     }
 };
 
-// Prefetch BYTES: the processor foresees accesses to one row, but not to several rows in turn.
-template <long BYTES>
-inline void fetch(const void* place) {
-    for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i);
-}
+constexpr int FIRST_CACHE = 3, SECOND_CACHE = 2;
 
-// The same into the second-level cache: in the first one, which holds the vectors and the rows in use, they would be lost.
-template <long BYTES>
-inline void fetch_far(const void* place) {
-    for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, 2);
+// Prefetch BYTES: the processor foresees accesses to one row, but not to several rows in turn. Much is fetched into the
+// second-level cache: in the first one, which holds the vectors and the rows in use, it would be lost.
+template <long BYTES, int CACHE = FIRST_CACHE>
+inline void fetch(const void* place) {
+    for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, CACHE);
 }
 
 constexpr long STREAM_AHEAD = 4096;     // bytes of a single row that are fetched ahead: the processor stops at the end of a page
@@ -144,7 +141,7 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
     Lanes sums[OUTPUTS][ROWS] = {};
     long i = 0;
     for (; i + LANES <= inputs; i += LANES) {
-        fetch_far<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * (inputs + i));
+        fetch<OUTPUTS * LANES * sizeof(Weight), SECOND_CACHE>(weights + OUTPUTS * (inputs + i));
         Lanes vector[ROWS];
         for (int row = 0; row < ROWS; ++row) hold(vector[row] = load(vectors + row * width + i));
         for (int output = 0; output < OUTPUTS; ++output) {
