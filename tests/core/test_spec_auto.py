@@ -95,30 +95,24 @@ def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
     for _ in range(300):
         length = vain.length()
         vain.update(outcome(0, length, 0.1)) if length else vain.update_plain(1.0, 0.0)
-    schedule = _schedule(memory)
-    schedule.consume_pause(schedule.remaining_pause())
-    return schedule
+    return _schedule(memory)
 
 
-def test_a_later_run_goes_on_with_the_pause_unless_drafts_are_copied_from_its_prompt() -> None:
+def test_a_later_run_tries_again_at_once_with_one_token() -> None:
     memory: dict[str, Any] = {}
-    vain = _schedule(memory)
-    while not vain.remaining_pause():
-        vain.update(outcome(0, vain.length(), 0.1))
-    left = vain.remaining_pause()
-    assert (left, _schedule(memory).remaining_pause()) == (8, 8)
-    assert _schedule({}).remaining_pause() == 0, "another pair"
-    (stats,) = memory.values()
-    stats.draft_pass_seconds = 0.0  # prompt lookup and lookahead have no draft passes
-    assert _schedule(memory).remaining_pause() == 0
+    for _ in range(2):
+        later = _after_a_vain_run(memory)
+        assert (later.remaining_pause(), later.length()) == (0, 1)
+        later.update(outcome(0, 1, 0.1))
+        assert later.remaining_pause() == 256
 
 
 def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:
     schedule = _after_a_vain_run({})
-    assert schedule.length() == 4
+    assert schedule.length() == 1
     assert _gate(schedule).should_extend((0.01,), 2)
     assert _gate(schedule).child_count(1.0, [0.4, 0.35, 0.2], 0, 1, False) == 1
-    schedule.update(outcome(4, 4))
+    schedule.update(outcome(1, 1))
     assert schedule.remaining_pause() == 0
     assert schedule.length() == 16
     assert not _gate(schedule).should_extend((0.01,), 2)
@@ -173,7 +167,7 @@ def test_drafts_branch_where_a_pass_is_dear() -> None:
     _after_a_vain_run(memory)
     trial = AutoLength(DEAR, memory, "test")
     assert _gate(trial).should_branch()
-    assert trial.length() == 4
+    assert trial.length() == 1
     assert not _gate(trial).should_branch(), "a trial is of a chain"
 
 

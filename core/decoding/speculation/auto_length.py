@@ -63,8 +63,6 @@ class AcceptanceStats:
     """Number of rounds in these averages."""
     pause_steps: int = INITIAL_PAUSE
     """Plain steps after the next failed attempt."""
-    pause_left: int = 0
-    """Plain steps until the next attempt; drafts of a model that did not pay off are not tried again in each run."""
 
     @property
     def acceptance(self) -> float:
@@ -78,11 +76,6 @@ class AcceptanceStats:
         sorts = [sort for sort in self.trials if sort[2]]
         hits, trials = (sum(kind[sort] for sort in sorts) for kind in (self.hits, self.trials))
         return (hits + _PRIOR_WEIGHT * _LATER_PRIOR) / (trials + _PRIOR_WEIGHT)
-
-    @property
-    def depends_on_prompt(self) -> bool:
-        """Whether drafts are copied from the text, so that a new prompt is worth an attempt."""
-        return not self.draft_pass_seconds
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -340,8 +333,8 @@ class AutoLength:
         self._max_length = _MAX_LENGTH_ON_DISK if on_disk else _MAX_LENGTH
         self._ratios = [(length, self._cost.ratio(length + 1)) for length in _LENGTHS]
         self._rounds = 0
-        if self._stats.depends_on_prompt:
-            self._stats.pause_left = 0
+        self._pause = 0
+        """Remaining plain steps."""
         self._is_cold = draft_cost is None
         """Whether the first round, which reads the prompt, is still to come; never with modelled times."""
         self._gate = SpeedupGate(self._stats, cost, draft_cost, self._max_length)
@@ -351,25 +344,30 @@ class AutoLength:
         """Return the maximum draft length while drafting pays off, 0 during a pause."""
         self._rounds += 1
         self._gate.is_exploring = self._rounds % _EXPLORE_INTERVAL == 0
-        if self._stats.pause_left > 0:
-            self._stats.pause_left -= 1
+        if self._pause > 0:
+            self._pause -= 1
             return 0
         self._gate.is_trial = not self._pays_off()
         if not self._gate.is_trial:
             return self._max_length
         known = self._stats
-        known.pause_left, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)
+        length = TRIAL_LENGTH
+        if self._rounds == 1:
+            # A run always makes an attempt: its text may suit the draft, and whoever chose one wants to see what it
+            # proposes. After failed ones it is shorter.
+            length = max(TRIAL_LENGTH * INITIAL_PAUSE // known.pause_steps, 1)
+        self._pause, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)
         known.decay()
-        return TRIAL_LENGTH
+        return length
 
     def remaining_pause(self) -> int:
         """Return the remaining steps of the current pause."""
-        return self._stats.pause_left
+        return self._pause
 
     def consume_pause(self, steps: int) -> None:
         """Count plain steps as rounds of the pause."""
         self._rounds += steps
-        self._stats.pause_left = max(self._stats.pause_left - steps, 0)
+        self._pause = max(self._pause - steps, 0)
 
     def update(self, outcome: RoundResult) -> None:
         """Update acceptance, speed and costs from a round."""
@@ -379,7 +377,7 @@ class AutoLength:
         known.update_costs(timed, self._gate.single_pass_seconds * self._cost.ratio(len(outcome.tree)), self._is_cold)
         self._is_cold = False
         if outcome.verified.path and self._pays_off():
-            self._stats.pause_left = 0
+            self._pause = 0
             if known.tokens_per_second is not None:
                 known.pause_steps = INITIAL_PAUSE
 

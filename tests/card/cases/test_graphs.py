@@ -24,6 +24,8 @@ from tests.core import tiny
 TOKENS = 32
 PROMPT = tiny.prompt(seed=2)
 """Its continuation repeats few tokens."""
+_BFLOAT16_STEP = 2.0**-6
+"""Distance of two neighbouring numbers of bfloat16 between 2 and 4."""
 DRAFTED = {"num_assistant_tokens": 4, "num_assistant_tokens_schedule": "constant"}
 ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "greedy": ({}, {}),
@@ -98,18 +100,31 @@ def test_other_positions_and_windows(card: PretendCard, kind: str, small_buckets
     assert counts.graphs["launch"] > TOKENS // 2, counts.table(TOKENS)
 
 
+def _log_probabilities(host: core.LoadedModel, text: list[int]) -> torch.Tensor:
+    """Return the log-probabilities [N, V] from which the N tokens of `text` are written, computed in one pass."""
+    with torch.no_grad():
+        return host.model(torch.tensor([PROMPT + text])).logits[0, len(PROMPT) - 1 : -1].float().log_softmax(-1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["greedy", "beams", "assisted"])
-def test_bfloat16_writes_the_text_of_passes_without_graphs(
-    card: PretendCard, row: str, monkeypatch: pytest.MonkeyPatch, small_buckets: None
-) -> None:
-    model = matrix.on_card(matrix.host_model("llama", "bfloat16"))
+def test_bfloat16_writes_what_passes_without_graphs_find_best(
+    card: PretendCard, row: str, small_buckets: None
+) -> None:  # fmt: skip
+    host = matrix.host_model("llama", "bfloat16")
     drafters = [matrix.on_card(matrix.host_model("llama", "bfloat16", 3, 0.05))] if _drafters(row) else []
     with card.counting() as counts:
-        found = core.run(model, _request(row), drafters=drafters)
+        (text,) = core.run(matrix.on_card(host), _request(row), drafters=drafters).sequences
     assert counts.graphs["launch"] >= TOKENS // 5
-    monkeypatch.setattr(core.decoding.forward.forward_pass, "select_graphed_pass", lambda *args: None)
-    assert core.run(model, _request(row), drafters=drafters).sequences == found.sequences
+    # Two tokens often have the same logit in 8 bits; which of them is written depends on the order of summation.
+    found = _log_probabilities(host, text)
+    written = found.gather(1, torch.tensor(text)[:, None])[:, 0]
+    if row == "beams":
+        (expected,) = core.run(host, _request(row)).sequences
+        best = _log_probabilities(host, expected).gather(1, torch.tensor(expected)[:, None])
+        assert written.sum() >= best.sum() - TOKENS * _BFLOAT16_STEP
+    else:
+        assert (found.amax(-1) - written).max() <= 2 * _BFLOAT16_STEP
 
 
 def test_graphs_of_a_run_serve_the_next(card: PretendCard, small_buckets: None) -> None:
