@@ -114,8 +114,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         step += 1
         if track.stop or run.is_cancelled():
             break
-        # All k rows continue from the best candidate, so the next batch needs no extra copies.
-        run.forward.reorder(best.repeat(k))
+        run.forward.keep_row(best, k)
         history.append(evaluated.states.index_select(0, best)[0])
         ids.append(chosen[None])
         raw = run.replace_invalid(evaluated.logits.index_select(0, best))

@@ -132,6 +132,10 @@ class _Operations(TorchDispatchMode):
         return self._card.dispatch(func, args, kwargs or {})
 
 
+def _integer_histc(values: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    return torch.histc(values, *args, **kwargs).long()
+
+
 class PretendCard:
     """`count` cards of `capacity` bytes each.
 
@@ -322,6 +326,9 @@ class PretendCard:
             kwargs.pop("pin_memory", None)
             if packet is _aten._to_copy:
                 kwargs["non_blocking"] = False
+        if packet is _aten.histc and not args[0].is_floating_point():  # a GPU counts integers, too
+            args = (args[0].double(), *args[1:])
+            func = _integer_histc
         try:
             if self.capturing is not None:
                 return self.capturing.record(func, args, kwargs, func, 0)

@@ -122,6 +122,13 @@ class PreallocatedLayer(DynamicLayer):
         assert values is not None
         self.keys, self.values = keys[..., :length, :], values[..., :length, :]
 
+    def copy_last_token(self, row: torch.Tensor) -> None:
+        """Copy the last token of row `row` [1] to all rows."""
+        for states in self._views():
+            assert states is not None
+            last = states[:, :, -1:]
+            last.copy_(last.index_select(0, row))
+
     def crop(self, tokens_to_remove: int) -> None:
         """Drop `tokens_to_remove` tokens; transformers passes a negative number."""
         if self._storage is None:

@@ -162,6 +162,20 @@ class Forward:
         if self._ids is not None:
             self._ids = self._ids.index_select(0, rows)
 
+    def keep_row(self, row: torch.Tensor, rows: int) -> None:
+        """Continue all `rows` rows, which differ in their last token only, from row `row` [1]."""
+        arena = self._graphed.arena if self._graphed is not None else None
+        if arena is not None:
+            arena.keep_row(row, self.cache.get_seq_length())
+            return
+        own = None if self.cache is None else self_attention_half(self.cache)
+        layers = [] if own is None else [layer for layer in own.layers if type(layer) is PreallocatedLayer]
+        if own is None or own.offloading or len(layers) < len(own.layers):
+            self.reorder(row.repeat(rows))
+            return
+        for layer in layers:
+            layer.copy_last_token(row)
+
     def select_rows(self, rows: Sequence[int], before: int) -> None:
         """Continue row i from row `rows[i]` of `before` rows; moves only what changes (beams of one prompt)."""
         arena = self._graphed.arena if self._graphed is not None else None
@@ -191,21 +205,19 @@ class Forward:
             self.cache.prepare_pass(ids.shape[1])
         mask, positions = extra.get("attention_mask"), extra.get("position_ids")
         # On the CPU, hidden states come from the module, whose native step and attention differ in the last digits.
-        if hidden and ids.device.type != "cpu" and not isinstance(mask, dict) and self._fuses(ids):
-            assert self._fused is not None
-            self.passes += 1
-            return ForwardOutput(*self._fused.with_states(ids, self.cache, keep, mask, positions))
-        if not hidden and not isinstance(mask, dict):
-            if self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
+        if not isinstance(mask, dict) and not (hidden and ids.device.type == "cpu"):
+            if not hidden and self._native is not None and self._native.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
                 return ForwardOutput(self._native(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
             if self._graphed is not None:
-                found = self._graphed(ids, keep, mask, positions, self.epilogue)
+                found = self._graphed(ids, keep, mask, positions, self.epilogue, hidden)
                 if found is not None:
                     self.passes += 1
-                    return ForwardOutput(found.logits, None, found.choice)
+                    return ForwardOutput(*found)
             if self._fused is not None and self._fuses(ids):
                 self.passes += 1
+                if hidden:
+                    return ForwardOutput(*self._fused.with_states(ids, self.cache, keep, mask, positions))
                 return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
         if self._is_compiled_step(ids.shape[1]):

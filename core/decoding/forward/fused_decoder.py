@@ -82,14 +82,21 @@ class FusedDecoder:
         each layer's output, the last one after the final norm.
         """
         *states, last = self._run_layers(ids, cache, 0, mask, positions)
-        normed = last if self.modules.norm is None else self.modules.norm(last)
-        kept = normed[:, -keep:] if keep else normed
-        narrow = self.modules.narrow
-        return self._project(kept if narrow is None else narrow(kept)), (*states, normed)
+        logits, normed = self.head_output(last, keep)
+        return logits, (*states, normed)
 
     def layer_states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
         """Return the hidden states [L + 1, B, n, D]: the embedding output, then each layer's output."""
         return torch.stack(list(self._run_layers(ids, cache, 0, None, None)))
+
+    def head_output(self, last: torch.Tensor, keep: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return logits of the last `keep` tokens (all with 0) from the last layer's output [B, n, D], and that output
+        after the final norm.
+        """
+        normed = last if self.modules.norm is None else self.modules.norm(last)
+        kept = normed[:, -keep:] if keep else normed
+        narrow = self.modules.narrow
+        return self._project(kept if narrow is None else narrow(kept)), normed
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return float32 logits [.., V] of states [.., D] from any layer."""

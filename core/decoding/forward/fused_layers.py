@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.nn import functional as F
+from transformers.integrations.moe import batched_mm_experts_forward
 from transformers.pytorch_utils import Conv1D
 
 from core.models.adapters.low_rank_path import LowRankPath, low_rank_path
@@ -374,12 +375,18 @@ class FeedForwardMlp:
         return self.down(self.act(self.up(hidden)))
 
 
+_MAX_COPIED_EXPERTS = 64
+"""Maximum number of copied experts in one layer, those of several tokens counted repeatedly."""
+
+
 @dataclass(frozen=True, slots=True)
 class MixtureMlp:
     """A mixture of experts behind a router with a softmax, computed by its module.
 
     Each token goes through the `chosen` likeliest experts. Their outputs are added with the softmax as weights, which
-    `is_normalized` divides by their sum.
+    `is_normalized` divides by their sum. A GPU multiplies few tokens with copies of their experts' weights: the copies
+    cost less than waiting for the router's choice in each layer, and their shapes do not depend on it, as CUDA graphs
+    require.
     """
 
     module: nn.Module
@@ -388,7 +395,19 @@ class MixtureMlp:
     is_normalized: bool
     experts: tuple[GatedMlp, ...]
 
+    @property
+    def max_copied_tokens(self) -> int:
+        """Maximum number of tokens whose experts' weights are copied; 0 if the module cannot do so."""
+        experts = self.module._modules["experts"]
+        has_variants = experts is not None and hasattr(experts, "_apply_gate") and bool(experts._parameters)
+        return _MAX_COPIED_EXPERTS // self.chosen if has_variants else 0
+
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        if hidden.device.type == "cuda" and hidden.shape[:-1].numel() <= self.max_copied_tokens:
+            rows = hidden.reshape(-1, hidden.shape[-1])
+            _, weights, chosen = self.module.get_submodule("gate")(rows)
+            experts = self.module.get_submodule("experts")
+            return batched_mm_experts_forward(experts, rows, chosen, weights).view_as(hidden)
         found: torch.Tensor = self.module(hidden)
         return found
 

@@ -28,6 +28,7 @@ from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLaye
 from core.caches.tensors.static_layers import FixedSizeLayer, is_compiled
 from core.decoding.forward.fused_decoder import FusedDecoder
 from core.decoding.forward.fused_layers import MixtureMlp
+from core.models.adapters.adapter_set import AdapterSet
 from core.models.loaded_model import LoadedModel
 from core.system.device_memory import is_out_of_memory
 from core.system.gpu import GraphPool, free_device_bytes
@@ -58,6 +59,8 @@ class GraphedOutput(NamedTuple):
 
     logits: torch.Tensor
     """float32 [B, keep, V]; a copy, because the next launch overwrites the graph's own."""
+    hidden: tuple[torch.Tensor, ...] | None
+    """Of `FusedDecoder.with_states`, if requested; copies as well."""
     choice: tuple[torch.Tensor, torch.Tensor] | None
     """What the epilogue returns. The next launch overwrites it; operations launched before that read it unharmed."""
 
@@ -71,6 +74,7 @@ class GraphStore:
         self.is_failed = False
         """Whether a capture has failed; then no further one is tried."""
         self._arenas: list[KeyValueArena] = []
+        self._adapter_version = 0
 
     @property
     def bytes(self) -> int:
@@ -85,6 +89,15 @@ class GraphStore:
             arena.passes.clear()
         self.pool = GraphPool(self.device)
         return freed
+
+    def drop_others(self, version: int) -> None:
+        """Drop the graphs of former adapters, whose tensors are gone; those of the model alone stay."""
+        if version in (0, self._adapter_version):
+            return
+        self._adapter_version = version
+        for arena in self._arenas:
+            for key in [key for key in arena.passes if key[0] not in (0, version)]:
+                del arena.passes[key]
 
     def find_arena(self, rows: int, tokens: int) -> KeyValueArena | None:
         """Return unused storages for at least `tokens` tokens; None without memory for them."""
@@ -144,7 +157,8 @@ class KeyValueArena:
         """Rotary embeddings of all positions. Graphs read them, so they must stay in memory: the decoder replaces its
         own when it needs longer ones.
         """
-        self.passes: dict[object, _GraphedShape] = {}
+        self.passes: dict[tuple[int, object], _GraphedShape] = {}
+        """By the version of the adapters and by shape."""
         self._user: weakref.ref[Cache] | None = None
 
     @property
@@ -187,6 +201,12 @@ class KeyValueArena:
         if self.user is cache:
             self._user = None
 
+    def keep_row(self, row: torch.Tensor, length: int) -> None:
+        """Copy the last of `length` tokens of row `row` [1] to all rows."""
+        for states in self._joined or (*self.keys, *self.values):
+            last = states[..., length - 1 : length, :]
+            last.copy_(last.index_select(-4, row))
+
     def reorder(self, move: RowMove, length: int) -> bool:
         """Reorder the rows of all layers at once; return False if they are not in one tensor."""
         if self._joined is None:
@@ -200,20 +220,32 @@ class KeyValueArena:
         return True
 
 
+class _ShapeOutput(NamedTuple):
+    """What a pass of one shape computes."""
+
+    logits: torch.Tensor
+    """float32 [B, count, V]."""
+    states: torch.Tensor | None
+    """Hidden states [L + 1, B, count, D] of all layers."""
+    choice: tuple[torch.Tensor, torch.Tensor] | None
+    """What the epilogue returns."""
+
+
 @dataclass(frozen=True, slots=True)
 class _CapturedGraph:
     """A captured graph and the tensors that a launch overwrites."""
 
     graph: torch.cuda.CUDAGraph
-    logits: torch.Tensor
-    choice: tuple[torch.Tensor, torch.Tensor] | None
+    output: _ShapeOutput
 
 
 class _GraphedShape:
     """A pass over `count` tokens of every row: its inputs at fixed addresses, and its graph after the first use."""
 
-    def __init__(self, arena: KeyValueArena, count: int, has_mask: bool, epilogue: Epilogue | None) -> None:
-        self._arena, self._count, self._epilogue = arena, count, epilogue
+    def __init__(
+        self, arena: KeyValueArena, count: int, has_mask: bool, has_states: bool, epilogue: Epilogue | None
+    ) -> None:  # fmt: skip
+        self._arena, self._count, self._has_states, self._epilogue = arena, count, has_states, epilogue
         device, dtype = arena.store.device, arena.store.decoder.dtype
         self._ids = torch.zeros(arena.rows, count, dtype=torch.long, device=device)
         self._offsets = torch.arange(count, device=device)
@@ -225,17 +257,17 @@ class _GraphedShape:
 
     def __call__(
         self, ids: torch.Tensor, length: int, mask: torch.Tensor | None, positions: torch.Tensor | None
-    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None, bool]:
-        """Return logits [B, count, V] and the epilogue's result, and whether the next launch overwrites them."""
+    ) -> tuple[_ShapeOutput, bool]:
+        """Return the output, and whether the next launch overwrites it."""
         self._load(ids, length, mask, positions)
         self._arena.past_value = length + self._count
         if self._captured is None and self._is_warm:
             self._captured = self._capture()
         self._is_warm = True
         if self._captured is None:
-            return *self._run(), False
+            return self._run(), False
         self._captured.graph.replay()
-        return self._captured.logits, self._captured.choice, True
+        return self._captured.output, True
 
     def _load(
         self, ids: torch.Tensor, length: int, mask: torch.Tensor | None, positions: torch.Tensor | None
@@ -243,7 +275,7 @@ class _GraphedShape:
         arena, count = self._arena, ids.shape[1]
         if arena.past_value != length:
             arena.past.fill_(length)
-        known = self._captured.choice if self._captured is not None else None
+        known = self._captured.output.choice if self._captured is not None else None
         if known is None or known[0].data_ptr() != ids.data_ptr():  # a graph feeds the tokens that it chooses itself
             (self._ids if count == self._count else self._ids[:, :count]).copy_(ids)
         if self._mask is not None and self._positions is not None:
@@ -253,7 +285,7 @@ class _GraphedShape:
             self._mask[:count, : length + count] = mask.reshape(count, length + count)
             self._positions[:count] = positions.reshape(-1)
 
-    def _run(self) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor] | None]:
+    def _run(self) -> _ShapeOutput:
         """Launch the pass; while a graph is captured, this records it."""
         arena, decoder = self._arena, self._arena.store.decoder
         modules = decoder.modules
@@ -262,6 +294,7 @@ class _GraphedShape:
         if modules.positions is not None:
             positions = positions.clamp(max=len(modules.positions) - 1)  # padding may be longer than the context
         hidden = modules.embed_tokens(self._ids, positions)
+        states = [hidden]
         turns = {
             kind: ((cos[positions], sin[positions]), is_adjacent)
             for kind, ((cos, sin), is_adjacent) in arena.tables.items()
@@ -280,12 +313,13 @@ class _GraphedShape:
                 return decoder.attention(queries, arena.keys[place], arena.values[place], mask)
 
             hidden = decoder.run_layer(layer, hidden, turns, attend)
-        logits = decoder.logits(hidden)
+            states.append(hidden)
+        logits, states[-1] = decoder.head_output(hidden)
         choice = None if self._epilogue is None else self._epilogue(logits)
         arena.past.add_(self._count)
         if choice is not None:
             self._ids.copy_(choice[0][:, None])
-        return logits, choice
+        return _ShapeOutput(logits, torch.stack(states) if self._has_states else None, choice)
 
     def _visible(self, slots: torch.Tensor, window: int | None, dtype: torch.dtype) -> torch.Tensor:
         """Return the additive mask [count, C]."""
@@ -313,25 +347,26 @@ class _GraphedShape:
             else:
                 store.is_failed = True
             return None
-        return _CapturedGraph(graph, *made)
+        return _CapturedGraph(graph, made)
 
 
 class GraphedPass:
     """Passes of one text or batch over its cache, as graphs wherever they fit."""
 
-    def __init__(self, store: GraphStore, cache: Cache) -> None:
-        self._store, self._cache = store, cache
+    def __init__(self, store: GraphStore, cache: Cache, adapters: AdapterSet) -> None:
+        self._store, self._cache, self._adapters = store, cache, adapters
         self._arena: KeyValueArena | None = None
         self._moves = self._passes = 0
         modules = store.decoder.modules
+        self._max_padded = _max_padded_vectors(store.decoder)
         self._has_simple_masks = not store.decoder.has_windows and modules.slopes is None
 
     def __call__(
         self, ids: torch.Tensor, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
-        epilogue: Epilogue | None = None,
+        epilogue: Epilogue | None = None, has_states: bool = False,
     ) -> GraphedOutput | None:  # fmt: skip
-        """Read ids [B, n] and extend the cache; return logits of the last `keep` tokens (all with 0). None, and an
-        unchanged cache, for what needs an ordinary pass.
+        """Read ids [B, n] and extend the cache; return logits of the last `keep` tokens (all with 0), and with
+        `has_states` the hidden states of all. None, and an unchanged cache, for what needs an ordinary pass.
 
         `mask`: additive [.., n, P + n] with its `positions` [1, n], default causal; `epilogue`: for single tokens.
         """
@@ -340,17 +375,22 @@ class GraphedPass:
         length = first.get_seq_length()
         if count > MAX_TOKENS or rows * count > _MAX_VECTORS or not length or rows != _row_count(first):
             return None
+        padded = next(size for size in _SIZES if size >= count)
+        if rows * padded > self._max_padded:
+            return None
         if (mask is None) != (positions is None) or (mask is not None and not (rows == 1 and self._has_simple_masks)):
             return None
-        padded = next(size for size in _SIZES if size >= count)
         arena = self._find_arena(rows, length + padded)
         if arena is None:
             return None
         used = epilogue if count == 1 and mask is None else None
-        key = padded, mask is not None, used
+        version = self._adapters.version
+        self._store.drop_others(version)
+        shape = padded, mask is not None, has_states, used
+        key = version, shape
         if key not in arena.passes:
-            arena.passes[key] = _GraphedShape(arena, padded, mask is not None, used)
-        logits, choice, is_overwritten = arena.passes[key](ids, length, mask, positions)
+            arena.passes[key] = _GraphedShape(arena, *shape)
+        (logits, states, choice), is_overwritten = arena.passes[key](ids, length, mask, positions)
         self._passes += 1
         for layer in _layers_of(self._cache):
             if isinstance(layer, PreallocatedLayer):
@@ -358,7 +398,11 @@ class GraphedPass:
             else:
                 layer.count_on_host(count)
         kept = logits[:, count - (keep or count) : count]
-        return GraphedOutput(kept.clone() if is_overwritten else kept, choice)
+        if states is not None:
+            states = states[:, :, :count]
+        if is_overwritten:
+            kept, states = kept.clone(), None if states is None else states.clone()
+        return GraphedOutput(kept, None if states is None else states.unbind(), choice)
 
     def _find_arena(self, rows: int, tokens: int) -> KeyValueArena | None:
         """Return storages that hold the cache and have room for `tokens` tokens."""
@@ -402,24 +446,30 @@ def _layers_of(cache: Cache) -> list[PreallocatedLayer | FixedSizeLayer]:
     return cast("list[PreallocatedLayer | FixedSizeLayer]", cache.layers)
 
 
+def _max_padded_vectors(decoder: FusedDecoder) -> int:
+    """Return the maximum number of tokens of all rows in a graph, padding included."""
+    mixtures = [layer.mlp for layer in decoder.modules.layers if isinstance(layer.mlp, MixtureMlp)]
+    return min((mixture.max_copied_tokens for mixture in mixtures), default=_MAX_VECTORS * MAX_TOKENS)
+
+
 def _row_count(layer: PreallocatedLayer | FixedSizeLayer) -> int:
     return layer.row_count if isinstance(layer, PreallocatedLayer) else len(layer.keys)
 
 
 def select_graphed_pass(model: LoadedModel, cache: Cache | None, decoder: FusedDecoder | None) -> GraphedPass | None:
     """Return graphed passes for a cache, if its model and layers support them on this device."""
-    if cache is None or decoder is None or model.device.type != "cuda" or model.adapters.used() or is_compiled(cache):
+    if cache is None or decoder is None or model.device.type != "cuda" or is_compiled(cache):
         return None
     layers = cache.layers
     kinds = {type(layer) for layer in layers}
     if kinds not in ({PreallocatedLayer}, {FixedSizeLayer}) or len(layers) != len(decoder.modules.layers):
         return None
-    if not decoder.has_fixed_rotation or any(isinstance(layer.mlp, MixtureMlp) for layer in decoder.modules.layers):
+    if not decoder.has_fixed_rotation or not _max_padded_vectors(decoder):
         return None
     store: GraphStore | None = model.strategy_data.get(_KEY)
     if store is None or store.decoder is not decoder:
         store = model.strategy_data[_KEY] = GraphStore(decoder, model.device)
-    return None if store.is_failed else GraphedPass(store, cache)
+    return None if store.is_failed else GraphedPass(store, cache, model.adapters)
 
 
 def graph_bytes(model: LoadedModel) -> int:

@@ -56,6 +56,12 @@ class AdapterSet:
         self._paths: dict[str, LowRankPath] = {}
         self._replacements: dict[str, _Replacement] = {}
         self._active: tuple[AdapterChoice, ...] = ()
+        self._changes = 0
+
+    @property
+    def version(self) -> int:
+        """Identifies the tensors of the active adapters, for data that depends on their addresses; 0 without any."""
+        return self._changes if self._active else 0
 
     @property
     def active(self) -> tuple[AdapterChoice, ...]:
@@ -165,6 +171,7 @@ class AdapterSet:
         return str(config.model_type), (heads, int(getattr(config, "num_key_value_heads", None) or heads))
 
     def _apply(self) -> None:
+        self._changes += 1
         choices = [(self._loaded[one.path], one.strength) for one in self._active]
         for name, path in self._paths.items():
             path.set_factors([(found.layers[name], strength) for found, strength in choices if name in found.layers])

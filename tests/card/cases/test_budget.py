@@ -42,8 +42,8 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
     "greedy, compiled": (GREEDY, {"cache": "static", "cache_options": {"compile": True}}, Budget(1, 0, 32)),
     "sampling": (SAMPLING, {}, Budget(1, 0, 80, 0.9)),
     "sampling ×3": ({"do_sample": True, "num_return_sequences": 3}, {}, Budget(1, 0, 65, 0.9)),
-    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}, Budget(1)),
-    "dola": ({"dola_layers": "low"}, {}, Budget(1)),
+    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}, Budget(1, 0, 68, 0.9)),
+    "dola": ({"dola_layers": "low"}, {}, Budget(1, 0, 90, 0.9)),
     "beams": ({"num_beams": 3}, {"strategy": "beam_search"}, Budget(1, 0, 45, 0.9)),
     "diverse": (
         {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5}, {"strategy": "diverse_beam_search"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,8 @@ from core.system.gpu import free_device_bytes, reusable_bytes
 from tests.card import matrix
 from tests.card.card_counts import Counts
 from tests.card.pretend_card import PretendCard
-from tests.core import tiny
+from tests.core import native_shapes, tiny
+from tests.core.adapters import save_lora
 
 TOKENS = 32
 PROMPT = tiny.prompt(seed=2)
@@ -36,6 +39,9 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sampling ×3, static": ({"do_sample": True, "num_return_sequences": 3}, {"cache": "static"}),
     "beams": ({"num_beams": 3}, {"strategy": "beam_search"}),
     "beams, static": ({"num_beams": 3}, {"strategy": "beam_search", "cache": "static"}),
+    "contrastive": ({"penalty_alpha": 0.6, "top_k": 4}, {}),
+    "contrastive, static": ({"penalty_alpha": 0.6, "top_k": 4}, {"cache": "static"}),
+    "dola": ({"dola_layers": "low"}, {}),
     "assisted": (DRAFTED, {"strategy": "assisted"}),
     "assisted, static": (DRAFTED, {"strategy": "assisted", "cache": "static"}),
     "tree": (DRAFTED, {"strategy": "token_tree"}),
@@ -85,7 +91,7 @@ def _run_on_both(card: PretendCard, row: str, kind: str = "llama", **more: Any) 
     return model, counts
 
 
-@pytest.mark.parametrize("row", _rows("beams", "assisted"))
+@pytest.mark.parametrize("row", _rows("beams", "contrastive", "assisted"))
 def test_graphs_compute_the_same_in_one_launch(card: PretendCard, row: str, small_buckets: None) -> None:
     _, counts = _run_on_both(card, row)
     passes = TOKENS // 5 if row in ("assisted", "assisted, static", "tree", "prompt lookup") else TOKENS // 2
@@ -98,6 +104,49 @@ def test_graphs_compute_the_same_in_one_launch(card: PretendCard, row: str, smal
 def test_other_positions_and_windows(card: PretendCard, kind: str, small_buckets: None) -> None:
     _, counts = _run_on_both(card, "greedy", kind)
     assert counts.graphs["launch"] > TOKENS // 2, counts.table(TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"), [("qwen3_moe", "greedy"), *(pytest.param("mixtral", row, marks=pytest.mark.slow) for row in ROWS)]
+)
+def test_mixtures_of_experts_are_graphs_too(card: PretendCard, kind: str, row: str, small_buckets: None) -> None:
+    host = core.wrap(native_shapes.SHAPES[kind].make())
+    drafters = _drafters(row)
+    model, twins = matrix.on_card(host), [matrix.on_card(one) for one in drafters]
+    expected = matrix.outcome(host, _request(row), tuple(drafters))
+    for _ in range(2):
+        with card.counting() as counts:
+            found = matrix.outcome(model, _request(row), tuple(twins))
+        assert not list(matrix.differences(expected, found))[:3]
+    assert counts.graphs["launch"] >= TOKENS // 5, counts.table(TOKENS)
+
+
+def test_adapters_take_part_in_graphs(card: PretendCard, tmp_path: Path, small_buckets: None) -> None:
+    host = matrix.on_card(matrix.host_model("llama"), "cpu")
+    save_lora(host, tmp_path / "a", target_modules=["q_proj", "down_proj"])
+    save_lora(host, tmp_path / "b", seed=2, target_modules=["v_proj"])
+    model, texts = matrix.on_card(host), []
+    for adapters in ((), ("a",), (), ("a", "b"), ("b",), ("a",), ("a",)):
+        asked = replace(_request("greedy"), adapters=[tmp_path / name for name in adapters])
+        expected = matrix.outcome(host, asked, ())
+        with card.counting() as counts:
+            assert not list(matrix.differences(expected, matrix.outcome(model, asked, ())))[:3]
+        assert counts.graphs["launch"] >= TOKENS - 10, counts.table(TOKENS)
+        texts.append(tuple(core.run(host, asked).sequences[0]))
+    assert len(set(texts)) == 4
+
+
+@pytest.mark.slow
+def test_graphs_of_former_adapters_are_dropped(card: PretendCard, tmp_path: Path) -> None:
+    host = matrix.on_card(matrix.host_model("llama"), "cpu")
+    save_lora(host, tmp_path / "a", target_modules=["q_proj"])
+    model = matrix.on_card(host)
+    for strength in (1.0, 0.0, 0.5, 0.25):
+        model.adapters.set([(tmp_path / "a", strength)])
+        core.run(model, _request("greedy"))
+    store: graphed_pass.GraphStore = model.strategy_data[graphed_pass._KEY]
+    versions = {version for arena in store._arenas for version, _ in arena.passes}
+    assert versions == {0, model.adapters.version}
 
 
 def _log_probabilities(host: core.LoadedModel, text: list[int]) -> torch.Tensor:
@@ -165,14 +214,14 @@ def test_running_out_of_memory_drops_graphs(small_buckets: None) -> None:
 def test_an_operation_that_cannot_be_captured_runs_as_before(
     card: PretendCard, monkeypatch: pytest.MonkeyPatch, small_buckets: None
 ) -> None:
-    original = graphed_pass.FusedDecoder.logits
+    original = graphed_pass.FusedDecoder.head_output
 
-    def logits(decoder: Any, hidden: torch.Tensor) -> torch.Tensor:
-        if hidden.shape[1] == 1 and hidden.device.type == "cuda":
-            hidden.sum().item()
-        return original(decoder, hidden)
+    def head_output(decoder: Any, last: torch.Tensor, keep: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+        if last.shape[1] == 1 and last.device.type == "cuda":
+            last.sum().item()
+        return original(decoder, last, keep)
 
-    monkeypatch.setattr(graphed_pass.FusedDecoder, "logits", logits)
+    monkeypatch.setattr(graphed_pass.FusedDecoder, "head_output", head_output)
     _, counts = _run_on_both(card, "greedy")
     assert not counts.graphs["launch"]
 
