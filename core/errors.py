@@ -13,6 +13,8 @@ class DecodescopeError(Exception):
 
     def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
         self.cause, self.remedy, self.details = map(printable, (cause, remedy, details))
+        if self.remedy and self.cause[-1:].isalnum():
+            self.cause = tr("{sentence}.").format(sentence=self.cause)  # ends with another library's words
         super().__init__(join_sentences(self.cause, self.remedy))
 
 

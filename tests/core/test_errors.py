@@ -372,3 +372,13 @@ def test_text_that_is_none_and_characters_without_a_token() -> None:
     for text, words in (("dog", "cannot convert this text to tokens"), ("cat \ud83d", "half a character")):
         with pytest.raises(errors.PromptError, match=words):
             core.encode(model, text)
+
+
+@pytest.mark.parametrize(
+    ("cause", "shown"),
+    [("it ends at line 1", "it ends at line 1. Copy it."), ("It is gone.", "It is gone. Copy it."),
+     ("What now?", "What now? Copy it.")],
+)  # fmt: skip
+def test_a_cause_in_the_words_of_a_library_becomes_a_sentence(cause: str, shown: str) -> None:
+    assert str(errors.DecodescopeError(cause, "Copy it.")) == shown
+    assert errors.DecodescopeError(cause).cause == cause
