@@ -54,6 +54,7 @@ inline void adapt(const Matrix& matrix, const float* low, long rows, float* foun
 
 // found[row · apart + output] for every output of the matrix.
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
+    of.has_one_thread = threads <= 1;
     if (matrix.kind == INT8) SHIFT ? of.shift() : of.join();
     if (matrix.kind == INT4) of.deal();
     if (matrix.kind >= BLOCK_KINDS) of.quantize_blocks(threads);
