@@ -123,8 +123,8 @@ class PreallocatedLayer(DynamicLayer):
         self.keys, self.values = keys[..., :length, :], values[..., :length, :]
 
     def copy_last_token(self, row: torch.Tensor) -> None:
-        """Copy the last token of row `row` [1] to all rows."""
-        for states in self._views():
+        """Copy the last token of row `row` [1] to all rows; layers that the decoder does not fill stay empty."""
+        for states in self._views() if self._length else ():
             assert states is not None
             last = states[:, :, -1:]
             last.copy_(last.index_select(0, row))

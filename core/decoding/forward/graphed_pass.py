@@ -221,7 +221,7 @@ class KeyValueArena:
 
 
 class _ShapeOutput(NamedTuple):
-    """What a pass of one shape computes."""
+    """Output of a pass of one shape."""
 
     logits: torch.Tensor
     """float32 [B, count, V]."""

@@ -353,8 +353,8 @@ class AutoLength:
         known = self._stats
         length = TRIAL_LENGTH
         if self._rounds == 1:
-            # A run always makes an attempt: its text may suit the draft, and whoever chose one wants to see what it
-            # proposes. After failed ones it is shorter.
+            # A run always makes an attempt: its text may suit the draft, and the user wants to see what it proposes.
+            # After failed ones it is shorter.
             length = max(TRIAL_LENGTH * INITIAL_PAUSE // known.pause_steps, 1)
         self._pause, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)
         known.decay()
