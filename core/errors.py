@@ -5,6 +5,8 @@ from __future__ import annotations
 from core.common.text import printable
 from resources.language import join_sentences, mark, tr, trn
 
+_SENTENCE_ENDS, _CLOSING = ("", *".!?…:。！？："), "\"'”’»)]）」"
+
 
 class DecodescopeError(Exception):
     """Base class: `cause` says what is wrong, `remedy` what to do; `details` may contain more, such as a traceback."""
@@ -13,7 +15,7 @@ class DecodescopeError(Exception):
 
     def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
         self.cause, self.remedy, self.details = map(printable, (cause, remedy, details))
-        if self.remedy and self.cause[-1:].isalnum():
+        if self.remedy and self.cause.rstrip(_CLOSING)[-1:] not in _SENTENCE_ENDS:
             self.cause = tr("{sentence}.").format(sentence=self.cause)  # ends with another library's words
         super().__init__(join_sentences(self.cause, self.remedy))
 

@@ -61,8 +61,8 @@ def load_tokenizer(
             raise
         log.debug("tokenizer of %s", path, exc_info=True)
         raise TokenizerMissingError(
-            tr("The tokenizer in {file} cannot be loaded: {error}.").format(
-                file=path.name, error=readable_reason(error).rstrip(".")
+            tr("The tokenizer in {file} cannot be loaded: {error}").format(
+                file=path.name, error=readable_reason(error)
             ),
             tr(_REMEDY),
             full_message(error),
@@ -87,7 +87,7 @@ def _check_lengths(path: Path) -> None:
             longest = _longest_in_json(data) if b'"Unigram"' in data else 0
         if longest > MAX_TOKEN_CHARACTERS:
             raise TokenizerMissingError(
-                tr("The tokenizer in {file} cannot be loaded: {error}.").format(
+                tr("The tokenizer in {file} cannot be loaded: {error}").format(
                     file=path.name, error=tr("it has a token of {count:,} characters").format(count=longest)
                 ),
                 tr(_REMEDY),
@@ -169,8 +169,8 @@ def load_processor(path: Path, config: PreTrainedConfig, modalities: Modalities,
             raise
         log.debug("processor of %s", path, exc_info=True)
         raise ProcessorMissingError(
-            tr("The processor for audio and images of {folder} cannot be loaded: {error}.").format(
-                folder=path.name, error=readable_reason(error).rstrip(".")
+            tr("The processor for audio and images of {folder} cannot be loaded: {error}").format(
+                folder=path.name, error=readable_reason(error)
             ),
             tr("Copy or download {file} again.").format(file=_PROCESSOR_FILES[0]),
             f"{type(error).__name__}: {error}",

@@ -172,6 +172,43 @@ def test_broken_tokenizer(folder: Path) -> None:
     assert_told(caught.value, "cannot be loaded")
 
 
+_PIECES = ["<unk>", "a", "b", "ab"]
+_UNIGRAM = {"type": "Unigram", "unk_id": 0, "vocab": [[piece, -1.5] for piece in _PIECES]}
+_BPE: dict[str, Any] = {
+    "type": "BPE",
+    "vocab": {piece: place for place, piece in enumerate(_PIECES)},
+    "merges": ["a b"],
+}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {**_UNIGRAM, "vocab": dict.fromkeys(_PIECES, -1.5)},
+        {**_UNIGRAM, "vocab": [[piece, float("inf")] for piece in _PIECES]},
+        {**_UNIGRAM, "vocab": [[piece, float("nan")] for piece in _PIECES]},
+        {**_UNIGRAM, "vocab": [[piece, "high"] for piece in _PIECES]},
+        {**_UNIGRAM, "vocab": []},
+        {**_UNIGRAM, "unk_id": 10**9},
+        {**_BPE, "vocab": _PIECES},
+        {**_BPE, "vocab": {piece: 2**40 for piece in _PIECES}},
+        {**_BPE, "vocab": {piece: -place for place, piece in enumerate(_PIECES)}},
+        {**_BPE, "merges": ["a"]},
+        {**_BPE, "merges": ["a missing"]},
+    ],
+)
+def test_a_wrong_vocabulary_is_told_in_a_sentence(folder: Path, model: dict[str, Any]) -> None:
+    rest = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "decoder": None}
+    for good in (_UNIGRAM, _BPE):
+        (folder / "tokenizer.json").write_text(json.dumps({**rest, "model": good}))
+        assert core.load(folder).tokenizer is not None
+    (folder / "tokenizer.json").write_text(json.dumps({**rest, "model": model}))
+    with pytest.raises(errors.TokenizerMissingError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "cannot be loaded: ", "again.")
+    assert caught.value.cause.endswith(".")
+
+
 def test_empty_prompt() -> None:
     """A BOS is enough to begin; without one there is nothing."""
     assert core.run(tiny.shared("llama"), core.Request([], GenerationConfig(max_new_tokens=2))).sequences[0]
@@ -377,7 +414,8 @@ def test_text_that_is_none_and_characters_without_a_token() -> None:
 @pytest.mark.parametrize(
     ("cause", "shown"),
     [("it ends at line 1", "it ends at line 1. Copy it."), ("It is gone.", "It is gone. Copy it."),
-     ("What now?", "What now? Copy it.")],
+     ("What now?", "What now? Copy it."), ("It says “no.”", "It says “no.” Copy it."),
+     ("it needs (a map)", "it needs (a map). Copy it."), ("", "Copy it.")],
 )  # fmt: skip
 def test_a_cause_in_the_words_of_a_library_becomes_a_sentence(cause: str, shown: str) -> None:
     assert str(errors.DecodescopeError(cause, "Copy it.")) == shown

@@ -213,7 +213,7 @@ class Forward:
                 found = self._graphed(ids, keep, mask, positions, self.epilogue, hidden)
                 if found is not None:
                     self.passes += 1
-                    return ForwardOutput(*found)
+                    return ForwardOutput(found.logits, found.hidden, found.choice)
             if self._fused is not None and self._fuses(ids):
                 self.passes += 1
                 if hidden:

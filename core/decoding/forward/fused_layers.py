@@ -384,9 +384,8 @@ class MixtureMlp:
     """A mixture of experts behind a router with a softmax, computed by its module.
 
     Each token goes through the `chosen` likeliest experts. Their outputs are added with the softmax as weights, which
-    `is_normalized` divides by their sum. A GPU multiplies few tokens with copies of their experts' weights: the copies
-    cost less than waiting for the router's choice in each layer, and their shapes do not depend on it, as CUDA graphs
-    require.
+    `is_normalized` divides by their sum. A GPU multiplies few tokens with copies of their experts' weights: the
+    shapes do not depend on the router's choice, so the host does not wait for it, and CUDA graphs can contain it.
     """
 
     module: nn.Module

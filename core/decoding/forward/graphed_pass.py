@@ -90,7 +90,7 @@ class GraphStore:
         self.pool = GraphPool(self.device)
         return freed
 
-    def drop_others(self, version: int) -> None:
+    def drop_stale_graphs(self, version: int) -> None:
         """Drop the graphs of former adapters, whose tensors are gone; those of the model alone stay."""
         if version in (0, self._adapter_version):
             return
@@ -385,7 +385,7 @@ class GraphedPass:
             return None
         used = epilogue if count == 1 and mask is None else None
         version = self._adapters.version
-        self._store.drop_others(version)
+        self._store.drop_stale_graphs(version)
         shape = padded, mask is not None, has_states, used
         key = version, shape
         if key not in arena.passes:

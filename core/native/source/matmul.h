@@ -162,22 +162,23 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
     }
 }
 
-// Four rows of a matrix times a vector, `BESIDE_EACH_OTHER` of them at a time. The order of the sums is that of `tile`.
+// Four rows of a matrix times a vector, `OUTPUTS` of them at a time, with weights fetched `AHEAD` bytes ahead. The order of
+// the sums is that of `tile`.
 //
 // A single stream of floats is foreseen best by the processor alone. 16-bit weights take as long to convert as to read:
 // with one thread, two rows at a time and weights that are fetched far ahead are faster by up to a fifth, with several,
 // which the memory holds up, a single stream is.
-template <int BESIDE_EACH_OTHER, long AHEAD, int CACHE, typename Weight>
+template <int OUTPUTS, long AHEAD, int CACHE, typename Weight>
 inline void four_rows(const Weight* weights, long inputs, const float* vector, float* found) {
     Lanes sums[4] = {};
     const long whole = inputs / LANES * LANES;
-    for (int output = 0; output < 4; output += BESIDE_EACH_OTHER) {
+    for (int output = 0; output < 4; output += OUTPUTS) {
         const Weight* rows = weights + output * inputs;
         for (long i = 0; i < whole; i += LANES) {
-            constexpr long SIZE = BESIDE_EACH_OTHER * LANES * sizeof(Weight);
-            if (AHEAD) fetch<SIZE, CACHE>(reinterpret_cast<const char*>(rows + BESIDE_EACH_OTHER * i) + AHEAD);
+            constexpr long SIZE = OUTPUTS * LANES * sizeof(Weight);
+            if (AHEAD) fetch<SIZE, CACHE>(reinterpret_cast<const char*>(rows + OUTPUTS * i) + AHEAD);
             const Lanes part = load(vector + i);
-            for (int row = 0; row < BESIDE_EACH_OTHER; ++row)
+            for (int row = 0; row < OUTPUTS; ++row)
                 sums[output + row] = multiply_add(load(rows + row * inputs + i), part, sums[output + row]);
         }
     }
