@@ -71,10 +71,10 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
                 yield from _compare(name, f" {file_format}", path, rounds)
 
 
-def random_model(name: str) -> core.LoadedModel:
-    """Return a model of a shape of `SHAPES` with random weights in float32."""
+def random_model(name: str, **changes: Any) -> core.LoadedModel:
+    """Return a model of a shape of `SHAPES`, with `changes` of its config, with random weights in float32."""
     torch.manual_seed(0)
-    values = dict(SHAPES[name])
+    values = {**SHAPES[name], **changes}
     config = AutoConfig.for_model(values.pop("model_type"), **values)
     network = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     return core.wrap(network, tokenizer(), name=name)

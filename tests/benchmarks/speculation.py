@@ -1,4 +1,5 @@
-"""Speculation on the bundled pair: against plain decoding, against transformers, trees against chains, useless drafts.
+"""Speculation on the bundled pair: against plain decoding, against transformers, trees against chains, useless drafts;
+and on a published shape.
 
 Every ratio is taken with one thread and with two. Speeds of different texts (sampling) are compared in tokens a second.
 """
@@ -17,6 +18,7 @@ from transformers.utils import logging
 import core
 from core.errors import ModelNotFoundError
 from core.models.catalog import locate
+from tests.benchmarks.llama import random_model
 from tests.benchmarks.timing import seconds
 
 PROMPTS = (
@@ -29,6 +31,8 @@ TREES = ("1 1 3 1 1", "3 2 2 1 1", "3 3 2 2 1 1 1 1")
 """Widths by depth. A chain of 5 of so good a draft is near the most it can be, 6 tokens a pass: depth 8 leaves room."""
 WEAKENED = 0.35
 """Noise on the second draft's weights, in their standard deviations."""
+PUBLISHED, KEPT_LAYERS, LATER_LAYERS = "SmolLM2-360M", 2, 0.01
+"""Shape of a target of which a draft has the first layers, and the factor on what its other layers add."""
 Speed = Callable[[int], float]
 """Seconds a token of one run on the prompt of that number."""
 
@@ -104,6 +108,25 @@ def useless_draft(model: core.LoadedModel) -> core.LoadedModel:
         num_attention_heads=3, num_key_value_heads=3, max_position_embeddings=2048, tie_word_embeddings=True,
     )  # fmt: skip
     return core.wrap(LlamaForCausalLM(shape), model.tokenizer, "useless")
+
+
+def truncated_pair(name: str) -> tuple[core.LoadedModel, core.LoadedModel, core.LoadedModel]:
+    """A model of a published shape with random weights; its first layers, which are right about nine times in ten,
+    because the later ones change little; and a draft of their shape that is never right.
+    """
+    model = random_model(name, tie_word_embeddings=False)  # tied ones would repeat a single token
+    draft, useless = (random_model(name, tie_word_embeddings=False, num_hidden_layers=KEPT_LAYERS) for _ in range(2))
+    with torch.no_grad():
+        for parameter in model.model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(2)
+        for layer in model.model.model.layers[KEPT_LAYERS:]:
+            layer.self_attn.o_proj.weight.mul_(LATER_LAYERS)
+            layer.mlp.down_proj.weight.mul_(LATER_LAYERS)
+        useless.model.lm_head.weight.copy_(useless.model.lm_head.weight.roll(1, 0))
+    weights = model.model.state_dict()
+    draft.model.load_state_dict({key: weights[key] for key in draft.model.state_dict()})
+    return model, draft, useless
 
 
 class Pair:
@@ -188,6 +211,22 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     for threads in (2, 1):
         yield from with_threads(pair, threads, tokens, rounds)
     yield from from_the_disk(pair, tokens // 2, rounds)
+    if not quick:
+        yield from on_published_shape(tokens, rounds)
+
+
+def on_published_shape(tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """A good and a useless draft of a model that is bound by memory, as people's models are."""
+    model, good, useless = truncated_pair(PUBLISHED)
+    run = core.run(model, core.Request(PROMPTS[0], config(tokens), "assisted", top_n=0, drafters=[good]))
+    yield f"draft acceptance, {PUBLISHED}'s shape", run.metrics.acceptance_rate or 0.0
+    for threads in (2, 1):
+        torch.set_num_threads(threads)
+        greedy = ours(model, tokens, {}, strategy="greedy")
+        for name, draft in (("assisted", good), ("useless draft", useless)):
+            drafted = ours(model, tokens, {}, strategy="assisted", drafters=[draft])
+            suffix = f"{PUBLISHED}'s shape, {threads} thread{'s' * (threads > 1)}"
+            yield f"{name} ÷ greedy, {suffix}", speed_of(drafted, greedy, rounds)
 
 
 def from_the_disk(pair: Pair, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
