@@ -66,6 +66,13 @@ def check(parameter: Parameter, value: object) -> None:
         raise ParameterError(cause, wrong.remedy, parameter.name)
 
 
+def check_values(parameters: Iterable[Parameter], settings: Settings) -> None:
+    """Check the values of these settings, as far as they are set. Raises ParameterError for the first wrong one."""
+    for parameter in parameters:
+        if (value := settings.get(parameter.name)) is not None:
+            check(parameter, value)
+
+
 def quote_text(text: str) -> str:
     """Quote a text in an error: short, and with line breaks and terminal control characters escaped."""
     signs = (

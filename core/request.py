@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from core.common.hf_generation import generation_fields
 from core.common.setting_values import to_plain_value
 from core.errors import ParameterError
 from core.parameter import Settings, short_repr
@@ -26,8 +28,9 @@ Messages = Sequence[Mapping[str, str]]
 class Request:
     """The request of one run.
 
-    `config` is transformers' own class; its flags select the strategy unless `strategy` names one of
-    `core.strategies.registry`, whose own settings go into `options`. `prompt` is text, a chat or token ids.
+    `config` is transformers' own class or a mapping of settings by name; its flags select the strategy unless
+    `strategy` names one of `core.strategies.registry`. Settings that GenerationConfig does not have are `options`; a
+    mapping may contain them too. `prompt` is text, a chat or token ids.
     """
 
     prompt: str | Messages | Sequence[int]
@@ -67,23 +70,34 @@ class Request:
     """
 
     def __post_init__(self) -> None:
-        """Convert NumPy and torch numbers to Python's own."""
+        """Convert NumPy and torch numbers to Python's own, and move options from a mapping of settings to `options`."""
         for name in _CONVERTED:
             value = getattr(self, name)
             if (converted := to_plain_value(value)) is not value:
                 object.__setattr__(self, name, converted)
-
-    def asked(self, setting: str) -> Any:
-        """Return a setting of the request's own configuration; None if it is not set."""
-        return self.given.get(setting)
+        options: object = self.options
+        if isinstance(self.config, Mapping) and isinstance(options, Mapping):
+            fields = generation_fields()
+            if own := {name: self.config[name] for name in self.config if isinstance(name, str) and name not in fields}:
+                rest = {name: value for name, value in self.config.items() if name not in own}
+                object.__setattr__(self, "config", rest)
+                object.__setattr__(self, "options", {**own, **options})
 
     @property
-    def given(self) -> Settings:
-        """The request's own configuration as settings by name."""
+    def settings(self) -> dict[str, Any]:
+        """The settings of the request by name: its configuration and its options."""
+        config = {} if self.config is None else self.config
+        held = config if isinstance(config, Mapping) else to_plain_value(vars(config))
+        return {**held, **self.options}
+
+    def with_settings(self, changes: Settings) -> Self:
+        """Return the request with these settings changed; None leaves one to the defaults."""
         if self.config is None or isinstance(self.config, Mapping):
-            return self.config or {}
-        found: Settings = to_plain_value(vars(self.config))
-        return found
+            return replace(self, config={**self.settings, **changes}, options={})
+        config = copy.copy(self.config)
+        own = {name: value for name, value in changes.items() if name not in generation_fields()}
+        vars(config).update({name: value for name, value in changes.items() if name not in own})
+        return replace(self, config=config, options={**self.options, **own})
 
 
 _CONVERTED = (

@@ -9,11 +9,10 @@ from core.caches import CacheBackend, registry
 from core.caches.base import has_no_cache
 from core.caches.measurement import CacheEstimate, RunShape
 from core.errors import UnpredictableError
+from core.parameter import Settings
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig
-
     from core.caches.base import CacheBackend
     from core.events import CachePlan, Notice
     from core.models.loaded_model import LoadedModel
@@ -65,10 +64,8 @@ def _predicted_lengths(start: int, max_length: int, estimate: CacheEstimate) -> 
     return tuple(sorted(point for point in points if start <= point <= max_length))
 
 
-def cache_notices(
-    model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool
-) -> Iterator[Notice]:
-    """Yield the notices for a run of `config` (defaults filled in) on the cache `backend`; `speculates`: drafts are
+def cache_notices(model: LoadedModel, backend: CacheBackend, settings: Settings, speculates: bool) -> Iterator[Notice]:
+    """Yield the notices for a run with `settings` (defaults filled in) on the cache `backend`; `speculates`: drafts are
     verified.
     """
     from core.events import Notice  # the event classes are slow to create: import on demand
@@ -91,7 +88,7 @@ def cache_notices(
                 "token: the longer the text, the slower the generation."
             ).format(model=model.name),
         )
-    requested = config.cache_implementation
+    requested = settings.get("cache_implementation")
     if requested and (known := registry.get(requested)) is not backend:
         there = tr("Select “{title}” to use it.").format(title=tr(known.title)) if known else ""
         yield Notice(

@@ -21,7 +21,7 @@ from core.code.script_model import (
     script_model,
     why_not_peft,
 )
-from core.common.hf_generation import DEFAULTS, GenerateEquivalent
+from core.common.hf_generation import GenerateEquivalent
 from core.errors import ParameterError
 from core.models import catalog
 from core.models.config_validation import QUANTIZED_FORMATS
@@ -154,9 +154,7 @@ def _generate_equivalent(
         missing = tr("audio and image files are read by this program.")
     if not missing and (own := _unsupported_stages(request, effective_settings)):
         missing = tr("it does not support {stages}.").format(stages=", ".join(own))
-    if not missing and not is_default_order(
-        request.options.get(OPTION), _active_stages(request, effective_settings, source)
-    ):
+    if not missing and not is_default_order(request.options.get(OPTION), _active_stages(effective_settings)):
         missing = tr("it has no setting for the order of the stages.")
     notes = join_sentences(*(each.note for each in counterparts), tr(_CONVERTED) if in_files else "")
     return GenerateEquivalent({**counterparts[0].settings, **counterparts[1].settings}, missing, notes)
@@ -172,14 +170,13 @@ def _unsupported_stages(request: Request, effective_settings: EffectiveSettings)
     ]
 
 
-def _active_stages(request: Request, effective_settings: EffectiveSettings, source: ScriptModel) -> list[str]:
+def _active_stages(effective_settings: EffectiveSettings) -> list[str]:
     """Return the names of the active stages."""
-    settings = {**DEFAULTS, **source.generation_config, **effective_settings.settings, **request.options}
     return [
         stage.name
         for stage in processors.registry.values()
         if effective_settings.samples or not stage.samples
-        if (value := settings.get(stage.name)) is not None and stage.is_on(value)
+        if (value := effective_settings.resolved.get(stage.name)) is not None and stage.is_on(value)
     ]
 
 

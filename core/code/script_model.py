@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import strategies
-from core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
+from core.common.hf_generation import DEFAULTS, WITHOUT_EFFECT
+from core.common.run_settings import RunSettings
 from core.errors import ModelError
 from core.models import catalog
 from core.models.adapters.adapter_choice import (
@@ -27,6 +28,7 @@ from core.models.model_entry import read_config
 from core.models.model_files import JsonObject, read_json
 from core.parameter import Parameter, Settings
 from core.request import Request
+from core.settings import merge_settings
 from core.strategies.base import Strategy
 from resources.language import tr
 
@@ -166,27 +168,26 @@ class EffectiveSettings:
 
     strategy: Strategy
     settings: Settings
-    """All effective settings by name: the strategy's, then the request's; without the model's own."""
-    samples: bool
+    """The effective settings of the request and the strategy by name, without options."""
+    resolved: RunSettings
+    """All settings of the run."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether tokens are sampled."""
+        return bool(self.resolved.get("do_sample"))
 
 
 def effective_settings(request: Request, source: ScriptModel, drafts: bool) -> EffectiveSettings:
     """Interpret a request as `core.run` does. Raises StrategyError, ParameterError for an invalid request."""
-    given = {
-        name: value
-        for name, value in request.given.items()
-        if value is not None and name not in METADATA_FIELDS | WITHOUT_EFFECT.keys()
-    }
-    if request.strategy is None:
-        filled = {**DEFAULTS, **source.generation_config, **given}
-        strategy = strategies.selected_by(strategies.flags_of(filled, drafts))
-        settings = given
-    else:
-        strategy = strategies.named(request.strategy)
-        settings = {**strategy.defaults, **given, **strategy.flags}
-    samples = bool(settings.get("do_sample", source.generation_config.get("do_sample", False)))
-    idle = settings_without_effect(strategy, samples, settings)
-    return EffectiveSettings(strategy, {name: value for name, value in settings.items() if name not in idle}, samples)
+    resolved = merge_settings(request, source.generation_config)
+    strategy = strategies.select(request.strategy, resolved, drafts)
+    own = resolved.from_sources("flags", "request", "strategy")
+    idle = settings_without_effect(strategy, resolved) | WITHOUT_EFFECT.keys() | request.options.keys()
+    names = dict.fromkeys((*strategy.defaults, *request.settings, *strategy.flags))
+    return EffectiveSettings(
+        strategy, {name: own[name] for name in names if name in own and name not in idle}, resolved
+    )
 
 
 def differing_settings(settings: Settings, *defaults: Settings) -> dict[str, object]:
@@ -206,9 +207,9 @@ def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dic
     return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
 
 
-def settings_without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
+def settings_without_effect(strategy: Strategy, settings: Settings) -> set[str]:
     """Return the sampling settings if nothing is sampled, and also num_return_sequences for greedy decoding."""
-    if samples:
+    if settings.get("do_sample"):
         return set()
     of_dice = {parameter.name: parameter for parameter in strategies.of_dice()}
     own = {parameter.name for parameter in strategy.parameters if parameter != of_dice.get(parameter.name)}

@@ -1,10 +1,12 @@
-"""Default values of settings, and the settings of a run that differ from them. Imports no torch."""
+"""The fields of transformers' GenerationConfig: their defaults, and where a run uses them. Imports no torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import sys
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resources.language import mark, tr
 
@@ -94,6 +96,28 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 KNOWN_FIELDS = (
     METADATA_FIELDS | COMMON_FIELDS | PROCESSOR_FIELDS | STRATEGY_FIELDS | SPEECH_FIELDS | WITHOUT_EFFECT.keys()
 )
+
+
+def generation_fields() -> frozenset[str]:
+    """Return the field names of a GenerationConfig, including those of the installed transformers if it is imported."""
+    module = sys.modules.get("transformers.generation.configuration_utils")
+    config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
+    return KNOWN_FIELDS if config is None else _fields_of(config, config.__init__)
+
+
+@functools.cache
+def _fields_of(config: Callable[[], object], _initializer: object) -> frozenset[str]:
+    return KNOWN_FIELDS | vars(config()).keys()
+
+
+def to_generation_config(settings: Mapping[str, Any]) -> GenerationConfig:
+    """Return settings as transformers' own class, unchecked; fields that are not given are None."""
+    from transformers import GenerationConfig  # loads torch
+
+    config: GenerationConfig = GenerationConfig()
+    for name, value in settings.items():
+        setattr(config, name, value)
+    return config
 
 
 class GenerateEquivalent(NamedTuple):

@@ -123,7 +123,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
 
 def _contrastive_settings(run: DecodingRun) -> tuple[int, float]:
     """Return the number of candidates and α."""
-    return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
+    return min(int(run.settings["top_k"]), run.model.vocabulary), float(run.settings.get("penalty_alpha") or 0.0)
 
 
 Columns = Sequence[Sequence[float]]

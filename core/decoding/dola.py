@@ -106,17 +106,17 @@ def contrast_layers(final: torch.Tensor, premature: torch.Tensor) -> torch.Tenso
 
 def decode_dola(run: DecodingRun) -> Iterator[Event]:
     """Run greedy decoding or sampling on contrasted scores."""
-    picker = MultinomialPicker() if run.config.do_sample else GreedyPicker()
+    picker = MultinomialPicker() if run.settings.get("do_sample") else GreedyPicker()
     picker.method = _decoding_method(run)
     yield from decode_single(run, picker, _build_contrast(run))
 
 
 def _decoding_method(run: DecodingRun) -> Method:
-    return "dola_sampled" if run.config.do_sample else "dola"
+    return "dola_sampled" if run.settings.get("do_sample") else "dola"
 
 
 def _build_contrast(run: DecodingRun) -> LayerContrast:
-    layers: Layers = run.config.dola_layers
+    layers: Layers = run.settings["dola_layers"]
     return LayerContrast(run.model, layers)
 
 

@@ -15,7 +15,6 @@ import torch
 
 from core.errors import ParameterError
 from core.events import StageKind
-from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
 from core.processors.pipeline_stages import OPTION, ordered_processors
 from core.system.device_memory import is_out_of_memory
@@ -90,7 +89,8 @@ def build_pipeline(context: Context) -> ProcessorPipeline:
     Raises ParameterError for an invalid setting or order.
     """
     found = (
-        (processor, setting_of(processor, context)) for processor in ordered_processors(context.options.get(OPTION))
+        (processor, context.settings.get(processor.name))
+        for processor in ordered_processors(context.settings.get(OPTION))
     )
     return ProcessorPipeline([
         ActiveStage(processor, build_heading(processor, value), _build_transform(processor, value, context))
@@ -99,20 +99,9 @@ def build_pipeline(context: Context) -> ProcessorPipeline:
     ])  # fmt: skip
 
 
-def setting_of(processor: Processor, context: Context) -> object:
-    """Return the processor's setting in this run; None if it is not set."""
-    if processor.parameter is not None and processor.parameter.option:
-        return context.options.get(processor.name)
-    return getattr(context.config, processor.name, None)
-
-
 def _is_active(processor: Processor, value: object, context: Context) -> bool:
-    if value is None or (processor.samples and not context.config.do_sample):
+    if value is None or (processor.samples and not context.settings.get("do_sample")):
         return False
-    if processor.parameter is not None:
-        check(processor.parameter, value)
-        if processor.parameter.kind == "tokens" or processor.parameter.form is not None:
-            check_vocabulary(processor.parameter, value, context.model.vocabulary)
     return processor.is_on(value) and processor.applies(context)
 
 

@@ -19,7 +19,7 @@ from core.models.model_files import full_message, is_library_failure, readable_r
 from core.models.template_sandbox import TemplateLimitError
 from core.models.text import Decoder, IncrementalDecoder, TokenSpellings
 from core.models.text_decoder import media_input_of
-from core.parameter import Parameter, check, short_repr
+from core.parameter import short_repr
 from resources.language import mark, tr
 
 
@@ -248,9 +248,6 @@ def _encode_after(model: LoadedModel, before: Sequence[int], text: str) -> list[
     return both[len(alone) :] if is_split else tokenize(model, text, add_special_tokens=False)
 
 
-SETTING = Parameter("token_healing", mark("Token healing"), "bool", False, "")
-
-
 def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
     """Return the prompt's ids with a healed end, by transformers' own method.
 
@@ -273,14 +270,6 @@ def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
             0
         ].tolist()
     return healed
-
-
-def should_heal(model: LoadedModel, setting: object) -> bool:
-    """Return whether a run with this setting heals its prompt. Raises ParameterError if the setting is not a bool."""
-    if setting is None:
-        return False
-    check(SETTING, setting)
-    return bool(setting) and not model.is_encoder_decoder
 
 
 def _healing_error(cause: str) -> ParameterError:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformers import GenerationConfig
-
 from core import media
 from core.decoding.media_inputs import image_inputs, media_inputs
 from core.decoding.media_inputs.image_inputs import insert_images
 from core.decoding.media_inputs.media_inputs import MediaInputs, encode_earlier_text
-from core.decoding.prompt import encode, encode_continuation, heal_tokens, should_heal, to_prompt_tokens, tokenize
+from core.decoding.prompt import encode, encode_continuation, heal_tokens, to_prompt_tokens, tokenize
 from core.decoding.run_preparation import decoder_start_ids
 from core.errors import MediaRefusedError, PromptTooLongError
 from core.events import Notice, PromptToken
@@ -21,6 +19,7 @@ from core.models.loaded_model import LoadedModel
 from core.models.modalities import Modalities
 from core.models.text import TextStream
 from core.models.text_decoder import media_input_of
+from core.parameter import Settings
 from core.request import Request
 from resources.language import mark, tr
 
@@ -96,9 +95,9 @@ def prepare_media(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs
     )
 
 
-def decoder_start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int] | None:
+def decoder_start_tokens(model: LoadedModel, settings: Settings, perceived: MediaInputs) -> list[int] | None:
     """Return the decoder's start tokens where there is more than one; else None. Raises ParameterError."""
-    return media_inputs.start_tokens(model, config, perceived) if media_inputs.has_start_tokens(model) else None
+    return media_inputs.start_tokens(model, settings, perceived) if media_inputs.has_start_tokens(model) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class PromptInputs:
         return to_prompt_tokens(self.prompt, model.pieces)
 
 
-def prepare_prompt(model: LoadedModel, request: Request, config: GenerationConfig, unbounded: bool) -> PromptInputs:
+def prepare_prompt(model: LoadedModel, request: Request, settings: Settings, unbounded: bool) -> PromptInputs:
     """Prepare the input ids of a request; `unbounded` skips the check against the model's context length.
 
     Raises what `check_media`, `encode`, `decoder_start_ids` and `encode_continuation` raise.
@@ -188,13 +187,13 @@ def prepare_prompt(model: LoadedModel, request: Request, config: GenerationConfi
         prompt, perceived = insert_images(model, request.prompt, files)
         before = prompt
     elif (perceived := prepare_media(model, files)) is not None and model.is_encoder_decoder:
-        before = _media_decoder_start(model, request, config, perceived)
+        before = _media_decoder_start(model, request, settings, perceived)
         prompt = before
     else:
-        prompt = encode(model, request.prompt, unbounded, config.bos_token_id)
-        if should_heal(model, config.token_healing) and not files and request.prompt:
+        prompt = encode(model, request.prompt, unbounded, settings.get("bos_token_id"))
+        if settings.get("token_healing") and not model.is_encoder_decoder and not files and request.prompt:
             prompt = heal_tokens(model, prompt, request.seed)
-        before = decoder_start_ids(model, config, prompt)
+        before = decoder_start_ids(model, settings, prompt)
     inputs = PromptInputs(prompt, before, encode_continuation(model, before, request.beginning), perceived)
     length = len(inputs.start)
     if not unbounded and model.context is not None and length > model.context:
@@ -213,12 +212,12 @@ def prepare_media_with_ids(model: LoadedModel, ids: list[int], files: Sequence[M
 
 
 def _media_decoder_start(
-    model: LoadedModel, request: Request, config: GenerationConfig, media_inputs: MediaInputs
+    model: LoadedModel, request: Request, settings: Settings, media_inputs: MediaInputs
 ) -> list[int]:
     """Return the decoder tokens of a model with media: earlier text and start tokens, or, for caption models (BLIP),
     start tokens and the caption's beginning.
     """
     if continues_prompt(model):
-        return encode_caption_start(model, request.prompt, decoder_start_ids(model, config, []))
+        return encode_caption_start(model, request.prompt, decoder_start_ids(model, settings, []))
     earlier = encode_earlier_text(model, request.prompt)
-    return [*earlier, *(decoder_start_tokens(model, config, media_inputs) or decoder_start_ids(model, config, []))]
+    return [*earlier, *(decoder_start_tokens(model, settings, media_inputs) or decoder_start_ids(model, settings, []))]

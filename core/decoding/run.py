@@ -19,6 +19,7 @@ from core.caches.prefixes.prefix_store import PrefixStore
 from core.caches.tensors.cache_operations import record_past
 from core.caches.tensors.cache_sizes import remember_shapes
 from core.common.hf_generation import non_default
+from core.common.run_settings import RunSettings
 from core.decoding.forward.forward_pass import Forward, ForwardOutput
 from core.decoding.prefill import ChunkSizes, PrefillStoppedError, PrefixReuse, can_read_in_chunks, prefill_prompt
 from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
@@ -44,6 +45,7 @@ from core.decoding.step_stats import PendingStats, StepStats, TokenChoice, compu
 from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
 from core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from core.models.loaded_model import LoadedModel
+from core.parameter import Settings
 from core.processors.base import Context
 from core.request import Request
 from core.system.gpu import synchronize
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 def build_context(
     model: LoadedModel,
     request: Request,
-    config: GenerationConfig,
+    settings: Settings,
     inputs: PromptInputs,
     sequences: int,
     max_length: int,
@@ -70,17 +72,16 @@ def build_context(
 
     Raises what `encode` raises for the negative prompt.
     """
-    eos = sorted(token for token in end_token_ids(config) if token < model.vocabulary)
+    eos = sorted(token for token in end_token_ids(settings) if token < model.vocabulary)
     return Context(
         model=model,
-        config=config,
+        settings=settings,
         start=len(inputs.decoder_start),
         max_length=max_length,
         encoder_ids=torch.tensor([inputs.source], device=model.device) if inputs.source else None,
         eos=torch.tensor(eos, device=model.device) if eos else None,
-        min_tokens_to_keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
+        min_tokens_to_keep=max(len(eos) + 1, 2) if (settings.get("num_beams") or 1) > 1 else 1,
         negative_ids=_negative_ids(model, request, inputs, sequences),
-        options=request.options,
         rng=rng,
         before=inputs.decoder_start,
         beginning=inputs.beginning,
@@ -118,20 +119,20 @@ class DecodingRun:
         model: LoadedModel,
         request: Request,
         strategy: DecodingStrategy,
-        config: GenerationConfig,
+        settings: RunSettings,
         cancel: threading.Event,
         prefix_store: PrefixStore | None = None,
     ) -> None:
-        self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
+        self.model, self.request, self.strategy, self.settings, self.cancel = model, request, strategy, settings, cancel
         self.backend = resolve_cache(request, model, strategy)
-        self.inputs = prepare_prompt(model, request, config, self.backend.unbounded)
+        self.inputs = prepare_prompt(model, request, settings, self.backend.unbounded)
         check_media_cache(self.backend, self.inputs.media)
         self.prompt_ids, self.start_ids = self.inputs.prompt, self.inputs.start
         self.beginning, self.text = self.inputs.decode_prefix_tokens(model)
         context, spells = None if self.backend.unbounded else model.context, model.tokenizer is not None
         token_bytes = model.pieces.stop_bytes if spells else None
-        self.stopping = build_stopping_criteria(config, len(self.start_ids), context, self.start_ids, token_bytes)
-        check_new_token_limit(self.stopping, config, len(self.start_ids))
+        self.stopping = build_stopping_criteria(settings, len(self.start_ids), context, self.start_ids, token_bytes)
+        check_new_token_limit(self.stopping, settings, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = PrefixReuse(model, request, self.backend, strategy, prefix_store, self._build_cache)
         self.device = device = model.device  # cached: `.device` scans the parameters on every access
@@ -149,14 +150,20 @@ class DecodingRun:
         self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar)
 
     @property
+    def config(self) -> GenerationConfig:
+        """The settings as transformers' own class, for transformers and plug-ins."""
+        return self.settings.config
+
+    @property
     def sequences(self) -> int:
         """Number of sequences generated side by side."""
-        return int(self.config.num_return_sequences or 1) if self.config.do_sample or self.beams > 1 else 1
+        several = self.settings.get("do_sample") or self.beams > 1
+        return int(self.settings.get("num_return_sequences") or 1) if several else 1
 
     @property
     def beams(self) -> int:
         """Number of beams; 1 for strategies without beams."""
-        return int(self.config.num_beams or 1)
+        return int(self.settings.get("num_beams") or 1)
 
     @property
     def max_length(self) -> int:
@@ -200,7 +207,7 @@ class DecodingRun:
     def context(self) -> Context:
         """The context that processors are built from."""
         texts = 1 if self.beams > 1 else self.sequences
-        return build_context(self.model, self.request, self.config, self.inputs, texts, self.max_length, self.rng)
+        return build_context(self.model, self.request, self.settings, self.inputs, texts, self.max_length, self.rng)
 
     def build_start_event(self) -> RunStarted:
         """Return the first event."""
@@ -257,7 +264,7 @@ class DecodingRun:
         ):
             output = self.forward(ids, hidden=hidden)
         else:
-            fixed = self.config.prefill_chunk_size
+            fixed = self.settings.get("prefill_chunk_size")
             sizes = ChunkSizes(self.model, fixed and int(fixed), steady=self.request.steady)
             output = prefill_prompt(self.forward, ids, sizes, self.is_cancelled, hidden=hidden)
         if self.is_cancelled():
@@ -318,7 +325,7 @@ class DecodingRun:
 
     def replace_invalid(self, logits: torch.Tensor) -> torch.Tensor:
         """Return logits [B, V], with NaN and infinity replaced if `remove_invalid_values` is set."""
-        return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
+        return torch.nan_to_num(logits) if self.settings.get("remove_invalid_values") else logits
 
     def check_scores(
         self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = (),

@@ -19,7 +19,7 @@ from core.decoding.stopping import StoppingCriteria
 from core.decoding.tensor_utils import row_max
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.loaded_model import LoadedModel
-from core.parameter import Settings, check, short_repr
+from core.parameter import Settings, check_values, short_repr
 from core.request import Request
 from resources.language import tr, trn
 
@@ -58,23 +58,22 @@ def resolve_cache(request: Request, model: LoadedModel, strategy: DecodingStrate
 def _check_cache_options(backend: CacheBackend, options: Settings) -> None:
     """Check types and ranges of the cache's settings. Raises ParameterError."""
     known = {parameter.name: parameter for parameter in backend.parameters}
-    for name, value in options.items():
+    for name in options:
         if name not in known:
             raise unknown_name_error(
                 tr("The cache “{cache}” has no setting “{name}”.").format(cache=tr(backend.title), name=name),
                 name,
                 known,
             )
-        if value is not None:
-            check(known[name], value)
+    check_values(backend.parameters, options)
 
 
-def decoder_start_ids(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]) -> list[int]:
+def decoder_start_ids(model: LoadedModel, settings: Settings, prompt_ids: list[int]) -> list[int]:
     """Return the decoder's tokens before the first new token. Raises PromptError if they are not defined."""
     if not model.is_encoder_decoder:
         return prompt_ids
-    start = config.decoder_start_token_id
-    start = config.bos_token_id if start is None else start
+    start = settings.get("decoder_start_token_id")
+    start = settings.get("bos_token_id") if start is None else start
     if start is None:
         raise PromptError(
             tr("{model} does not define the start token of its decoder.").format(model=model.name),
@@ -91,7 +90,7 @@ def decoder_start_ids(model: LoadedModel, config: GenerationConfig, prompt_ids: 
     return [int(first)]
 
 
-def check_new_token_limit(stopping: StoppingCriteria, config: GenerationConfig, start: int) -> None:
+def check_new_token_limit(stopping: StoppingCriteria, settings: Settings, start: int) -> None:
     """Raise PromptError if no token may be generated."""
     if stopping.max_new < 1:
         raise PromptError(
@@ -99,7 +98,7 @@ def check_new_token_limit(stopping: StoppingCriteria, config: GenerationConfig, 
                 "max_length is {max_length}, but the prompt alone has {start} token.",
                 "max_length is {max_length}, but the prompt alone has {start} tokens.",
                 start,
-            ).format(max_length=config.max_length, start=start),
+            ).format(max_length=settings.get("max_length"), start=start),
             tr("Set max_new_tokens or increase max_length."),
         )
 

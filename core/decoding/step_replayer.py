@@ -72,7 +72,7 @@ class StepReplayer:
     @property
     def method(self) -> Method:
         """The method that selects tokens."""
-        return "sampled" if self.run.config.do_sample else "greedy"
+        return "sampled" if self.run.settings.get("do_sample") else "greedy"
 
     def check(self) -> None:
         """Raise StrategyError if the step cannot be replayed."""
@@ -81,7 +81,7 @@ class StepReplayer:
         """Return the run's random numbers for sequence number `sequence` of `rows`; None without sampling or with
         drafts, which also use random numbers.
         """
-        if not self.run.config.do_sample or self.run.strategy.speculates:
+        if not self.run.settings.get("do_sample") or self.run.strategy.speculates:
             return None
         return RngReplay(self.run, rows, sequence, self.run.request.seed)
 
@@ -99,7 +99,7 @@ class StepReplayer:
 
     def pick(self, scores: torch.Tensor, step_logits: StepLogits, rng: StepRng | None) -> int | None:
         """Return the token chosen from processed scores [1, V]; None if it cannot be determined."""
-        if not self.run.config.do_sample:
+        if not self.run.settings.get("do_sample"):
             return int(scores[0].argmax())
         return rng.sample(scores) if rng is not None else None
 
@@ -122,7 +122,7 @@ def replay_inputs(replayer: StepReplayer, ids: Sequence[int], step: int, *, all_
     run = replayer.run
     if not all_steps and step:
         request = replace(run.request, beginning=(*run.inputs.beginning, *ids[:step]))
-        run = DecodingRun(run.model, request, run.strategy, run.config, run.cancel)
+        run = DecodingRun(run.model, request, run.strategy, run.settings, run.cancel)
         step = 0
     output, _ = run.prefill(hidden=replayer.needs_hidden_states)
     for place in range(step + 1):

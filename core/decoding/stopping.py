@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from transformers import GenerationConfig
-
 from core.events import Ending
+from core.parameter import Settings
 
 _INVALID = "\ufffd"
 """Replacement character for invalid bytes."""
@@ -141,7 +140,7 @@ class StoppingCriteria:
 
 
 def build_stopping_criteria(
-    config: GenerationConfig, start: int, context: int | None, before: Sequence[int] = (),
+    settings: Settings, start: int, context: int | None, before: Sequence[int] = (),
     token_bytes: Callable[[int], bytes | None] | None = None,
 ) -> StoppingCriteria:  # fmt: skip
     """Build the stopping criteria of a run; `max_time` counts from now.
@@ -149,36 +148,36 @@ def build_stopping_criteria(
     `start`: number of decoder tokens before the first new one; `before`: those tokens, where a stop string may begin;
     `token_bytes`: returns the bytes of a token in which stop strings are searched.
     """
-    given = config.stop_strings or ()
+    given, max_time = settings.get("stop_strings") or (), settings.get("max_time")
     strings = (given,) if isinstance(given, str) else tuple(string for string in given if string)
     matcher = StopStringMatcher(strings, token_bytes, before) if strings and token_bytes is not None else None
     return StoppingCriteria(
-        max_new=new_token_limit(config, start),
+        max_new=new_token_limit(settings, start),
         # The last token is chosen from a full context and need not be fed again.
         context_limit=None if context is None else max(context - start + 1, 1),
-        eos=end_token_ids(config),
+        eos=end_token_ids(settings),
         strings=strings,
-        deadline=time.monotonic() + config.max_time if config.max_time else None,
-        seconds=config.max_time or 0.0,
+        deadline=time.monotonic() + max_time if max_time else None,
+        seconds=max_time or 0.0,
         context=context,
         matcher=matcher,
     )
 
 
-def new_token_limit(config: GenerationConfig, start: int) -> int:
+def new_token_limit(settings: Settings, start: int) -> int:
     """Return the maximum number of new tokens by transformers' rule: max_new_tokens, else max_length minus the prompt,
     else 20.
     """
-    if config.max_new_tokens is not None:
-        return int(config.max_new_tokens)
-    if config.max_length is not None:
-        return max(int(config.max_length) - start, 0)
+    if (max_new := settings.get("max_new_tokens")) is not None:
+        return int(max_new)
+    if (max_length := settings.get("max_length")) is not None:
+        return max(int(max_length) - start, 0)
     return 20
 
 
-def end_token_ids(config: GenerationConfig) -> frozenset[int]:
+def end_token_ids(settings: Settings) -> frozenset[int]:
     """Return the end tokens; empty if there are none."""
-    eos = config.eos_token_id
+    eos = settings.get("eos_token_id")
     if eos is None:
         return frozenset()
     return frozenset(int(token) for token in eos) if isinstance(eos, (list, tuple)) else frozenset((int(eos),))

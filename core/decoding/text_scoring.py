@@ -22,7 +22,7 @@ from core.decoding.step_stats import StepStats, compute_step_stats
 from core.errors import ComparisonError, MediaRefusedError, PromptError, TextTooLongError
 from core.events import Stage, StageDetail, TokenCompared
 from core.models.loaded_model import LoadedModel
-from core.parameter import Settings, check
+from core.parameter import Settings, check_values
 from core.processors.pipeline_stages import processor_settings, watermark_processors
 from core.processors.watermarking.scores import WatermarkScorer, WatermarkTextScorer
 from core.system.device_memory import is_out_of_memory
@@ -79,7 +79,7 @@ def _decoder_text(model: LoadedModel, text: object, text_or_ids: object) -> Give
 def _target_text(model: LoadedModel, text: object, text_or_ids: object) -> GivenText:
     """Prepare the target text; the decoder's start token is not scored, and a text without a source may include it."""
     source = _empty_source(model) if text_or_ids is None else encode(model, text_or_ids, unbounded=True)
-    start = decoder_start_ids(model, model.generation_config, source)
+    start = decoder_start_ids(model, vars(model.generation_config), source)
     ids = encode(model, text, unbounded=True)
     return GivenText(source, start, ids[1:] if text_or_ids is None and ids[:1] == start else ids)
 
@@ -243,7 +243,7 @@ def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 def _given_text_for(model: LoadedModel, given_text: GivenText) -> GivenText:
     """Return the same text after this model's own decoder start tokens."""
     start = (
-        decoder_start_ids(model, model.generation_config, given_text.prompt)
+        decoder_start_ids(model, vars(model.generation_config), given_text.prompt)
         if model.is_encoder_decoder
         else given_text.start
     )
@@ -267,7 +267,7 @@ class WatermarkSearch:
         """Prepare the readers. Raises ParameterError for invalid settings."""
         self._readers: list[tuple[Stage, WatermarkTextScorer]] = []
         for processor in watermark_processors():
-            _check(processor, options)
+            check_values(processor_settings(processor), options)
             value = options.get(processor.name)
             if value and processor.make_detector is not None:
                 with errors_of_setting(processor.name):
@@ -292,10 +292,3 @@ class WatermarkSearch:
             for stage, reading in self._readers
         )
         return (*funnel, *watermark_stages)
-
-
-def _check(processor: Processor, options: Settings) -> None:
-    """Raise ParameterError for invalid settings of the processor."""
-    for parameter in processor_settings(processor):
-        if options.get(parameter.name) is not None:
-            check(parameter, options[parameter.name])

@@ -304,7 +304,7 @@ def _decode_steps_ahead(
     assert isinstance(funnel, ProcessorPipeline)
     forward, top_n, step = run.forward, run.request.top_n, 0
     can_read_ahead = forward.can_retract
-    if isinstance(picker, GreedyPicker) and not funnel.stages and not run.config.remove_invalid_values:
+    if isinstance(picker, GreedyPicker) and not funnel.stages and not run.settings.get("remove_invalid_values"):
         forward.epilogue = GreedyEpilogue(top_n)
     while True:
         raw = run.replace_invalid(output.last)

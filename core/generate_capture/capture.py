@@ -23,7 +23,7 @@ from core.generation.running import Result
 from core.models.loaded_model import LoadedModel
 from core.parameter import short_repr
 from core.request import Request
-from core.strategies.request_checks import check_top_n
+from core.settings import check_top_n
 from core.trace import LiveAddress, Recorder, failure_of
 from core.trace.page.html_page import page
 from resources.language import tr

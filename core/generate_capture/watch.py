@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import ParameterError, TraceError
 from core.generate_capture.live_sender import finish_sending, is_window_open
-from core.strategies.request_checks import check_top_n
+from core.settings import check_top_n
 from core.trace.live_address import LiveAddress
 from resources.language import tr, trn
 

@@ -24,6 +24,7 @@ from core.common.hf_generation import (
     WITHOUT_EFFECT,
     non_default,
 )
+from core.common.run_settings import RunSettings
 from core.decoding.media_inputs import media_inputs
 from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
@@ -40,13 +41,11 @@ from core.plugins.installation import used_plugins
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
 from core.request import Request, check_request
-from core.settings import resolve_settings
-from core.strategies.request_checks import foreign_settings
+from core.settings import foreign_settings, resolve_settings
 from resources.language import tr
 
 if TYPE_CHECKING:
     import pandas as pd
-    from transformers import GenerationConfig
 
     from core.models.loaded_model import LoadedModel
     from core.request import Request
@@ -86,28 +85,29 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
 
 
 def unused_settings(
-    model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
+    model: LoadedModel, request: Request, strategy: Strategy, settings: RunSettings
 ) -> Iterator[Notice]:
     """Yield a notice for every reason why settings of the request's configuration have no effect.
 
-    `config` is the run's resolved configuration. Settings equal to the model's or the library's defaults are omitted:
-    they change nothing.
+    `settings` are those of the run. Settings equal to the model's or the library's defaults are omitted: they change
+    nothing.
     """
     own = vars(model.generation_config)
     given = {
         name: value
-        for name, value in request.given.items()
-        if value is not None and (value is not False or name == "use_cache") and name not in METADATA_FIELDS
+        for name, value in request.settings.items()
+        if value is not None and (value is not False or name == "use_cache")
+        if name not in METADATA_FIELDS and name not in request.options
         if value != DEFAULTS.get(name) and value != own.get(name)
     }
-    foreign = foreign_settings(request, own)
+    foreign = foreign_settings(request, model)
     by_reason: dict[str, list[str]] = {}
     for name in given:
-        if name not in foreign and (reason := _unused_reason(name, given[name], model, request, strategy, config)):
+        if name not in foreign and (reason := _unused_reason(name, given[name], model, request, strategy, settings)):
             by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
         yield _notice(tr("No effect here: {names}. {reason}"), names, reason)
-    if names := [name for name in foreign if name in given]:
+    if names := sorted(foreign & given.keys()):
         yield _notice(tr("Unknown to transformers, no effect: {names}."), names)
 
 
@@ -116,7 +116,7 @@ def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
 
 
 def _unused_reason(
-    name: str, value: object, model: LoadedModel, request: Request, strategy: Strategy, config: GenerationConfig
+    name: str, value: object, model: LoadedModel, request: Request, strategy: Strategy, settings: RunSettings
 ) -> str:
     """Return why the run does not use a setting, as a sentence; empty if it does."""
     title = tr(strategy.title)
@@ -133,7 +133,7 @@ def _unused_reason(
         and name not in strategy.flags
     ):
         return tr("The strategy set in the request takes precedence: {strategy}.").format(strategy=title)
-    if name in settings_without_effect(strategy, bool(config.do_sample), vars(config)):
+    if name in settings_without_effect(strategy, settings):
         return tr("Sampling is off (do_sample).")
     if name == "num_assistant_tokens_schedule":
         return "" if strategy.speculates else _not_used_sentence(title)
@@ -277,7 +277,8 @@ def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, 
 
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
     """Return the settings of a run of `request` that differ from the library's defaults, including the model's."""
-    return non_default(resolve_settings(model, request)[1])
+    check_model(model)
+    return non_default(resolve_settings(model, request)[1].config)
 
 
 def _decode(
@@ -292,16 +293,16 @@ def _decode_adapted(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
     score_cache: ScoreCache | None,
 ) -> Iterator[Event]:  # fmt: skip
-    strategy, config = resolve_settings(model, request)
-    decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
+    strategy, settings = resolve_settings(model, request)
+    decoding = DecodingRun(model, request, strategy, settings, cancel, prefixes)
     decoding.supports_chunked_prefill = supports_drafts
     if score_cache is not None:
         score_cache.start_run(decoding.start_ids)
         decoding.score_cache = score_cache
     yield decoding.build_start_event()
     yield from decoding.inputs.notices
-    yield from cache_notices(model, decoding.backend, config, strategy.speculates)
-    yield from unused_settings(model, request, strategy, config)
+    yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
+    yield from unused_settings(model, request, strategy, settings)
     if decoding.is_cancelled():
         decoding.results = [FinishedSequence((), "")]
     else:

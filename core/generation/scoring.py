@@ -35,7 +35,7 @@ from core.notebook.result_rows import ResultRows
 from core.parameter import Settings
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
-from core.strategies.request_checks import check_top_n, settings_by_name
+from core.settings import check_top_n, settings_by_name
 from resources.language import tr
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 
-from core.checks.name_suggestions import unknown_name_error
 from core.common.setting_values import to_plain_value
 from core.decoding.processor_pipeline import build_pipeline
 from core.decoding.run import DecodingRun
@@ -27,8 +25,7 @@ from core.parameter import Settings, short_repr
 from core.plugins.guarded_thread import iterate_guarded
 from core.plugins.installation import used_plugins
 from core.request import Request, check_request
-from core.settings import resolve_settings
-from core.strategies.base import Strategy
+from core.settings import resolve_settings, unknown_setting_error
 from resources.language import tr
 
 _DEFAULT_TOP_N = 10
@@ -112,15 +109,18 @@ def _replay_adapted(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: ScoreCache | None,
 ) -> StepCounterfactual:  # fmt: skip
-    strategy, config = resolve_settings(model, request)
-    _check_index("sequence", sequence, int(config.num_return_sequences or 1))
-    before, after = (_ReplaySide(model, each) for each in (request, _request_with_changes(request, strategy, changes)))
+    strategy, settings = resolve_settings(model, request)
+    rows = int(settings.get("num_return_sequences") or 1)
+    _check_index("sequence", sequence, rows)
+    if unknown := sorted(set(changes) - {*strategy.parameter_names}, key=str):
+        raise unknown_setting_error(strategy, str(unknown[0]))
+    before, after = (_ReplaySide(model, each) for each in (request, request.with_settings(changes)))
     whole = before.has_stateful_stages or after.has_stateful_stages
     entering, is_kept = _entering_scores(before, ids, step, sequence, scores, whole)
     others = entering
     if not after.replayer.has_same_input(before.replayer):
         others, is_kept = list(replay_inputs(after.replayer, ids, step, all_steps=whole)), False
-    dice = before.replayer.replay_rng(int(config.num_return_sequences or 1), sequence)
+    dice = before.replayer.replay_rng(rows, sequence)
     for place in range(step):
         dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
         if whole:
@@ -135,9 +135,9 @@ class _ReplaySide:
     """One side of the comparison: its settings, and how they process a step."""
 
     def __init__(self, model: LoadedModel, request: Request) -> None:
-        alone = _request_with(request, {"num_return_sequences": 1}, {})
-        strategy, config = resolve_settings(model, alone)
-        self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
+        alone = request.with_settings({"num_return_sequences": 1})
+        strategy, settings = resolve_settings(model, alone)
+        self.run = run = DecodingRun(model, alone, strategy, settings, threading.Event())
         _check_replayable(run, tr(strategy.title))
         self.replayer = strategy.make_replayer(run)
         self.replayer.check()
@@ -242,27 +242,3 @@ def _check_replayable(run: DecodingRun, title: str) -> None:
             ),
             tr("Run again with this setting, or inspect a run without drafts."),
         )
-
-
-def _request_with_changes(request: Request, strategy: Strategy, changes: Settings) -> Request:
-    known = {parameter.name: parameter for parameter in strategy.parameters}
-    if unknown := sorted(set(changes) - set(known), key=str):
-        raise unknown_name_error(
-            tr("{strategy} has no setting “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
-            unknown[0],
-            known,
-        )
-    options = {name: value for name, value in changes.items() if known[name].option}
-    return _request_with(request, {name: value for name, value in changes.items() if name not in options}, options)
-
-
-def _request_with(request: Request, settings: Settings, options: Settings) -> Request:
-    """Return the request with other settings."""
-    config = request.config
-    if config is None or isinstance(config, Mapping):
-        config = {**(config or {}), **settings}
-    else:
-        config = copy.deepcopy(config)
-        for name, value in settings.items():
-            setattr(config, name, value)
-    return replace(request, config=config, options={**request.options, **options})

@@ -25,7 +25,7 @@ from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel
 from core.native.native_library import library
 from core.notebook.result_rows import ResultRows
-from core.strategies.request_checks import check_paths
+from core.settings import check_paths
 from core.system.device_memory import is_out_of_memory
 from resources.language import tr
 

@@ -28,7 +28,7 @@ from core.models.error_translation import translate_iterator_errors
 from core.models.loaded_model import LoadedModel, check_model
 from core.notebook.result_rows import ResultRows
 from core.parameter import short_repr
-from core.strategies.request_checks import check_paths
+from core.settings import check_paths
 from resources.language import tr
 
 Unit = Literal["token", "word", "sentence"]

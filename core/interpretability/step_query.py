@@ -19,7 +19,7 @@ from core.decoding.run_preparation import decoder_start_ids
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import short_repr
-from core.strategies.request_checks import check_paths
+from core.settings import check_paths
 from resources.language import mark, tr, trn
 
 
@@ -72,7 +72,7 @@ def step_query(
     if files := check_media(model.name, model.modalities, media):
         return StepQuery(tuple(known), checked_step, 0, (), prepare_media_with_ids(model, known, files))
     encoded = _checked_source(model, source, checked_step)
-    start = decoder_start_ids(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
+    start = decoder_start_ids(model, vars(model.generation_config), known[:encoded]) if model.is_encoder_decoder else []
     question = StepQuery(tuple(known), checked_step, encoded, tuple(start))
     if model.context is not None and len(question.before) > model.context:
         raise TextTooLongError(len(question.before), model.context)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from transformers import GenerationConfig
-
 from core import caches
 from core.caches.base import CacheBackend
 from core.caches.measurement import RunShape
@@ -151,16 +149,14 @@ def estimate(
 class _MemoryEstimator:
     def __init__(self, model: LoadedModel, request: Request, free: int) -> None:
         self.model, self.request, self.free = model, request, free
-        self.strategy, self.config = resolve_settings(model, request)
+        self.strategy, self.settings = resolve_settings(model, request)
         seen = estimate_media_positions(model) * len(request.media)
         self.source = seen or prompt_tokens(model, request)
         start = 1 if model.is_encoder_decoder else seen + prompt_tokens(model, request)
         start += answer_prefix_tokens(model, request)
-        new = new_token_limit(self.config, start)
-        self.case = _EstimateCase(start, new, self._rows(self.config), caches.named(request.cache).name)
-
-    def _rows(self, config: GenerationConfig) -> int:
-        return self.strategy.rows(config, self.model.vocabulary)
+        new = new_token_limit(self.settings, start)
+        rows = self.strategy.rows(self.settings.config, model.vocabulary)
+        self.case = _EstimateCase(start, new, rows, caches.named(request.cache).name)
 
     def result(self) -> Estimate:
         """Return the estimate, with remedies if it does not fit."""
@@ -261,9 +257,9 @@ class _MemoryEstimator:
         return _max_fitting(case.new + 1, lambda count: self._fits(replace(case, new=count)))
 
     def _rows_text(self, rows: int) -> str:
-        if int(self.config.num_beams or 1) > 1:
+        if int(self.settings.get("num_beams") or 1) > 1:
             template = trn("{count} beam", "{count} beams", rows)
-        elif self.config.do_sample:
+        elif self.settings.get("do_sample"):
             template = trn("{count} sequence", "{count} sequences", rows)
         else:
             template = trn("{count} candidate", "{count} candidates", rows)

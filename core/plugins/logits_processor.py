@@ -87,7 +87,7 @@ def processor_of_class(cls: type) -> Processor:
 
 
 def _value(parameter: Parameter, context: Context) -> object:
-    value = context.options.get(parameter.name)
+    value = context.settings.get(parameter.name)
     return parameter.default if value is None else value
 
 

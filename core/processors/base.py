@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from core.common.hf_generation import to_generation_config
 from core.common.lightweight_dataclass import plain
 from core.grammar.grammar_setting import GrammarProgress
 from core.parameter import Parameter, Settings
@@ -86,7 +86,8 @@ class Context(NamedTuple):
     """Properties of a run that processors need besides their own setting."""
 
     model: ProcessorModel
-    config: GenerationConfig
+    settings: Settings
+    """All settings of the run by name, checked (`core.common.run_settings.RunSettings`)."""
     start: int
     """Length of the decoder's input before the first new token."""
     max_length: int
@@ -97,12 +98,20 @@ class Context(NamedTuple):
     rng: Uniform
     """(rows) → a random number in [0, 1) for each row [B], derived from the run's seed; different at each call."""
     negative_ids: torch.Tensor | None = None
-    options: Settings = MappingProxyType({})
-    """`Request.options`: the settings without a GenerationConfig field."""
     before: Sequence[int] = ()
     """The decoder's input before the answer: `start` tokens."""
     beginning: Sequence[int] = ()
     """Required beginning of the answer (`Request.beginning`)."""
+
+    @property
+    def config(self) -> GenerationConfig:
+        """A new GenerationConfig with the settings, for plug-ins."""
+        return to_generation_config(self.settings)
+
+    @property
+    def options(self) -> Settings:
+        """The settings, for plug-ins that read options from here."""
+        return self.settings
 
 
 def applies_always(context: Context) -> bool:

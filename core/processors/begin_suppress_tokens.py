@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _make(value: Sequence[int], context: Context) -> Transform:
-    shift = 1 if context.start <= 1 and context.config.forced_bos_token_id is not None else 0
+    shift = 1 if context.start <= 1 and context.settings.get("forced_bos_token_id") is not None else 0
     processor: Transform = transformers_processors().SuppressTokensAtBeginLogitsProcessor(
         value, context.start + shift, device=context.model.device
     )

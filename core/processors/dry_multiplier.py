@@ -117,9 +117,9 @@ class DryPenalty:
 
     def __init__(self, multiplier: float, context: Context) -> None:
         self._multiplier, self._model = multiplier, context.model
-        self._base = float(context.options.get(BASE.name, BASE.default))
-        self._allowed = int(context.options.get(ALLOWED.name, ALLOWED.default))
-        self._window = int(context.options.get(RANGE.name, RANGE.default))
+        self._base = float(context.settings.get(BASE.name, BASE.default))
+        self._allowed = int(context.settings.get(ALLOWED.name, ALLOWED.default))
+        self._window = int(context.settings.get(RANGE.name, RANGE.default))
         further = (math.log(MAX_PENALTY) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
         self._longest = max(MIN_FOLLOWED, self._allowed + math.ceil(further))
         self._known = _cached_breaks(context.model)

@@ -67,8 +67,8 @@ def _temperature_detail(temperature: float, low: float, high: float) -> StageDet
 
 def make(value: float, context: Context) -> DynamicTemperature:
     """Create the temperatures of one run. Raises ValueError if the upper limit is below the lower one."""
-    low = float(context.options.get(LOW.name, LOW.default))
-    exponent = float(context.options.get(EXPONENT.name, EXPONENT.default))
+    low = float(context.settings.get(LOW.name, LOW.default))
+    exponent = float(context.settings.get(EXPONENT.name, EXPONENT.default))
     if value < low:
         raise ValueError(tr("its upper limit {high:g} is below its lower limit {low:g}").format(high=value, low=low))
     return DynamicTemperature(low, float(value), exponent)

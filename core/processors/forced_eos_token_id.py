@@ -21,5 +21,5 @@ PROCESSOR = Processor(
     ),
     shown=90,
     is_on=is_given,
-    applies=lambda context: context.options.get("grammar") is None,  # an end in the middle would violate the grammar
+    applies=lambda context: context.settings.get("grammar") is None,  # an end in the middle would violate the grammar
 )  # fmt: skip

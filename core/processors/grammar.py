@@ -64,7 +64,7 @@ def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
     walker = GrammarMatcher(matcher, model.vocabulary, model.device)
     if not walker.is_valid_prefix(context.beginning):
         raise grammar_error(tr("no text of it begins like the required beginning of the answer."))
-    forced = context.config.forced_bos_token_id is not None  # a special token, not part of the text
+    forced = context.settings.get("forced_bos_token_id") is not None  # a special token, not part of the text
     _check_length(value, context, forced)
     return GrammarProcessor(walker, context.start, int(forced))
 

@@ -85,7 +85,7 @@ def _surprises(scores: torch.Tensor, sums: list[tuple[float, float]], ids: torch
 
 def make(value: float, context: Context) -> Mirostat:
     """Create the state of one run."""
-    return Mirostat(float(value), float(context.options.get(ETA.name, ETA.default)))
+    return Mirostat(float(value), float(context.settings.get(ETA.name, ETA.default)))
 
 
 PROCESSOR = Processor(

@@ -64,8 +64,8 @@ class SynthIDProcessor:
     """transformers' SynthID processor, which also keeps the texts for its observer."""
 
     def __init__(self, length: int, context: Context) -> None:
-        self._processor = create_processor(length, context.options, context.model.device)
-        self._signs = create_detector(length, context.options, context.model)
+        self._processor = create_processor(length, context.settings, context.model.device)
+        self._signs = create_detector(length, context.settings, context.model)
         self._start, self._seen = context.start, list[set[tuple[int, ...]]]()
         self._texts: list[list[int]] = []
 

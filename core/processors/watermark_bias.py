@@ -56,7 +56,7 @@ class GreenListProcessor:
     """Adds a bias to the scores of the green list with transformers' processor, and reports which tokens were green."""
 
     def __init__(self, bias: float, context: Context) -> None:
-        self._signs = create_detector(bias, context.options, context.model)
+        self._signs = create_detector(bias, context.settings, context.model)
         self._start = context.start
         self._texts: list[list[int]] = []
 

@@ -43,7 +43,7 @@ class XtcProcessor:
 
     def __init__(self, chance: float, context: Context) -> None:
         self._chance, self._context = chance, context
-        self._threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
+        self._threshold = float(context.settings.get(THRESHOLD.name, THRESHOLD.default))
         self._ends = set() if context.eos is None else set(context.eos.tolist())
         self._random_numbers: list[float] = []
         self._likely: dict[int, LikelyTokens] = {}

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from core import caches, strategies
+from core.common.hf_generation import METADATA_FIELDS
 from core.errors import (
     CacheError,
     EngineBusyError,
@@ -31,20 +32,20 @@ from core.remote.engines.formats import OFF_VALUES, is_count, is_model_name
 from core.remote.http_stream import ResponseHead, Timeouts
 from core.remote.responses import TokenTable
 from core.request import Request
-from core.strategies.base import Flags, Strategy, beam_rows, flags_of
+from core.strategies.base import Flags, Strategy, beam_rows
 from resources.language import mark, tr
 
 DEFAULT_CACHE = "dynamic"
 """The cache of a request that does not choose one; the engine uses its own."""
 LOCAL_SETTINGS = frozenset({"max_time"})
 """Settings that are applied on this side of the connection."""
-_IGNORED_SETTINGS = frozenset({
+_IGNORED_SETTINGS = METADATA_FIELDS | {
     "do_sample", "num_beams", "num_beam_groups", "use_cache", "max_length", "pad_token_id", "bos_token_id",
-    "transformers_version", "early_stopping", "length_penalty", "diversity_penalty", "penalty_alpha",
-    "decoder_start_token_id", "_from_model_config", "return_dict_in_generate", "output_scores", "output_logits",
+    "early_stopping", "length_penalty", "diversity_penalty", "penalty_alpha",
+    "decoder_start_token_id", "return_dict_in_generate", "output_scores", "output_logits",
     "output_attentions", "output_hidden_states", "cache_implementation", "num_assistant_tokens",
     "num_assistant_tokens_schedule", "assistant_confidence_threshold",
-})  # fmt: skip
+}  # fmt: skip
 """Settings that select the strategy, or have no effect on greedy decoding and sampling."""
 _NO_DRAFTS = mark("{engine} generates one token at a time and cannot verify our drafts. It may use its own drafts if "
     "started with them.")  # fmt: skip
@@ -83,8 +84,7 @@ def check_request(request: Request, settings: Mapping[str, object], kind: Engine
     """Return the strategy if the engine supports the whole request. Raises StrategyError, CacheError, ParameterError,
     MediaRefusedError.
     """
-    flags = flags_of(settings, bool(request.drafters))
-    strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
+    strategy = strategies.select(request.strategy, settings, bool(request.drafters))
     if reason := strategy_unsupported_reason(strategy, kind):
         raise StrategyError(
             tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
@@ -92,7 +92,7 @@ def check_request(request: Request, settings: Mapping[str, object], kind: Engine
         )
     if reason := cache_unsupported_reason(request.cache, kind):
         raise CacheError(reason, tr("Choose the dynamic cache, which is the default."))
-    _check_settings(strategy, {**settings, **request.options}, kind)
+    _check_settings(strategy, request.settings, kind)
     if request.media:
         raise MediaRefusedError(
             tr("Sound and pictures cannot be sent to a remote engine: {engine} receives only text.").format(

@@ -47,7 +47,7 @@ from core.remote.responses import (
 )
 from core.remote.tokenization import PromptTokens, tokenize_prompt
 from core.request import Request
-from core.strategies.request_checks import check_top_n
+from core.settings import check_top_n
 from resources.language import tr
 
 

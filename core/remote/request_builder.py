@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.common.hf_generation import DEFAULTS
+from core.common.run_settings import RunSettings
 from core.errors import EmptyPromptError, ParameterError, PromptError
 from core.grammar.grammar_setting import KINDS, TITLES, kind_of
 from core.remote.engines.base import Body, EngineKind
 from core.remote.engines.formats import OFF_VALUES
 from core.remote.remote_model import RemoteModel, check_request
 from core.request import Request
+from core.settings import check_request_fields, merge_settings
 from core.strategies.base import Strategy
-from core.strategies.request_checks import check_request_fields
 from resources.language import tr
 
 
@@ -101,11 +101,10 @@ _NON_PROCESSING_SETTINGS = frozenset(
 def build_request(model: RemoteModel, request: Request) -> EngineRequest:
     """Build the engine's request. Raises StrategyError, CacheError, ParameterError, PromptError."""
     check_request_fields(request)
-    given = request_settings(request)
-    strategy = check_request(request, given, model.kind)
-    named = strategy.flags.get("do_sample") if request.strategy else given.get("do_sample")
-    samples = bool(named)
-    settings = _settings_to_send(model, strategy, {**given, **request.options}, samples)
+    resolved = merge_settings(request, {})
+    strategy = check_request(request, resolved, model.kind)
+    samples = bool(resolved.get("do_sample"))
+    settings = _settings_to_send(model, resolved)
     prompt, is_chat = _prompt_to_send(model, request)
     before = model.spell(request.beginning) if request.beginning else ""
     if before and "grammar" in settings:
@@ -132,39 +131,22 @@ def build_request(model: RemoteModel, request: Request) -> EngineRequest:
         before,
         int(settings.get("num_return_sequences", 1)),
         int(settings["max_new_tokens"]),
-        given.get("max_time"),
+        resolved.get("max_time"),
         samples,
         is_chat,
         _alternative_count(model, request, is_chat),
     )
 
 
-def request_settings(request: Request) -> dict[str, Any]:
-    """Return the settings in the request's config, by name."""
-    config = request.config
-    if config is None or isinstance(config, Mapping):
-        return dict(config or {})
-    return {name: value for name, value in config.to_dict().items() if value is not None}
-
-
-def _settings_to_send(
-    model: RemoteModel, strategy: Strategy, settings: Mapping[str, Any], samples: bool
-) -> dict[str, Any]:
+def _settings_to_send(model: RemoteModel, settings: RunSettings) -> dict[str, Any]:
     """Return the settings to send: those of the request, and defaults for the others."""
-    kind = model.kind
-    found = {name: settings[name] for name in kind.settings if settings.get(name) is not None}
+    kind, requested = model.kind, settings.from_sources("request")
+    found = {name: requested[name] for name in kind.settings if name in requested}
     found.setdefault("max_new_tokens", _DEFAULT_MAX_NEW_TOKENS)
     dice = {"temperature", "top_p", "top_k", "min_p", "typical_p", "top_n_sigma", "xtc_probability"}
-    if not samples:
+    if not settings.get("do_sample"):
         return {name: value for name, value in found.items() if name not in dice}
-    for name in dice & set(kind.settings):
-        usual = {
-            **OFF_VALUES,
-            **{one: value for one, value in DEFAULTS.items() if one in OFF_VALUES},
-            **strategy.defaults,
-        }
-        found.setdefault(name, usual[name])
-    return found
+    return {name: settings.get(name, OFF_VALUES.get(name)) for name in dice & set(kind.settings)} | found
 
 
 def _build_body(

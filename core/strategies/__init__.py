@@ -2,7 +2,7 @@
 
 from core.checks.name_suggestions import did_you_mean
 from core.errors import StrategyError
-from core.parameter import Parameter, quote_text
+from core.parameter import Parameter, Settings, quote_text
 from core.registry import Registry
 from core.strategies.base import Flags, Strategy, flags_of
 from resources.language import tr
@@ -13,6 +13,13 @@ registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
 def selected_by(flags: Flags) -> Strategy:
     """Return the strategy that these flags select, by transformers' rule."""
     return next(strategy for strategy in registry.values() if strategy.selects(flags))
+
+
+def select(name: str | None, settings: Settings, drafters: bool = False) -> Strategy:
+    """Return the named strategy, or without a name the one that the flags in `settings` select. Raises StrategyError,
+    ParameterError.
+    """
+    return named(name) if name else selected_by(flags_of(settings, drafters))
 
 
 def named(name: str) -> Strategy:
@@ -57,5 +64,5 @@ def movable() -> tuple[str, ...]:
 
 __all__ = [
     "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages", "registry",
-    "selected_by",
+    "select", "selected_by",
 ]  # fmt: skip

@@ -40,9 +40,9 @@ def other_draft_sources(options: Settings) -> tuple[str, ...]:
 
 def assisted_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart of speculative strategies; none for a model combined with lookup."""
-    if request.options.get("with_lookup"):
+    if request.settings.get("with_lookup"):
         return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, but not with both."))
-    if request.options.get("extra_drafters"):
+    if request.settings.get("extra_drafters"):
         return GenerateEquivalent(missing=tr("transformers does not know these drafters."))
     return shared.generate_equivalent(request)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.caches.base import CacheOperation
 from core.common.hf_generation import DEFAULTS, SAME_SETTINGS, GenerateEquivalent
 from core.common.lightweight_dataclass import plain
-from core.parameter import Parameter, Settings, check
+from core.parameter import Parameter, Settings, check_values
+from resources.language import mark
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -20,8 +21,14 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
     from core.request import Request
 
-_COUNTS = tuple(Parameter(name, name, "int", DEFAULTS[name], "") for name in ("num_beams", "num_beam_groups", "top_k"))
-_ALPHA = Parameter("penalty_alpha", "penalty_alpha", "float", 0.0, "")
+FLAG_PARAMETERS = (
+    Parameter("num_beams", mark("Beams"), "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("num_beam_groups", mark("Groups"), "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("do_sample", mark("Sample"), "bool", False, ""),
+    Parameter("top_k", "top_k", "int", DEFAULTS["top_k"], ""),
+    Parameter("penalty_alpha", "penalty_alpha", "float", 0.0, ""),
+)
+"""Settings that select a strategy; the ranges of the last two depend on it."""
 
 
 class Flags(NamedTuple):
@@ -61,24 +68,17 @@ class Flags(NamedTuple):
 def flags_of(settings: Settings, drafters: bool = False) -> Flags:
     """Derive the flags from settings by GenerationConfig's names; missing ones and None have their default.
 
-    Raises ParameterError for a count that is not a number.
+    Raises ParameterError for a value of a wrong type or outside its range.
     """
-
-    def value(parameter: Parameter) -> float:
-        given: float | None = settings.get(parameter.name)
-        if given is not None:
-            check(parameter, given)
-            return given
-        default: float = parameter.default
-        return default
-
-    beams, groups, top_k = (value(parameter) for parameter in _COUNTS)
+    check_values(FLAG_PARAMETERS, settings)
+    values = ((parameter.default, settings.get(parameter.name)) for parameter in FLAG_PARAMETERS)
+    beams, groups, samples, top_k, alpha = (default if value is None else value for default, value in values)
     return Flags(
-        beams=(beams or 1) != 1,
+        beams=beams != 1,
         groups=groups > 1,
-        samples=bool(settings.get("do_sample")),
+        samples=samples,
         forced=any(settings.get(name) is not None for name in ("constraints", "force_words_ids")),
-        contrasts=top_k > 1 and value(_ALPHA) > 0,
+        contrasts=top_k > 1 and alpha > 0,
         layers=settings.get("dola_layers") is not None,
         drafters=drafters,
         lookup=settings.get("prompt_lookup_num_tokens") is not None,

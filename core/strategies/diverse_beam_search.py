@@ -33,7 +33,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     """Search the groups in turn, with Hamming diversity."""
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
-    groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
+    groups, penalty = int(run.settings.get("num_beam_groups") or 1), float(run.settings.get("diversity_penalty") or 0.0)
     yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, ended_beams_count=True))
 
 

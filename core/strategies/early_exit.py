@@ -31,7 +31,7 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
         )
     if model.repeats_layers:
         return tr("{model} runs some of its layers several times, so it cannot be left early.").format(model=model.name)
-    requested = (request.asked("assistant_early_exit") if request is not None else None) or 1
+    requested = (request.settings.get("assistant_early_exit") if request is not None else None) or 1
     if int(requested) >= model.layers:
         return trn(
             "{model} has {layers} layer; drafting with {wanted} would save no time.",

@@ -32,7 +32,7 @@ def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str
     """
     from core.models.head_detection import has_fitting_head, heads_unsupported_reason
 
-    folder = request.options.get("draft_head") if request is not None else None
+    folder = request.settings.get("draft_head") if request is not None else None
     if request is None and not model.is_encoder_decoder and has_fitting_head(model):
         return None
     return heads_unsupported_reason(model, folder if isinstance(folder, str) else None)
@@ -40,15 +40,15 @@ def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str
 
 def widths_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why widths are not supported: branches need the support of a token tree."""
-    branches = request is not None and bool(request.options.get("widths"))
+    branches = request is not None and bool(request.settings.get("widths"))
     return trees_unsupported_reason(model, request) if branches else None
 
 
 def generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart: `generate` drafts with a model's own heads, in chains with one token per head."""
-    if request.options.get("draft_head"):
+    if request.settings.get("draft_head"):
         return GenerateEquivalent(missing=tr("transformers does not draft with EAGLE heads."))
-    if request.options.get("widths"):
+    if request.settings.get("widths"):
         return GenerateEquivalent(missing=tr("transformers verifies drafts only as chains, not as trees."))
     plain = shared.generate_equivalent(request)
     return GenerateEquivalent({**plain.settings, "use_mtp": True}, plain.missing, plain.note)

@@ -37,7 +37,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     """Sample once from the processed distribution at every step, for all sequences as one batch."""
     from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
 
-    if not run.request.options.get(SEED_EACH.name, SEED_EACH.default):
+    if not run.settings.get(SEED_EACH.name, SEED_EACH.default):
         yield from decode_single(run, MultinomialPicker())
         return
     picker = SeededMultinomialPicker(run.request.seed, run.sequences, run.model.device)
@@ -50,14 +50,14 @@ def make_replayer(run: DecodingRun) -> StepReplayer:
     from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
     from core.decoding.token_loop import SeededReplay
 
-    return SeededReplay(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
+    return SeededReplay(run) if run.settings.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 
 
 def generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the equivalent; only a reason with a seed per sequence: `generate` shares one random generator among all
     texts of a batch.
     """
-    own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
+    own = request.settings.get(SEED_EACH.name) and (request.settings.get("num_return_sequences") or 1) > 1
     return (
         GenerateEquivalent(
             missing=tr("each sequence has its own seed here, but transformers uses one generator for all.")

@@ -96,15 +96,15 @@ def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
 
 def generate_equivalent(request: Request) -> GenerateEquivalent:
     """Return the counterpart: `generate` drafts with at most one model and has no choice of the verifier."""
-    samples = bool(request.asked("do_sample"))
-    verifier = request.options.get("verifier") or "auto"
+    samples = bool(request.settings.get("do_sample"))
+    verifier = request.settings.get("verifier") or "auto"
     if verifier != "auto" and (verifier == "sampling") != samples:
         return GenerateEquivalent(
             missing=tr("transformers cannot choose the verifier, which is set to “{verifier}” here.").format(
                 verifier=verifier
             )
         )
-    schedule = request.options.get("schedule") or "auto"
+    schedule = request.settings.get("schedule") or "auto"
     settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
     dice = (
         tr("transformers verifies drafts with other random numbers: the distribution is the same, but not the text.")
@@ -137,7 +137,7 @@ def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> 
 
     if request is None:
         return None
-    if not request.drafters and not request.options.get("extra_drafters"):
+    if not request.drafters and not request.settings.get("extra_drafters"):
         return tr("no draft model is selected.")
     reasons = (why_not_draft(model, draft) for draft in request.drafters)
     return next((reason for reason in reasons if reason), None)
@@ -152,12 +152,12 @@ def _rollback_unsupported_reason(model: LoadedModel, request: Request | None) ->
 def _sequences_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     if request is None:
         return None
-    if (request.asked("num_beams") or 1) > 1:
+    if (request.settings.get("num_beams") or 1) > 1:
         return tr(
             "drafts are verified for one sequence at a time, but beam search keeps several (num_beams is above 1)."
         )
-    if (request.asked("num_return_sequences") or 1) > 1:
+    if (request.settings.get("num_return_sequences") or 1) > 1:
         return tr("only one sequence can be generated at a time (num_return_sequences is above 1).")
-    if "SynthID" in type(request.asked("watermarking_config")).__name__:
+    if "SynthID" in type(request.settings.get("watermarking_config")).__name__:
         return tr("a SynthID watermark has a state that cannot be rolled back.")
     return None

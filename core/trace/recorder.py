@@ -16,7 +16,7 @@ from core.checks.arguments import check_events, check_path
 from core.errors import TraceError
 from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
-from core.strategies.request_checks import settings_by_name
+from core.settings import settings_by_name
 from core.trace.block_file import END, EVENTS, HEADER, BlockFile
 from core.trace.file_metadata import Failure, FileEnding, failure_of, write_ending, write_header
 from resources.language import tr

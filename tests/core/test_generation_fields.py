@@ -142,7 +142,8 @@ def test_an_unknown_setting_is_refused_with_the_name_that_was_meant(as_object: b
     ("fields", "error", "words"),
     [
         ({"config": {"xyzzy": 1}}, ParameterError, "xyzzy"),
-        ({"config": {"schedule": "auto"}}, ParameterError, "options"),
+        ({"config": {"schedule": "auto"}}, ParameterError, "Greedy has no setting “schedule”"),
+        ({"config": core.make_config({"schedule": "auto"}), "strategy": "prompt_lookup"}, ParameterError, "options"),
         ({"options": {"temperature": 0.5}}, ParameterError, "config"),
         ({"options": {"stagess": []}}, ParameterError, "Did you mean “stages”"),
         ({"cache": "quantized", "cache_options": {"nbit": 2}}, ParameterError, "Did you mean “nbits”"),
@@ -155,6 +156,26 @@ def test_an_unknown_name_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         core.run(tiny.shared("llama"), core.Request([5, 6], **fields))
+
+
+@pytest.mark.parametrize("options", [{}, {"verifier": "greedy"}])
+def test_options_in_a_mapping_of_settings_are_moved_to_options(options: dict[str, Any]) -> None:
+    settings = {"max_new_tokens": 3, "schedule": "constant", "verifier": "auto"}
+    request = core.Request([5, 6], settings, strategy="prompt_lookup", options=options)
+    assert request.config == {"max_new_tokens": 3}
+    assert request.options == {"schedule": "constant", "verifier": "auto", **options}
+    assert request.settings == {**settings, **options}
+    assert settings == {"max_new_tokens": 3, "schedule": "constant", "verifier": "auto"}
+    assert core.run(tiny.shared("llama"), request).sequences
+
+
+@pytest.mark.parametrize("config", [None, {"top_k": 4}, t.GenerationConfig(top_k=4)])
+def test_request_with_changed_settings_keeps_the_others(config: Any) -> None:
+    request = core.Request([5, 6], config, strategy="sampling", options={"seed_each": True})
+    changed = request.with_settings({"top_k": 2, "stages": ["top_k"], "seed_each": None})
+    assert changed.settings | {"top_k": 2, "stages": ["top_k"], "seed_each": None} == changed.settings
+    assert request.settings.get("top_k") == (None if config is None else 4)
+    assert core.run(tiny.shared("llama"), changed).sequences
 
 
 def test_a_changed_setting_of_what_if_is_suggested_too() -> None:

@@ -32,8 +32,7 @@ def scores_of(size: int, rows: int = 3) -> torch.Tensor:
 
 
 def context_of_tiny(**options: Any) -> Context:
-    config = core.make_config({"do_sample": True})
-    return Context(tiny.shared("llama"), config, 2, 12, None, None, 1, torch.zeros, options=options)
+    return Context(tiny.shared("llama"), {"do_sample": True, **options}, 2, 12, None, None, 1, torch.zeros)
 
 
 def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:

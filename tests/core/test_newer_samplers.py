@@ -28,9 +28,9 @@ NO_IDS = torch.zeros(1, 0, dtype=torch.long)
 
 def stage(name: str, start: int = 2, dice: float = 0.0, **options: Any) -> Any:
     """The function on scores of one option that is switched on."""
-    model, config = tiny.shared("llama"), core.make_config({"do_sample": True})
+    model, settings = tiny.shared("llama"), {"do_sample": True, **options}
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([2])
-    made = Context(model, config, start, 12, ids, eos, 1, lambda rows: torch.full((rows,), dice), options=options)
+    made = Context(model, settings, start, 12, ids, eos, 1, lambda rows: torch.full((rows,), dice))
     (found,) = [found for found in build_pipeline(made).stages if found.name == name]
     return found.process
 

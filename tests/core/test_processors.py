@@ -40,8 +40,7 @@ OWN: dict[type, type] = dict.fromkeys((MinLengthLogitsProcessor, MinNewTokensLen
 def context(**settings: Any) -> Context:
     model = tiny.shared("llama")
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([3])
-    config = core.make_config({"do_sample": True, **settings})
-    return Context(model, config, 2, 12, ids, eos, 1, torch.zeros)
+    return Context(model, {"do_sample": True, **settings}, 2, 12, ids, eos, 1, torch.zeros)
 
 
 def test_the_order_is_that_of_transformers() -> None:
@@ -71,9 +70,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in registry if registry[name].uses_scores_only])
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
-    plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
-    options = {} if name in ON else {name: 1.0}
-    (stage,) = build_pipeline(plain._replace(options=options)).stages
+    (stage,) = build_pipeline(context(**{"top_k": 0, name: ON.get(name, 1.0)})).stages
     scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
     one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
     assert torch.equal(stage.process(one, scores), stage.process(other, scores))
@@ -91,4 +88,4 @@ def test_listing_them_loads_no_torch() -> None:
 )
 def test_a_value_of_the_wrong_kind_is_named(name: str, value: object) -> None:
     with pytest.raises(ParameterError, match=name):
-        build_pipeline(context(**{name: value}))
+        core.run(tiny.shared("llama"), core.Request([5, 6], {"do_sample": True, name: value}))

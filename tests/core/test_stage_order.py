@@ -67,8 +67,8 @@ def test_an_order_that_cannot_be_is_refused_before_anything_is_read(names: Any, 
 def by_hand(names: list[str], ids: torch.Tensor, scores: torch.Tensor, settings: Any = SETTINGS) -> torch.Tensor:
     """Each stage built by itself, applied in this order."""
     for name in names:
-        config = core.make_config({"do_sample": True, name: settings[name]})
-        made = Context(tiny.shared("llama"), config, len(PROMPT), 40, ids, None, 1, torch.zeros)
+        own = {"do_sample": True, name: settings[name]}
+        made = Context(tiny.shared("llama"), own, len(PROMPT), 40, ids, None, 1, torch.zeros)
         (stage,) = build_pipeline(made).stages
         scores = stage.process(ids, scores)
     return scores

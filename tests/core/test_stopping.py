@@ -81,5 +81,5 @@ def test_reasons_in_words() -> None:
 
 
 def test_room_left_in_the_context() -> None:
-    assert build_stopping_criteria(GenerationConfig(max_new_tokens=9), 250, 256).context_limit == 7
-    assert build_stopping_criteria(GenerationConfig(max_new_tokens=9), 250, None).context_limit is None
+    assert build_stopping_criteria({"max_new_tokens": 9}, 250, 256).context_limit == 7
+    assert build_stopping_criteria({"max_new_tokens": 9}, 250, None).context_limit is None

@@ -123,7 +123,7 @@ class BeamSearch:
     def __init__(self, run: DecodingRun, plan: BeamPlan) -> None:
         self._run, self._plan = run, plan
         settings = _beam_settings(run, plan)
-        self._return_count = int(run.config.num_return_sequences or 1)
+        self._return_count = int(run.settings.get("num_return_sequences") or 1)
         self._path_decoder = PathDecoder(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.state)
         self._scorer = BeamScorer(run.context, plan.groups, plan.diversity_penalty)
         root = BeamNode(0, None, 0, 0, 0.0, self._path_decoder.start, tail=run.stopping.tail)
@@ -293,8 +293,7 @@ class BeamSearch:
 
 
 def _beam_settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
-    config = run.config
-    beams, returned = int(config.num_beams or 1), int(config.num_return_sequences or 1)
+    beams, returned = run.beams, int(run.settings.get("num_return_sequences") or 1)
     if returned > beams:
         raise ParameterError(
             tr("{beams} beams cannot return {returned} sequences.").format(returned=returned, beams=beams),
@@ -311,8 +310,8 @@ def _beam_settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
     return BeamSettings(
         width=width,
         candidate_count=max(2, 1 + len(run.stopping.eos)) * width,
-        early_stopping=config.early_stopping or False,
-        length_penalty=float(config.length_penalty if config.length_penalty is not None else 1.0),
+        early_stopping=run.settings.get("early_stopping") or False,
+        length_penalty=float(run.settings["length_penalty"]),
         max_length=run.stopping.max_new,
         ended_beams_count=plan.ended_beams_count,
     )

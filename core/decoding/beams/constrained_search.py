@@ -10,7 +10,6 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from transformers import GenerationConfig
 
 from core.decoding.beams.beam_search import BeamPlan
 from core.decoding.beams.constraint_banks import ConstraintBanks
@@ -18,6 +17,7 @@ from core.decoding.beams.constraints import Alternative, ConstraintPhrase, Const
 from core.decoding.run import DecodingRun
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.loaded_model import LoadedModel
+from core.parameter import Settings
 from resources.language import tr, trn
 
 T = TypeVar("T")
@@ -78,10 +78,10 @@ def _decodes_to(model: LoadedModel, ids: Alternative, word: str) -> bool:
     return unknown not in ids and str(text).strip() == word
 
 
-def phrases_from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
+def phrases_from_settings(settings: Settings) -> list[ConstraintPhrase]:
     """Read `force_words_ids` and `constraints` of transformers 4. Raises ParameterError for another format."""
-    given = list(_as_list(getattr(config, IDS), IDS))
-    for constraint in _as_list(config.constraints, "constraints"):
+    given = list(_as_list(settings.get(IDS), IDS))
+    for constraint in _as_list(settings.get("constraints"), "constraints"):
         given.append(getattr(constraint, "token_ids", constraint))
     return [_parse_ids(words) for words in given]
 
@@ -133,11 +133,11 @@ def _drop_impossible(item: ConstraintPhrase, bans: Sequence[Ban], token_text: Ca
     )
 
 
-def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
+def collect_bans(settings: Settings, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
     """Collect the conditions that make a phrase impossible: vocabulary, end tokens and settings that forbid tokens."""
-    suppressed = set(_as_list(config.suppress_tokens, "suppress_tokens"))
-    words = [tuple(word) for word in _as_list(config.bad_words_ids, "bad_words_ids")]
-    own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
+    suppressed = set(_as_list(settings.get("suppress_tokens"), "suppress_tokens"))
+    words = [tuple(word) for word in _as_list(settings.get("bad_words_ids"), "bad_words_ids")]
+    own, foreign = (int(settings.get(f"{name}no_repeat_ngram_size") or 0) for name in ("", "encoder_"))
     borrowed = _ngrams(tuple(source), foreign)
     checks: list[tuple[Callable[[Alternative], object], str]] = [
         (
@@ -186,7 +186,7 @@ def plan_constrained_search(run: DecodingRun) -> BeamPlan:
     words, ids = _collect_phrases(run)
     if not words and not ids:
         return BeamPlan()
-    pool = run.request.options.get("pool") or "auto"
+    pool = run.settings.get("pool") or "auto"
     if pool == "auto":
         pool = "paper" if words else "transformers"
     limit = _token_budget(run)
@@ -198,25 +198,25 @@ def plan_constrained_search(run: DecodingRun) -> BeamPlan:
 
 def _collect_phrases(run: DecodingRun) -> tuple[list[ConstraintPhrase], list[ConstraintPhrase]]:
     """Return (phrases from text, phrases from ids), without impossible alternatives."""
-    config, model = run.config, run.model
+    settings, model = run.settings, run.model
     source = run.prompt_ids
-    bans = collect_bans(config, model.vocabulary, run.stopping.eos, source)
-    words = parse_phrases(model, str(run.request.options.get("must_contain") or ""))
+    bans = collect_bans(settings, model.vocabulary, run.stopping.eos, source)
+    words = parse_phrases(model, str(run.settings.get("must_contain") or ""))
     return drop_impossible(words, bans, model.pieces.__getitem__), drop_impossible(
-        phrases_from_config(config), bans, model.pieces.__getitem__
+        phrases_from_settings(settings), bans, model.pieces.__getitem__
     )
 
 
 def _token_budget(run: DecodingRun) -> int:
     """Return the number of new tokens available for the constraints: the limit minus tokens that are forced."""
     limit = min(run.stopping.max_new, run.stopping.context_limit or run.stopping.max_new)
-    forced = run.config.forced_eos_token_id is not None and limit == run.stopping.max_new
+    forced = run.settings.get("forced_eos_token_id") is not None and limit == run.stopping.max_new
     return limit - int(forced)
 
 
 def _check_budget(run: DecodingRun, constraints: Constraints, limit: int, parameter: str) -> None:
     needed = constraints.min_remaining(constraints.start)
-    first = run.config.forced_bos_token_id if run.model.is_encoder_decoder else None
+    first = run.settings.get("forced_bos_token_id") if run.model.is_encoder_decoder else None
     available = limit - int(first is not None and first not in constraints.advancing_tokens(constraints.start))
     if needed > available:
         raise ParameterError(

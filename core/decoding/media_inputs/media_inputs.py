@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import GenerationConfig
 
 from core import media
 from core.decoding.prompt import encode, tokenize
@@ -18,6 +17,7 @@ from core.events import MediumRead, Notice
 from core.media import MediaFile
 from core.models.loaded_model import LoadedModel
 from core.models.text_decoder import media_input_of
+from core.parameter import Settings
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -166,22 +166,22 @@ def has_start_tokens(model: LoadedModel) -> bool:
     return hasattr(model.model, "_retrieve_init_tokens")
 
 
-def start_tokens(model: LoadedModel, config: GenerationConfig, media_inputs: MediaInputs) -> list[int]:
+def start_tokens(model: LoadedModel, settings: Settings, media_inputs: MediaInputs) -> list[int]:
     """Return the start, language, task and no-timestamps tokens, as far as the model has them.
 
     A language that is not set is detected from the audio (one decoder step). Raises ParameterError.
     """
     network: Any = model.model
-    settings: Any = copy.deepcopy(model.generation_config)
+    config: Any = copy.deepcopy(model.generation_config)
     for name in ("language", "task"):
-        setattr(settings, name, getattr(config, name, None) or getattr(settings, name, None))
-    _check_timestamps(model, config)
-    settings.return_timestamps = False
+        setattr(config, name, settings.get(name) or getattr(config, name, None))
+    _check_timestamps(settings)
+    config.return_timestamps = False
     try:
         with torch.inference_mode():
-            network._set_language_and_task(settings.language, settings.task, None, settings)
+            network._set_language_and_task(config.language, config.task, None, config)
             found = network._retrieve_init_tokens(
-                None, 1, settings, network.config, 0, {"encoder_outputs": media_inputs.states}
+                None, 1, config, network.config, 0, {"encoder_outputs": media_inputs.states}
             )
     except (ValueError, TypeError, KeyError) as error:
         raise ParameterError(
@@ -193,8 +193,8 @@ def start_tokens(model: LoadedModel, config: GenerationConfig, media_inputs: Med
     return begun
 
 
-def _check_timestamps(model: LoadedModel, config: GenerationConfig) -> None:
-    if getattr(config, "return_timestamps", None):
+def _check_timestamps(settings: Settings) -> None:
+    if settings.get("return_timestamps"):
         raise ParameterError(
             tr("return_timestamps requests timestamps, but only the text is supported."),
             tr("Turn it off."),

@@ -28,7 +28,7 @@ DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 def decode_assisted(run: DecodingRun) -> Iterator[Event]:
     """Draft chains with the first draft model, or with all of them and other drafters merged."""
     drafters = _requested_drafters(run)
-    options = run.request.options
+    options = run.settings
     further = combinable_drafters(str(options.get("extra_drafters") or ""))
     lookup = registry["prompt_lookup"]
     if options.get("with_lookup"):
@@ -68,7 +68,7 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
     samples = _uses_sampling(run)
     drafter = build_head_drafter(run, 0)
     heads = drafter.reader.heads
-    widths = parse_widths(run.request.options.get("widths"))
+    widths = parse_widths(run.settings.get("widths"))
     if heads.count > 1 and any(width > 1 for width in widths):
         raise ParameterError(
             tr("{model} has {count} heads, one per position ahead, which can only draft a chain.").format(
@@ -86,7 +86,7 @@ def decode_tree(run: DecodingRun) -> Iterator[Event]:
     """Draft trees with one draft model, or merge the trees of several."""
     samples = _uses_sampling(run)
     draws = _draws_children(run, samples)
-    widths = parse_widths(run.request.options.get("widths"))
+    widths = parse_widths(run.settings.get("widths"))
     automatic = not widths and _schedule_name(run) == "auto"
     shape = SpeculationShape(
         samples, draws, widths if widths or automatic else DEFAULT_WIDTHS, automatic, _threshold(run)
@@ -181,24 +181,24 @@ def _schedule(
 def _schedule_name(run: DecodingRun) -> str:
     """Return the schedule's name: the option, else the request's own configuration, else auto."""
     request = run.request
-    named = request.options.get("schedule") or request.asked("num_assistant_tokens_schedule")
+    named = request.settings.get("schedule") or request.settings.get("num_assistant_tokens_schedule")
     if named:
         return str(named)
-    return "constant" if request.asked("num_assistant_tokens") is not None else "auto"
+    return "constant" if request.settings.get("num_assistant_tokens") is not None else "auto"
 
 
 def _first_length(run: DecodingRun) -> int:
-    requested = run.request.asked("num_assistant_tokens")
+    requested = run.request.settings.get("num_assistant_tokens")
     return int(requested) if requested is not None else DEFAULT_LENGTH
 
 
 def _threshold(run: DecodingRun) -> float:
-    return float(run.request.asked("assistant_confidence_threshold") or 0.0)
+    return float(run.request.settings.get("assistant_confidence_threshold") or 0.0)
 
 
 def _uses_sampling(run: DecodingRun) -> bool:
     """Return whether the verifier samples. Raises ParameterError for a verifier that would not be lossless."""
-    named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
+    named, samples = run.settings.get("verifier") or "auto", bool(run.settings.get("do_sample"))
     if named == "greedy" and samples:
         raise ParameterError(
             tr("The greedy verifier does not work with sampling."),
@@ -218,7 +218,7 @@ def _draws_children(run: DecodingRun, samples: bool) -> bool:
     """Return whether children are sampled. Raises ParameterError for top-k children with sampling, which is not
     lossless.
     """
-    named = run.request.options.get("children") or "auto"
+    named = run.settings.get("children") or "auto"
     if named == "likeliest" and samples:
         raise ParameterError(
             tr(

@@ -111,7 +111,7 @@ class _GuidancePass:
 
     def __init__(self, run: DecodingRun) -> None:
         self._negative = run.context.negative_ids
-        self._scale = float(run.config.guidance_scale)
+        self._scale = float(run.settings["guidance_scale"])
         self.passes = TreePasses(Forward(run.model, draft_cache(run.model)))
 
     def first(self, raw: torch.Tensor, text: SpeculationText) -> torch.Tensor:

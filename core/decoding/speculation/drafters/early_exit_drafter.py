@@ -16,7 +16,7 @@ def build_early_exit_drafter(run: DecodingRun, number: int) -> Drafter:
     """Build a drafter from the target's first `assistant_early_exit` layers; the reduced model is kept for later
     runs.
     """
-    count = int(run.config.assistant_early_exit)
+    count = int(run.settings["assistant_early_exit"])
     key = f"lower_layers/{count}"
     lower = run.model.strategy_data.get(key) or run.model.strategy_data.setdefault(
         key, build_early_exit_model(run.model, count)

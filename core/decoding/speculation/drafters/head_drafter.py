@@ -197,7 +197,7 @@ class HeadDrafter(ModelDrafter):
 
 def build_head_drafter(run: DecodingRun, number: int) -> HeadDrafter:
     """Build a drafter from the heads in the folder `draft_head`, else from those in the target's own checkpoint."""
-    folder, model = run.request.options.get("draft_head"), run.model
+    folder, model = run.settings.get("draft_head"), run.model
     heads: PredictionHeads = load_eagle_head(model, head_folder(folder)) if folder else load_mtp_heads(model)
     name = Path(folder).name if folder else tr("{model}, its own heads").format(model=model.name)
     stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]

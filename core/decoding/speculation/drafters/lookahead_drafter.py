@@ -173,7 +173,7 @@ def _window_mask(window: int, levels: int) -> npt.NDArray[np.bool_]:
 
 def build_lookahead_drafter(run: DecodingRun, number: int) -> LookaheadDrafter:
     """Build the drafter from the run's options."""
-    options = run.request.options
+    options = run.settings
     window, size, guesses = (int(options.get(name) or default) for name, default in _DEFAULTS.items())
     return LookaheadDrafter(window, size, guesses, options.get("pool_from_text") is not False)
 

@@ -93,8 +93,8 @@ class PromptLookupDrafter:
 def build_prompt_lookup_drafter(run: DecodingRun, number: int) -> PromptLookupDrafter:
     """Build the drafter from the run's settings; an encoder's source counts as earlier text."""
     source = run.inputs.source if run.model.is_encoder_decoder else []
-    max_length = int(run.config.prompt_lookup_num_tokens or DEFAULT_LENGTH * 2)
-    return PromptLookupDrafter(source, int(run.config.max_matching_ngram_size or 3), max_length, number)
+    max_length = int(run.settings.get("prompt_lookup_num_tokens") or DEFAULT_LENGTH * 2)
+    return PromptLookupDrafter(source, int(run.settings.get("max_matching_ngram_size") or 3), max_length, number)
 
 
 DRAFTER = DrafterKind("prompt_lookup", build_prompt_lookup_drafter, combines=True, order=20)

@@ -1,0 +1,62 @@
+"""All settings of a run in one mapping, each with its source. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.common.hf_generation import generation_fields, to_generation_config
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+Source = Literal["flags", "request", "strategy", "model", "library"]
+"""Source of a value, by precedence: the flags of a named strategy, the request, the defaults of a named strategy, the
+model's generation_config, the defaults of the library.
+"""
+
+
+class RunSettings(Mapping[str, Any]):
+    """The settings of a run by name: fields of GenerationConfig and options of strategies and stages.
+
+    `layers`: the settings of each source, highest precedence first. A value of None leaves the setting to the next
+    source, except among flags. `extras`: values of configurations that are not settings of a run, such as the language
+    table of a speech model; only `config` contains them. Created by `core.settings`.
+    """
+
+    def __init__(self, layers: Mapping[Source, Mapping[str, Any]], extras: Mapping[str, Any]) -> None:
+        self._extras = extras
+        self._values: dict[str, Any] = {}
+        self._sources: dict[str, Source] = {}
+        for source, settings in layers.items():
+            for name, value in settings.items():
+                if name not in self._values and (value is not None or source == "flags"):
+                    self._values[name], self._sources[name] = value, source
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of a setting. Raises KeyError if no source sets it."""
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all settings that have a value."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of settings that have a value."""
+        return len(self._values)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a setting, or `default` if no source sets it."""
+        return self._values.get(name, default)
+
+    def from_sources(self, *sources: Source) -> dict[str, Any]:
+        """Return the settings whose value comes from one of these sources."""
+        return {name: value for name, value in self._values.items() if self._sources[name] in sources}
+
+    @cached_property
+    def config(self) -> GenerationConfig:
+        """The settings without options as transformers' own class, for transformers and plug-ins."""
+        known = generation_fields()
+        fields = {name: value for name, value in self._values.items() if name in known}
+        return to_generation_config({**self._extras, **fields})
