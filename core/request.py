@@ -75,13 +75,16 @@ class Request:
             value = getattr(self, name)
             if (converted := to_plain_value(value)) is not value:
                 object.__setattr__(self, name, converted)
-        options: object = self.options
-        if isinstance(self.config, Mapping) and isinstance(options, Mapping):
-            fields = generation_fields()
-            if own := {name: self.config[name] for name in self.config if isinstance(name, str) and name not in fields}:
-                rest = {name: value for name, value in self.config.items() if name not in own}
-                object.__setattr__(self, "config", rest)
-                object.__setattr__(self, "options", {**own, **options})
+        if isinstance(self.config, Mapping):
+            self._move_options(self.config, self.options)
+
+    def _move_options(self, config: Mapping[Any, Any], options: object) -> None:
+        """Move settings without a field in GenerationConfig from `config` to the options, whose values win."""
+        fields = generation_fields()
+        own = {name: value for name, value in config.items() if isinstance(name, str) and name not in fields}
+        if own and isinstance(options, Mapping):
+            object.__setattr__(self, "config", {name: value for name, value in config.items() if name not in own})
+            object.__setattr__(self, "options", {**own, **options})
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -93,7 +96,8 @@ class Request:
     def with_settings(self, changes: Settings) -> Self:
         """Return the request with these settings changed; None leaves one to the defaults."""
         if self.config is None or isinstance(self.config, Mapping):
-            return replace(self, config={**self.settings, **changes}, options={})
+            held = {**self.settings, **changes}
+            return replace(self, config={name: held[name] for name in held if held[name] is not None}, options={})
         config = copy.copy(self.config)
         own = {name: value for name, value in changes.items() if name not in generation_fields()}
         vars(config).update({name: value for name, value in changes.items() if name not in own})

@@ -14,7 +14,7 @@ from app.control.model_choice import DraftChoice, ModelChoice
 from app.control.model_loading import ModelLoadController
 from app.control.registry_choice import RegistryChoice, StrategyChoice
 from app.panels.toolbar import SeedBox
-from app.state.worker_messages import GRAMMAR, Prompt, RunRequest, split_settings
+from app.state.worker_messages import GRAMMAR, Prompt, RunRequest
 from app.storage.settings import ComputeSection
 from resources.language import tr
 
@@ -106,12 +106,10 @@ class RequestBuilder:
     def request(self, seed: int | None = None) -> RunRequest:
         """Return the request for the current settings; an unlocked seed is drawn unless `seed` is given."""
         chosen, compute = self._chosen, self._compute
-        config, options = split_settings(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
             self._input.prompt,
             strategy=chosen.strategy.name,
-            config=config,
-            options=options,
+            config=chosen.strategy.parameters.values(),
             draft_names=chosen.drafts.names,
             cache=chosen.cache.name,
             cache_options=chosen.cache.parameters.values(),

@@ -17,7 +17,6 @@ from app.state.worker_messages import (
     PrefixResult,
     RunRequest,
     StepReplayRequest,
-    split_settings,
 )
 from core.errors import ParameterError
 from resources.language import tr
@@ -72,7 +71,7 @@ PHRASES = {"bad_words_ids"}
 
 def with_phrase_ids(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     """Return the request with ids for phrases, or the same object if there are none. Raises ParameterError."""
-    ids = {name: _phrase_ids(name, value, model) for name, value in request.config.items() if value is not None}
+    ids = {name: _phrase_ids(name, value, model) for name, value in request.config.items()}
     return request if ids == request.config else replace(request, config=ids)
 
 
@@ -148,15 +147,15 @@ def replay_step(
     """Replay a step of a run with other settings. Raises DecodescopeError."""
     import core
 
-    config, options = split_settings(core.strategies.registry[replay_request.request.strategy], replay_request.changes)
-    config = dict(with_phrase_ids(model, replace(replay_request.request, config=config)).config)
-    request = replace(with_phrase_ids(model, replay_request.request), drafters=tuple(drafters))
+    original = replay_request.request
+    changed = with_phrase_ids(model, replace(original, config=replay_request.changes, options={}))
+    request = replace(with_phrase_ids(model, original), drafters=tuple(drafters))
     return core.replay_step(
         model,
         request,
         replay_request.ids,
         replay_request.step,
-        {**config, **options},
+        changed.settings,
         sequence=replay_request.sequence,
         scores=scores,
     )

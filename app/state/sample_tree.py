@@ -187,7 +187,7 @@ def _state(text: Text) -> SequenceStatus:
 
 def seed_of(request: RunRequest, sample: int) -> int | None:
     """Return the seed with which a separate run generates a sample; None if several share one random generator."""
-    if not request.options.get("seed_each"):
+    if not request.settings.get("seed_each"):
         return None
     return request.seed + sample
 
@@ -201,5 +201,4 @@ def make_samples_request(base: RunRequest, count: int) -> RunRequest:
         sampling = strategies.registry[STRATEGY]
         values = {name: value for name, value in base.settings.items() if name in sampling.parameter_names}
         base = replace(base.with_strategy(sampling, values), draft_names=())
-    config = {**base.config, "num_return_sequences": count}
-    return replace(base, config=config, options={**base.options, "seed_each": True})
+    return base.with_settings({"num_return_sequences": count, "seed_each": True})

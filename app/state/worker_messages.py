@@ -98,26 +98,13 @@ class RunRequest(Request):
         return bool(self.parent) and not self.scored
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Generation settings and the strategy's own options, by name."""
-        return {**self.config, **self.options}
-
-    @property
     def grammar(self) -> object:
         """The grammar that constrains the text; None for none."""
         return self.settings.get(GRAMMAR)
 
     def with_strategy(self, strategy: Strategy, values: Mapping[str, Any]) -> RunRequest:
         """Return the request with another strategy and these settings."""
-        config, options = split_settings(strategy, values)
-        return replace(self, strategy=strategy.name, config=config, options=options)
-
-
-def split_settings(strategy: Strategy, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split `values` into generation settings and the strategy's own options."""
-    own = {parameter.name for parameter in strategy.parameters if parameter.option}
-    config = {name: value for name, value in values.items() if name not in own}
-    return config, {name: value for name, value in values.items() if name in own}
+        return replace(self, strategy=strategy.name, config=values, options={})
 
 
 def without_speculation(request: RunRequest) -> RunRequest:

@@ -16,7 +16,7 @@ import jsonschema
 
 import core
 from app.session.engine import CoreEngine
-from app.state.worker_messages import LoadRequest, RunRequest, split_settings
+from app.state.worker_messages import LoadRequest, RunRequest
 from app.storage.examples import ExamplePrompt
 from core.events import BeamsRanked, BeamStep, DraftNode, DraftRound, Event, Finished, RunStarted, TokenChosen
 from core.strategies import registry
@@ -43,11 +43,9 @@ class Runs:
     def _events(self, example: ExamplePrompt, strategy: str = "", seed: int | None = None) -> Iterator[Event]:
         chosen = registry[strategy or example.strategy]
         own = dict(example.params) if not strategy else {"max_new_tokens": example.params["max_new_tokens"]}
-        config, options = split_settings(
-            chosen, {p.name: p.default for p in chosen.parameters if p.default is not None} | own
-        )
+        settings = {p.name: p.default for p in chosen.parameters if p.default is not None} | own
         request = RunRequest(
-            tuple(example.messages) if example.is_chat else example.prompt, config, chosen.name, options=options,
+            tuple(example.messages) if example.is_chat else example.prompt, settings, chosen.name,
             load=LoadRequest(example.model), draft_names=() if strategy else example.drafters,
             seed=(example.seed or 0) if seed is None else seed, steady=True, media=example.files,
         )  # fmt: skip

@@ -15,8 +15,8 @@ import core
 from app.session.engine import CoreEngine
 from app.session.mailbox import WorkerJob
 from app.session.worker import Worker
-from app.session.worker_jobs import with_phrase_ids
-from app.state.worker_messages import LoadRequest, RunRequest
+from app.session.worker_jobs import replay_step, with_phrase_ids
+from app.state.worker_messages import LoadRequest, RunRequest, StepReplayRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
 from resources.language import ENGLISH, set_language
@@ -121,6 +121,17 @@ def test_phrases_become_ids_with_and_without_their_space(engine: CoreEngine) -> 
     assert ids == [encode("fox", add_special_tokens=False), encode(" fox", add_special_tokens=False)]
     assert asked(engine, bad_words_ids=[[5], [6, 7]]).config["bad_words_ids"] == [[5], [6, 7]]
     assert asked(engine, stop_strings=["The end"]).config["stop_strings"] == ["The end"]
+
+
+def test_what_if_passes_on_unset_settings_and_options(engine: CoreEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert engine._model is not None
+    received: list[Any] = []
+    monkeypatch.setattr(core, "replay_step", lambda *arguments, **_: received.append(arguments[4]))
+    request = replace(REQUEST, strategy="sampling", config={"min_p": 0.1, "grammar": None, "seed_each": True})
+    changes = {"min_p": None, "stages": ["top_k", "top_p"], "suppress_tokens": ["."]}
+    replay_step(engine._model, StepReplayRequest(request, (5,), 0, 0, changes), (), None)
+    token = engine._model.tokenizer.encode(".", add_special_tokens=False)
+    assert received == [{"min_p": None, "stages": ["top_k", "top_p"], "suppress_tokens": token}]
 
 
 def test_a_banned_word_is_not_written(engine: CoreEngine) -> None:

@@ -102,12 +102,9 @@ def test_presets(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", core.strategies.registry)
 def test_requests_in_json(name: str) -> None:
-    from app.state.worker_messages import split_settings
-
-    config, options = split_settings(core.strategies.registry[name], _values(core.strategies.registry[name]))
-    request = RunRequest("".join(NASTY), strategy=name, config=config, options=options, beginning=NASTY)
+    request = RunRequest("".join(NASTY), strategy=name, config=_values(core.strategies.registry[name]), beginning=NASTY)
     back = request_json.request_from_json(json.loads(json.dumps(request_json.request_to_json(request))))
-    assert (back.prompt, dict(back.config), dict(back.options)) == (request.prompt, config, options)
+    assert (back.prompt, dict(back.config), dict(back.options)) == (request.prompt, request.config, request.options)
     assert tuple(back.beginning) == NASTY
 
 

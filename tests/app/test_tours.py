@@ -15,7 +15,7 @@ from app.features.tours.state import Tour, TourError, TourSetting, find_tour, lo
 from app.features.tours.state.tour_file import placeholders, read_tour
 from app.session.engine import CoreEngine
 from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest, split_settings
+from app.state.worker_messages import LoadRequest, RunRequest
 from core import words
 from core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
@@ -38,9 +38,8 @@ class Maker:
         if key not in self._made:
             strategy = registry[setting.strategy]
             defaults = {p.name: p.default for p in strategy.parameters if p.default is not None}
-            config, options = split_settings(strategy, defaults | dict(setting.parameters))
             request = RunRequest(
-                setting.prompt, config, strategy.name, options=options, load=LoadRequest(setting.model),
+                setting.prompt, defaults | dict(setting.parameters), strategy.name, load=LoadRequest(setting.model),
                 draft_names=setting.drafts, seed=setting.seed, cache=setting.cache,
                 cache_options=dict(setting.cache_parameters), steady=True,
             )  # fmt: skip

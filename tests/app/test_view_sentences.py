@@ -23,7 +23,7 @@ from app.session.engine import CoreEngine
 from app.state.comparison.candidates import ComparisonCandidate
 from app.state.comparison.results import start_comparison
 from app.state.run import Run
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest, split_settings
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.views.compare.comparison_kinds import entry_summary
 from app.views.memory.cached_tokens import token_rows, token_tooltip
 from app.views.memory.report import cache_report
@@ -48,9 +48,8 @@ def make_run(model: str, strategy: str, cache: str = "dynamic", drafts: Sequence
              cache_options: Any = None, **settings: Any) -> Run:  # fmt: skip
     chosen = registry[strategy]
     defaults = {p.name: p.default for p in chosen.parameters if p.default is not None}
-    config, options = split_settings(chosen, defaults | {"max_new_tokens": 48} | settings)
     request = RunRequest(
-        prompt, config, strategy, options=options, cache=cache, cache_options=cache_options or {},
+        prompt, defaults | {"max_new_tokens": 48} | settings, strategy, cache=cache, cache_options=cache_options or {},
         load=LoadRequest(model), draft_names=tuple(drafts), seed=3,
     )  # fmt: skip
     engine().load(request.load)

@@ -7,7 +7,7 @@ import threading
 from app.album.picture import Picture
 from app.session.engine import CoreEngine
 from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest, split_settings
+from app.state.worker_messages import LoadRequest, RunRequest
 from app.storage import examples
 from core import strategies
 
@@ -46,9 +46,8 @@ class GuideRuns:
         }
         if tokens is not None:
             values["max_new_tokens"] = tokens
-        config, options = split_settings(strategy, values)
         return RunRequest(
-            tuple(example.messages) if example.is_chat else example.prompt, config, strategy.name, options=options,
+            tuple(example.messages) if example.is_chat else example.prompt, values, strategy.name,
             cache=picture.cache or "dynamic", cache_options=dict(picture.cache_parameters), steady=True,
             seed=_SEED if example.seed is None else example.seed, draft_names=() if name else example.drafters,
             load=LoadRequest(picture.model or example.model), media=example.files,

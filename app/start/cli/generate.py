@@ -361,19 +361,14 @@ def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[st
 
 
 def make_request(planned: PlannedRun) -> core.Request:
-    """Return the request of a run; settings are split into generation settings and options of the strategy."""
+    """Return the request of a run."""
     import core
 
     given = planned.request
-    settings, strategy = given.get("settings", {}), given.get("strategy")
-    flags = core.strategies.flags_of(settings, bool(given.get("drafts")))
-    known = core.strategies.named(strategy) if strategy else core.strategies.selected_by(flags)
-    own = {parameter.name for parameter in known.parameters if parameter.option}
     return core.Request(
         given["prompt"],
-        {name: value for name, value in settings.items() if name not in own},
-        strategy=strategy,
-        options={name: value for name, value in settings.items() if name in own},
+        given.get("settings", {}),
+        strategy=given.get("strategy"),
         cache=given.get("cache", "dynamic"),
         cache_options=given.get("cache_settings", {}),
         top_n=given.get("top_n", 10),

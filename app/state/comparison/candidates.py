@@ -11,7 +11,7 @@ from typing import Any
 from app.state import setting_values
 from app.state.run import Run
 from app.state.setting_values import InvalidValueError, is_number
-from app.state.worker_messages import GRAMMAR, LoadRequest, ModelInfo, RunRequest, split_settings
+from app.state.worker_messages import GRAMMAR, LoadRequest, ModelInfo, RunRequest
 from core import ModelEntry, beginning, caches, catalog, strategies
 from core.caches import Variant
 from core.strategies import Parameter, Strategy
@@ -134,7 +134,7 @@ def grammar_candidates(base: RunRequest) -> list[ComparisonCandidate]:
     """Return the run with and without its grammar; empty if it has none."""
     if not base.grammar:
         return []
-    free = replace(base, options={name: value for name, value in base.options.items() if name != GRAMMAR})
+    free = base.with_settings({GRAMMAR: None})
     return [
         ComparisonCandidate("with-grammar", tr("With grammar"), tr("Unchanged."), base),
         ComparisonCandidate("without-grammar", tr("Without grammar"), tr("The same prompt, seed and settings."), free),
@@ -289,7 +289,4 @@ def sweep_candidates(base: RunRequest, sweep: Sweep) -> list[ComparisonCandidate
 
 def with_setting(base: RunRequest, parameter: Parameter, value: object) -> RunRequest:
     """Return the request with another value of one setting; None leaves it unset."""
-    strategy = strategies.registry[base.strategy]
-    settings: Mapping[str, Any] = {**base.settings, parameter.name: value}
-    config, options = split_settings(strategy, {name: given for name, given in settings.items() if given is not None})
-    return replace(base, config=config, options=options)
+    return base.with_settings({parameter.name: value})

@@ -58,24 +58,14 @@ def _is_kobold_story(data: Mapping[str, Any]) -> bool:
 
 
 def import_settings(program: ForeignProgram, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Convert a program's settings to (plain data of a GenerationConfig, one sentence for each setting without a
-    counterpart).
-    """
+    """Convert a program's settings to (settings by name, one sentence for each setting without a counterpart)."""
     found = program.read(data)
     samples = found.values.pop("do_sample", True)
-    strategy = strategies.registry[_STRATEGY if samples else "greedy"]
-    own = {p.name for p in strategy.parameters if p.option}
-    stages = found.values.pop("stages")
-    if samples and stages and "stages" in own:
-        found.values["stages"] = stages
-    values = {name: value for name, value in found.values.items() if value is not None}
-    options = {name: value for name, value in values.items() if name in own}
-    data = {"do_sample": samples, **{name: value for name, value in values.items() if name not in own}}
-    if not samples:
-        known = {p.name for p in strategy.parameters}
-        data = {name: value for name, value in data.items() if name in known or name == "do_sample"}
-        options = {name: value for name, value in options.items() if name in known}
-    return {**data, "decodescope": {"options": options}}, tuple(found.unsupported)
+    if not (samples and found.values["stages"]):
+        del found.values["stages"]
+    known = found.values if samples else strategies.registry["greedy"].parameter_names
+    values = {name: value for name, value in found.values.items() if name in known and value is not None}
+    return {"do_sample": samples, **values}, tuple(found.unsupported)
 
 
 def export_settings(
