@@ -28,7 +28,7 @@ class MyPicker:
 
 def decode(run):
     """Write the text token by token."""
-    yield from decode_single(run, MyPicker(run.request.options.get("every", EVERY.default)))
+    yield from decode_single(run, MyPicker(run.settings.get("every", EVERY.default)))
 
 
 STRATEGY = Strategy(
