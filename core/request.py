@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from core.common.hf_generation import generation_fields
+from core.common.hf_generation import KNOWN_FIELDS
 from core.common.setting_values import to_plain_value
 from core.errors import ParameterError
 from core.parameter import Settings, short_repr
@@ -78,16 +78,15 @@ class Request:
         if isinstance(self.config, Mapping):
             self._move_options(self.config, self.options)
 
-    def _move_options(self, config: Mapping[Any, Any], options: object) -> None:
+    def _move_options(self, config: Mapping[Any, object], options: object) -> None:
         """Move settings without a field in GenerationConfig from `config` to the options, whose values win."""
-        fields = generation_fields()
-        own = {name: value for name, value in config.items() if isinstance(name, str) and name not in fields}
+        own = {name: value for name, value in config.items() if isinstance(name, str) and name not in KNOWN_FIELDS}
         if own and isinstance(options, Mapping):
             object.__setattr__(self, "config", {name: value for name, value in config.items() if name not in own})
             object.__setattr__(self, "options", {**own, **options})
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The settings of the request by name: its configuration and its options."""
         config = {} if self.config is None else self.config
         held = config if isinstance(config, Mapping) else to_plain_value(vars(config))
@@ -99,7 +98,7 @@ class Request:
             held = {**self.settings, **changes}
             return replace(self, config={name: held[name] for name in held if held[name] is not None}, options={})
         config = copy.copy(self.config)
-        own = {name: value for name, value in changes.items() if name not in generation_fields()}
+        own = {name: value for name, value in changes.items() if name not in KNOWN_FIELDS}
         vars(config).update({name: value for name, value in changes.items() if name not in own})
         return replace(self, config=config, options={**self.options, **own})
 

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resources.language import mark, tr
 
@@ -101,8 +101,9 @@ KNOWN_FIELDS = (
 def generation_fields() -> frozenset[str]:
     """Return the field names of a GenerationConfig, including those of the installed transformers if it is imported."""
     module = sys.modules.get("transformers.generation.configuration_utils")
-    config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
-    return KNOWN_FIELDS if config is None else _fields_of(config, config.__init__)
+    config = getattr(module, "GenerationConfig", None)
+    is_importing = getattr(getattr(module, "__spec__", None), "_initializing", False)  # in another thread
+    return KNOWN_FIELDS if config is None or is_importing else _fields_of(config, config.__init__)
 
 
 @functools.cache
@@ -110,7 +111,7 @@ def _fields_of(config: Callable[[], object], _initializer: object) -> frozenset[
     return KNOWN_FIELDS | vars(config()).keys()
 
 
-def to_generation_config(settings: Mapping[str, Any]) -> GenerationConfig:
+def to_generation_config(settings: Mapping[str, object]) -> GenerationConfig:
     """Return settings as transformers' own class, unchecked; fields that are not given are None."""
     from transformers import GenerationConfig  # loads torch
 

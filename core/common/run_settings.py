@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,46 +17,30 @@ model's generation_config, the defaults of the library.
 """
 
 
-class RunSettings(Mapping[str, Any]):
+class RunSettings(dict[str, Any]):
     """The settings of a run by name: fields of GenerationConfig and options of strategies and stages.
 
     `layers`: the settings of each source, highest precedence first. A value of None leaves the setting to the next
     source, except among flags. `extras`: values of configurations that are not settings of a run, such as the language
-    table of a speech model; only `config` contains them. Created by `core.settings`.
+    table of a speech model; only `config` contains them. Created by `core.settings`, and not changed afterwards.
     """
 
-    def __init__(self, layers: Mapping[Source, Mapping[str, Any]], extras: Mapping[str, Any]) -> None:
+    def __init__(self, layers: Mapping[Source, Mapping[str, object]], extras: Mapping[str, object]) -> None:
+        super().__init__()
         self._extras = extras
-        self._values: dict[str, Any] = {}
         self._sources: dict[str, Source] = {}
         for source, settings in layers.items():
             for name, value in settings.items():
-                if name not in self._values and (value is not None or source == "flags"):
-                    self._values[name], self._sources[name] = value, source
-
-    def __getitem__(self, name: str) -> Any:
-        """Return the value of a setting. Raises KeyError if no source sets it."""
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of all settings that have a value."""
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        """Return the number of settings that have a value."""
-        return len(self._values)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a setting, or `default` if no source sets it."""
-        return self._values.get(name, default)
+                if name not in self and (value is not None or source == "flags"):
+                    self[name], self._sources[name] = value, source
 
     def from_sources(self, *sources: Source) -> dict[str, Any]:
         """Return the settings whose value comes from one of these sources."""
-        return {name: value for name, value in self._values.items() if self._sources[name] in sources}
+        return {name: value for name, value in self.items() if self._sources.get(name) in sources}
 
     @cached_property
     def config(self) -> GenerationConfig:
         """The settings without options as transformers' own class, for transformers and plug-ins."""
         known = generation_fields()
-        fields = {name: value for name, value in self._values.items() if name in known}
+        fields = {name: value for name, value in self.items() if name in known}
         return to_generation_config({**self._extras, **fields})

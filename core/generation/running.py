@@ -93,11 +93,12 @@ def unused_settings(
     nothing.
     """
     own = vars(model.generation_config)
+    options = {parameter.name for parameter in strategy.parameters if parameter.option}
     given = {
         name: value
         for name, value in request.settings.items()
         if value is not None and (value is not False or name == "use_cache")
-        if name not in METADATA_FIELDS and name not in request.options
+        if name not in METADATA_FIELDS and name not in options
         if value != DEFAULTS.get(name) and value != own.get(name)
     }
     foreign = foreign_settings(request, model)
