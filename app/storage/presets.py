@@ -198,7 +198,7 @@ def mode_of(data: Mapping[str, Any]) -> str:
     """Return the strategy that a configuration's flags select, by transformers' rule in `_get_generation_mode`. Raises
     ParameterError for a flag that is not a number.
     """
-    return strategies.selected_by(strategies.flags_of(data)).name
+    return strategies.select(None, data).name
 
 
 def _usable_mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
