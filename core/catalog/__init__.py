@@ -87,7 +87,7 @@ __all__ = [
 ]
 
 _HUB_MODULES = {
-    "PROGRAMS": "core.models.gguf.file_summary",
+    "PROGRAMS": "core.models.gguf.local_models",
     "gguf_problem": "core.models.gguf.file_summary",
     "is_gguf_model": "core.models.gguf.file_summary",
     "GgufVariant": "core.catalog.hub_model",

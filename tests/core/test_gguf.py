@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import core
+from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
@@ -23,6 +24,7 @@ from core.errors import (
     UnknownArchitectureError,
 )
 from core.models.gguf.export import file_content
+from core.models.gguf.file_names import split_files
 from core.models.gguf.file_summary import summarize_gguf
 from core.models.gguf.file_writer import write_file
 from core.models.gguf.gguf_file import read_gguf, read_summary
@@ -199,6 +201,11 @@ def test_split_files_are_one_model(small: Path, tmp_path: Path) -> None:
         core.load(first)
 
 
+def test_split_names_in_capitals_keep_their_suffix() -> None:
+    names = ["m-00001-of-00002.GGUF", "m-00002-of-00002.GGUF"]
+    assert [file.name for file in split_files(Path(names[1]))] == names
+
+
 def test_parts_of_different_models_are_refused(small: Path, tmp_path: Path) -> None:
     with pytest.raises(CorruptWeightsError, match="tensors instead of"):
         core.load(split(small, tmp_path, {"split.tensors.count": 3}))
@@ -357,6 +364,18 @@ def test_impossible_metadata_are_named(case: str, tmp_path: Path) -> None:
     assert all(math.isfinite(value) for value in shape.values() if isinstance(value, float))
 
 
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan")])
+def test_frequency_factors_that_are_not_positive_are_refused(factor: float, tmp_path: Path) -> None:
+    metadata, entries = file_content(exported_model(gguf_models.make("llama3")), "F32")
+    first = entries[0]._replace(data=torch.full((8,), factor).view(torch.uint8))
+    assert first.name == "rope_freqs.weight"
+    path = tmp_path / "factors.gguf"
+    with path.open("wb") as stream:
+        write_file(stream, metadata, [first, *entries[1:]])
+    with pytest.raises(UnknownArchitectureError, match=r"rope_freqs\.weight contains numbers that are not positive"):
+        core.load(path)
+
+
 @pytest.mark.parametrize("key", ["llama.attention.head_count", "llama.embedding_length"])
 def test_missing_metadata_are_named(key: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalidError, match=rf"do not contain {key}"):
@@ -490,6 +509,10 @@ def test_blocks_draft_for_blocks_and_floats(strategy: str, small: Path) -> None:
         plain = core.run(target, core.Request(gguf_models.PROMPT, settings))
         request = core.Request(gguf_models.PROMPT, settings, strategy)
         assert core.run(target, request, drafters=[draft]).sequences == plain.sequences
+
+
+def test_blocks_are_read_by_the_fused_forward_pass(small: Path) -> None:
+    assert get_fused_decoder(core.load(small)) is not None
 
 
 def test_blocks_are_estimated_and_inspected(small: Path) -> None:

@@ -30,7 +30,7 @@ _KEPT_IN_FLOAT32 = (
 
 
 class ExportedModel(NamedTuple):
-    """What is written of a model."""
+    """The parts of a model that are written."""
 
     name: str
     config: Any

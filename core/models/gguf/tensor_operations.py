@@ -1,7 +1,4 @@
-"""What llama.cpp's converter does to a tensor, and what undoes it: the operations of `architectures.py`.
-
-Each function that reads has one beside it that writes.
-"""
+"""Operations of llama.cpp's converter on tensors, named in `architectures.py`, and their inverses."""
 
 from __future__ import annotations
 
