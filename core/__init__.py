@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from core.models.adapters import adapter_choice as adapters
     from core.models.adapters.adapter_choice import AdapterChoice
     from core.models.catalog import ModelEntry
-    from core.models.gguf_export import save_gguf
     from core.models.loaded_model import LoadedModel, blueprint, wrap
     from core.models.modalities import Modalities
+    from core.models.model_saving import save_gguf
     from core.native.kernel_build import BuildResult, build_kernels, kernel_status
     from core.native.native_library import enable_native_steps
     from core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
@@ -290,7 +290,7 @@ _HOMES = {
     "record": "core.trace.recorder",
     "replay": "core.trace.trace_file",
     "run": "core.generation.running",
-    "save_gguf": "core.models.gguf_export",
+    "save_gguf": "core.models.model_saving",
     "score": "core.generation.scoring",
     "score_stream": "core.generation.scoring",
     "capture": "core.generate_capture.capture",

@@ -131,7 +131,7 @@ class ModelExportRequest(NamedTuple):
     path: str
     load: LoadRequest
     file_format: str
-    """Format of the matrices, one of `core.models.gguf_export.EXPORT_FORMATS`."""
+    """Format of the matrices, one of `core.models.gguf.export.EXPORT_FORMATS`."""
 
 
 class ModelExportResult(NamedTuple):

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
         same_tokenizer,
         weight_bytes,
     )
-    from core.models.gguf.gguf_entry import PROGRAMS, gguf_problem, is_gguf_model
-    from core.models.gguf.gguf_names import split_name
+    from core.models.gguf.file_names import split_name
+    from core.models.gguf.file_summary import gguf_problem, is_gguf_model
+    from core.models.gguf.local_models import PROGRAMS
 
 __all__ = [
     "BUNDLED",
@@ -86,11 +87,11 @@ __all__ = [
 ]
 
 _HUB_MODULES = {
-    "PROGRAMS": "core.models.gguf.gguf_entry",
-    "gguf_problem": "core.models.gguf.gguf_entry",
-    "is_gguf_model": "core.models.gguf.gguf_entry",
+    "PROGRAMS": "core.models.gguf.local_models",
+    "gguf_problem": "core.models.gguf.file_summary",
+    "is_gguf_model": "core.models.gguf.file_summary",
     "GgufVariant": "core.catalog.hub_model",
-    "split_name": "core.models.gguf.gguf_names",
+    "split_name": "core.models.gguf.file_names",
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
     "Progress": "core.catalog.file_download",

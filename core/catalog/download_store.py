@@ -24,7 +24,7 @@ from core.catalog.hub_requests import check_download_name
 from core.common.former_name import FORMER_NAME, NAME
 from core.errors import HubError, ModelFileError
 from core.models.catalog import hub_cache, hub_gguf_files
-from core.models.gguf.gguf_names import SEPARATOR, split_name
+from core.models.gguf.file_names import SEPARATOR, split_name
 from core.models.model_files import Json, read_json, size_of
 from resources.language import tr
 

@@ -17,7 +17,7 @@ from core.catalog.hub_model import HubFile, is_digest
 from core.catalog.hub_requests import check_download_name
 from core.errors import HubError, NoNetworkError, TransferError
 from core.models.catalog import cached_model, hub_cache, hub_gguf_files, locate
-from core.models.gguf.gguf_names import SEPARATOR, split_name
+from core.models.gguf.file_names import SEPARATOR, split_name
 from core.models.model_files import size_of
 from resources.language import tr
 

@@ -14,7 +14,7 @@ import msgspec
 
 from core.catalog import hub_errors
 from core.errors import DownloadStoppedError, HubError, NotOnHubError, TooManyRequestsError
-from core.models.gguf.gguf_names import split_name
+from core.models.gguf.file_names import split_name
 from core.models.model_files import CONFIG_BYTES
 from resources.language import tr
 

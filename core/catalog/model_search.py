@@ -23,8 +23,8 @@ from core.catalog.hub_model import (
 )
 from core.common.text import cut_short
 from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
-from core.models.gguf.gguf_entry import summarize_gguf
-from core.models.gguf.gguf_names import find_model, split_name
+from core.models.gguf.file_names import find_model, split_name
+from core.models.gguf.file_summary import summarize_gguf
 from core.models.modalities import has_language_head
 from core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
 from core.models.model_files import JsonObject

@@ -22,8 +22,8 @@ from core.models.adapters.adapter_choice import (
     read_adapter_config,
 )
 from core.models.config_validation import FLOATS
-from core.models.gguf.gguf_entry import transformers_problem
-from core.models.gguf.gguf_file import is_gguf
+from core.models.gguf.file_names import is_gguf
+from core.models.gguf.file_summary import transformers_problem
 from core.models.model_entry import read_config
 from core.models.model_files import JsonObject, read_json
 from core.parameter import Parameter, Settings

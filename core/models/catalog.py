@@ -13,9 +13,18 @@ from typing import NamedTuple
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
-from core.models.gguf.gguf_entry import HUB_PROGRAM, local_models, vocabulary_stamp
-from core.models.gguf.gguf_file import SUFFIX, gguf_in, is_gguf, split_files
-from core.models.gguf.gguf_names import SEPARATOR, find_model, group_models, split_name
+from core.models.gguf.file_names import (
+    SEPARATOR,
+    SUFFIX,
+    find_model,
+    gguf_in,
+    group_models,
+    is_gguf,
+    split_files,
+    split_name,
+)
+from core.models.gguf.file_summary import vocabulary_stamp
+from core.models.gguf.local_models import HUB_PROGRAM, local_models
 from core.models.modalities import has_language_head, non_text_modality
 from core.models.model_entry import Fit, ModelEntry, describe, describe_gguf, fits, read_config, weight_bytes
 from core.models.model_files import (

@@ -45,8 +45,9 @@ from core.models.config_validation import (
     modelopt_quantization,
     unloadable_quantization,
 )
-from core.models.gguf.gguf_config import build_config, check_formats
-from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
+from core.models.gguf.file_names import is_gguf
+from core.models.gguf.gguf_file import GgufFile, read_gguf
+from core.models.gguf.model_config import build_config, check_formats
 from core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,

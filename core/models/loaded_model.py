@@ -24,8 +24,9 @@ from core.models.adapters.adapter_choice import Choice, check_adapters
 from core.models.adapters.adapter_set import AdapterSet
 from core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
 from core.models.devices import SPREAD, choose_device, choose_weights
-from core.models.gguf.gguf_entry import content_stamp
-from core.models.gguf.gguf_file import is_gguf, split_files
+from core.models.gguf.file_names import is_gguf, split_files
+from core.models.gguf.file_summary import content_stamp
+from core.models.gguf.loading import outline_blocks, stored_parameters
 from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
 from core.models.load_plan import check_reads_text, plan_model
 from core.models.mapped_files import MappedFiles
@@ -33,7 +34,6 @@ from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
 from core.models.model_loading import load_network, mapped_files
 from core.models.quantized.card_quantization import can_quantize_on_card
-from core.models.quantized.gguf_loading import outline_blocks, stored_parameters
 from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
 from core.models.quantized.packed_loading import outline_packed
 from core.models.text import TokenSpellings

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.explain.words import count, size
 from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
-from core.models.gguf.gguf_entry import summarize_gguf
-from core.models.gguf.gguf_file import is_gguf
+from core.models.gguf.file_names import is_gguf
+from core.models.gguf.file_summary import summarize_gguf
 from core.models.modalities import TEXT, Modalities, modalities_of
 from core.models.model_files import (
     FileStats,

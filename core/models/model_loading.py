@@ -19,6 +19,7 @@ from core.errors import (
     UnpackableError,
 )
 from core.models.gguf.gguf_file import GgufFile
+from core.models.gguf.loading import load_blocks, load_floats
 from core.models.layer_offload import DiskOffload, load_offloaded
 from core.models.load_plan import BUILD_LOCK, ModelPlan
 from core.models.mapped_files import MappedFiles
@@ -34,7 +35,6 @@ from core.models.model_files import (
     readable_reason,
 )
 from core.models.quantized.card_quantization import quantize_for_card
-from core.models.quantized.gguf_loading import load_blocks, load_floats
 from core.models.quantized.packed_loading import LoadingReport, is_already_quantized, load_converted, load_packed
 from core.models.quantized.tensor_files import is_conversion
 from core.system.device_memory import is_out_of_memory

@@ -21,7 +21,7 @@ from transformers.models.auto import processing_auto
 
 from core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
 from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.gguf_tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
+from core.models.gguf.tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
 from core.models.modalities import Modalities
 from core.models.model_files import (
     INDEX_BYTES,

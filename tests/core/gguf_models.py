@@ -10,9 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 import core
-from core.models import gguf_export
-from core.models.gguf.architectures import ARCHITECTURES
-from core.models.gguf_export import save_gguf
+from core.models.gguf.export import export_model
+from core.models.model_saving import exported_model
 
 _SHAPE = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -134,9 +133,7 @@ def make(kind: str, **shape: Any) -> core.LoadedModel:
 
 def save(kind: str, model: core.LoadedModel, path: Path, weights: str) -> Path:
     """Write a model of `KINDS` and return the path."""
-    if kind not in ALIASES:
-        return save_gguf(model, path, weights)
-    gguf_export.write_architecture(model, kind, ARCHITECTURES[kind], path, weights)
+    export_model(exported_model(model), path, weights, kind if kind in ALIASES else None)
     return path
 
 

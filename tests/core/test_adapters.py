@@ -22,7 +22,7 @@ import core
 from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.decoding.forward.native_step import get_native_step
 from core.errors import AdapterError, CorruptWeightsError, DecodescopeError, ParameterError, PickledWeightsError
-from core.models.gguf_export import save_gguf
+from core.models.model_saving import save_gguf
 from core.native import native_library
 from tests.core import gguf_models
 from tests.core.adapters import IDS, load_several, logits_of, save_lora

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import core
+from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
@@ -22,11 +23,13 @@ from core.errors import (
     TokenizerMissingError,
     UnknownArchitectureError,
 )
-from core.models import gguf_export
-from core.models.gguf import gguf_entry
-from core.models.gguf.architectures import ARCHITECTURES
+from core.models.gguf.export import file_content
+from core.models.gguf.file_names import split_files
+from core.models.gguf.file_summary import summarize_gguf
+from core.models.gguf.file_writer import write_file
 from core.models.gguf.gguf_file import read_gguf, read_summary
-from core.models.gguf_export import save_gguf
+from core.models.gguf.local_models import local_models
+from core.models.model_saving import exported_model, save_gguf
 from tests.core import gguf_models
 from tests.core.gguf_split import split
 
@@ -174,10 +177,10 @@ def test_models_of_other_programs_are_found(small: Path, tmp_path: Path, monkeyp
     (manifest.parent / "deep").write_text("[" * 100_000)
     (tmp_path / ".lmstudio/settings.json").write_text(json.dumps({"downloadsFolder": "a\0b"}))
     monkeypatch.setenv("HF_HOME", "~nobody-here")
-    assert "Hugging Face" not in {model.program for model in gguf_entry.local_models()}
+    assert "Hugging Face" not in {model.program for model in local_models()}
     monkeypatch.delenv("HF_HOME")
     (manifest.parent / "escape").write_text(json.dumps({"layers": [{**layer, "digest": "sha256:../../x"}]}))
-    found = gguf_entry.local_models()
+    found = local_models()
     assert {str(model.path.relative_to(tmp_path)): model.program for model in found} == files
     assert {model.title for model in found if model.program == "Ollama"} == {"tiny:1b"}
     entries = {entry.source: entry for entry in core.catalog.other_programs()}
@@ -196,6 +199,11 @@ def test_split_files_are_one_model(small: Path, tmp_path: Path) -> None:
     assert core.catalog.inspect(first).problem == "tiny-00002-of-00002.gguf is missing"
     with pytest.raises(ModelFileError, match="tiny-00002-of-00002"):
         core.load(first)
+
+
+def test_split_names_in_capitals_keep_their_suffix() -> None:
+    names = ["m-00001-of-00002.GGUF", "m-00002-of-00002.GGUF"]
+    assert [file.name for file in split_files(Path(names[1]))] == names
 
 
 def test_parts_of_different_models_are_refused(small: Path, tmp_path: Path) -> None:
@@ -310,12 +318,11 @@ def test_layers_that_are_not_there_are_not_built(layers: int, small: Path, tmp_p
 def altered(path: Path, change: dict[str, object], without: str = "") -> Path:
     """Write a tiny Llama whose metadata are changed."""
     model = gguf_models.make("llama")
-    known = ARCHITECTURES["llama"]
-    metadata = gguf_export._shape_metadata(model, "llama", known, "F32") | gguf_export._tokenizer_metadata(model)
+    metadata, entries = file_content(exported_model(model), "F32")
     metadata |= change
     metadata.pop(without, None)
     with path.open("wb") as stream:
-        gguf_export._write(stream, metadata, list(gguf_export._entries(model, known, "F32")))
+        write_file(stream, metadata, entries)
     return path
 
 
@@ -353,8 +360,20 @@ def test_impossible_metadata_are_named(case: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalidError, match=reason) as refused:
         core.load(path)
     assert refused.value.remedy
-    shape = gguf_entry.summarize_gguf(path).config
+    shape = summarize_gguf(path).config
     assert all(math.isfinite(value) for value in shape.values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan")])
+def test_frequency_factors_that_are_not_positive_are_refused(factor: float, tmp_path: Path) -> None:
+    metadata, entries = file_content(exported_model(gguf_models.make("llama3")), "F32")
+    first = entries[0]._replace(data=torch.full((8,), factor).view(torch.uint8))
+    assert first.name == "rope_freqs.weight"
+    path = tmp_path / "factors.gguf"
+    with path.open("wb") as stream:
+        write_file(stream, metadata, [first, *entries[1:]])
+    with pytest.raises(UnknownArchitectureError, match=r"rope_freqs\.weight contains numbers that are not positive"):
+        core.load(path)
 
 
 @pytest.mark.parametrize("key", ["llama.attention.head_count", "llama.embedding_length"])
@@ -412,7 +431,7 @@ def try_mutations(small: Path, tmp_path: Path, count: int) -> None:
         path.write_bytes(mutate(data, random_numbers))
         try:
             read_gguf(path)
-            gguf_entry.summarize_gguf(path)
+            summarize_gguf(path)
             core.blueprint(path)
             outcome = "read"
         except DecodescopeError as error:
@@ -490,6 +509,10 @@ def test_blocks_draft_for_blocks_and_floats(strategy: str, small: Path) -> None:
         plain = core.run(target, core.Request(gguf_models.PROMPT, settings))
         request = core.Request(gguf_models.PROMPT, settings, strategy)
         assert core.run(target, request, drafters=[draft]).sequences == plain.sequences
+
+
+def test_blocks_are_read_by_the_fused_forward_pass(small: Path) -> None:
+    assert get_fused_decoder(core.load(small)) is not None
 
 
 def test_blocks_are_estimated_and_inspected(small: Path) -> None:

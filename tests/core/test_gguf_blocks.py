@@ -14,9 +14,9 @@ import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
 import core
-from core.models.gguf.block_formats import DEQUANTIZABLE, FORMATS, NATIVE, BlockFormat, dequantize
+from core.models.gguf.block_formats import DEQUANTIZABLE, NATIVE, QUANTIZERS, dequantize
 from core.models.gguf.block_matrix import BlockMatrix
-from core.models.gguf_export import QUANTIZERS
+from core.models.gguf.gguf_file import FORMATS, BlockFormat
 from core.native import native_library
 from tests.core.native_step_models import step_of
 

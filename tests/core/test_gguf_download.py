@@ -13,8 +13,8 @@ import pytest
 import core
 from core import errors
 from core.catalog import download_store, file_download, hub_requests
-from core.models.gguf import gguf_names
-from core.models.gguf_export import save_gguf
+from core.models.gguf import file_names
+from core.models.model_saving import save_gguf
 from tests import fake_hub
 from tests.core import gguf_models
 from tests.core.gguf_split import split
@@ -236,7 +236,7 @@ def test_a_manifest_of_another_form_is_ignored(hub: Hub, tmp_path: Path) -> None
 
 
 def test_file_names_say_which_files_are_one_model() -> None:
-    names = gguf_names.group_models([
+    names = file_names.group_models([
         "b-IQ3_XXS.gguf", "UD-Q4_K_XL/m-00002-of-00002.gguf", "UD-Q4_K_XL/m-00001-of-00002.gguf", "c.Q5_K_M.GGUF",
         "model.gguf", "x-fp16.gguf", "y-MXFP4.gguf", "Qwen3-8B-BF16.gguf", "notes.txt", "mmproj-F16.gguf",
         "z-00003-of-00002.gguf", "w-00000-of-00001.gguf",

@@ -12,8 +12,8 @@ import pytest
 
 import core
 from core.errors import CorruptWeightsError
-from core.models.gguf_export import save_gguf
 from core.models.mapped_files import MappedFiles
+from core.models.model_saving import save_gguf
 from tests.core import gguf_models
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows refuses to shorten a mapped file")

@@ -14,7 +14,7 @@ import pytest
 import core
 from core.errors import EngineRefusedError, ParameterError
 from core.events import Notice, TokenChosen
-from core.models.gguf_export import save_gguf
+from core.models.model_saving import save_gguf
 from core.remote.remote_model import RemoteModel
 from tests.core.test_remote_real import free_port, reached
 

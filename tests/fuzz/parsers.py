@@ -50,10 +50,11 @@ from core.labs.preference.dataset_files import read_rankings
 from core.labs.preference.fine_tuning import read_examples
 from core.labs.speed.events import LINES
 from core.models.adapters.adapter_files import read_adapter
-from core.models.gguf import gguf_entry
-from core.models.gguf.gguf_config import build_config
+from core.models.gguf import file_summary
 from core.models.gguf.gguf_file import hash_vocabulary, read_gguf
-from core.models.gguf.gguf_tokenizer import load_gguf_tokenizer
+from core.models.gguf.local_models import local_models
+from core.models.gguf.model_config import build_config
+from core.models.gguf.tokenizer import load_gguf_tokenizer
 from core.models.model_files import count_stored, damage_description, find_weights, read_header
 from core.models.tokenizers import load_tokenizer
 from core.plugins import PluginFolder
@@ -141,9 +142,9 @@ def _read_live_address(file: Path, folder: Path) -> None:
 
 
 def _read_gguf(file: Path, _folder: Path) -> None:
-    summary = gguf_entry.summarize_gguf(file)
-    gguf_entry.vocabulary_stamp(file)
-    gguf_entry.transformers_problem(file)
+    summary = file_summary.summarize_gguf(file)
+    file_summary.vocabulary_stamp(file)
+    file_summary.transformers_problem(file)
     found = read_gguf(file)
     hash_vocabulary(file)
     for tensor in found.tensors.values():
@@ -226,7 +227,7 @@ def _read_other_programs(file: Path, folder: Path) -> None:
         shutil.copyfile(file, home / place)
     outside = {name: str(home) for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME", "LOCALAPPDATA", "APPDATA")}
     with mock.patch.dict(os.environ, outside), mock.patch.object(Path, "home", return_value=home):
-        for found in gguf_entry.local_models():
+        for found in local_models():
             assert found.path.is_file()
 
 
@@ -490,7 +491,7 @@ PARSERS: Sequence[Parser] = (
     Parser("live_addresses", _read_live_address, ("core.trace.live_address",)),
     Parser(
         "gguf", _read_gguf,
-        ("core.models.gguf.gguf_file", "core.models.gguf.gguf_tokenizer", "core.models.gguf.gguf_entry"),
+        ("core.models.gguf.gguf_file", "core.models.gguf.tokenizer", "core.models.gguf.file_summary"),
         tokens=(b"general.architecture", b"tokenizer.ggml.tokens", b"llama", b"GGUF"),
     ),
     Parser(
@@ -507,7 +508,7 @@ PARSERS: Sequence[Parser] = (
     Parser("adapter_weights", _read_adapter_weights, ("core.models.adapters.adapter_files",)),
     Parser("gguf_adapters", _read_gguf_adapter, ("core.models.gguf.gguf_file",), tokens=(b"adapter.lora.alpha",)),
     Parser("templates", _read_template, ("core.models.chat_templates",), tokens=_TEMPLATE_TOKENS),
-    Parser("models_of_programs", _read_other_programs, ("core.models.gguf.gguf_entry",),
+    Parser("models_of_programs", _read_other_programs, ("core.models.gguf.local_models",),
            tokens=(b'"sha256:', b'"layers"')),
     Parser("settings", _read_settings, ("app.storage.json_files", "app.storage.settings"), tokens=_JSON_TOKENS),
     Parser("chats", _read_chat, ("app.storage.json_files",), tokens=(b'"turns"', b'"role"')),
@@ -571,7 +572,7 @@ OWN_DATA: dict[str, str] = {
     "core.explain.glossary": "the glossary that the program is shipped with",
     "core.labs.preference.training_loop": "its own checkpoint, with a checksum: tests/core/labs/test_training.py",
     "core.labs.scale.ranks.residual": "what torch's profiler has just written",
-    "core.models.gguf_export": "the state of a tokenizer in memory",
+    "core.models.gguf.tokenizer_export": "the state of a tokenizer in memory",
     "core.models.prediction_heads": "pickles, after permission, by torch's restricted loader",
     "core.trace.page.html_page": "the program's own JavaScript",
 }

@@ -81,11 +81,11 @@ ALLOWED = (
     Allowed("core/models/gguf/architectures.py", r"by head|minus one|rows of \w+", "names of operations"),
     Allowed("core/models/gguf/block_matrix.py", r"Blocks .*|A row index .*", "errors for programmers"),
     Allowed(
-        "core/models/gguf/gguf_entry.py",
+        "core/models/gguf/local_models.py",
         r"Hugging Face|Jan|LM Studio|Ollama|Local|Roaming|Application Support|Library|Caches",
         "names of programs and folders",
     ),
-    Allowed("core/models/quantized/gguf_layers.py", r"in_features=.*", "a module's description, as torch writes it"),
+    Allowed("core/models/gguf/block_layers.py", r"in_features=.*", "a module's description, as torch writes it"),
     Allowed("app/features/updates", r"pip install .*|User-Agent|Accept|Decodescope", "a command, and headers of HTTP"),
     Allowed("app/control/help.py", r"View", "a part of object names"),
     Allowed("app/state/cache_history.py", r"\{…\} layers", "a name of a size"),

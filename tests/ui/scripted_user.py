@@ -21,7 +21,7 @@ from app.views import VIEWS
 from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
 from app.window.window_parts import WindowParts
-from core.models.gguf_export import save_gguf
+from core.models.model_saving import save_gguf
 
 WAIT_MS = 120_000
 POLL_MS = 5

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 import resources
 from app.window.main_window import MainWindow
-from core.models.gguf_export import save_gguf
+from core.models.model_saving import save_gguf
 from tests.core import gguf_models
 from tests.ui.windows import open_window, run
 

@@ -20,7 +20,7 @@ from app.window.main_window import MainWindow
 from core import catalog
 from core.catalog import UnfinishedDownload, file_download
 from core.errors import TransferError
-from core.models.gguf_export import save_gguf
+from core.models.model_saving import save_gguf
 from resources import language
 from tests import fake_hub
 from tests.core import gguf_models, tiny

@@ -14,7 +14,7 @@ from app.control.model_export import FORMATS
 from app.state.worker_messages import ModelExportRequest
 from app.window.main_window import MainWindow
 from core.errors import UnpackableError
-from core.models.gguf_export import EXPORT_FORMATS
+from core.models.gguf.export import EXPORT_FORMATS
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 MAX_JOINED_BYTES = 256 * 2**20
 """Maximum bytes of weights for which the joined matrices (a copy) are worth their memory."""
 _KEY = "fused_decoder"
-_WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.")
+_WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.", "core.models.gguf.")
 _CAPTURING = "transformers.utils.output_capturing"
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Queries [B, heads, n, width], keys and values [B, kv heads, n, width] of new tokens → output [B, heads, m, width]."""

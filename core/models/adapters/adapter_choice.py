@@ -11,7 +11,9 @@ from typing import NamedTuple, TypeAlias
 from core.common.setting_values import to_plain_value
 from core.common.text import cut_short
 from core.errors import AdapterError, DecodescopeError, ParameterError
-from core.models.gguf.gguf_file import SUFFIX, is_gguf, read_summary
+from core.models.gguf.file_names import SUFFIX, is_gguf
+from core.models.gguf.file_summary import unsupported_adapter_reason
+from core.models.gguf.gguf_file import read_summary
 from core.models.model_files import JsonObject, is_file, read_json
 from core.parameter import short_repr
 from resources.language import mark, tr
@@ -177,17 +179,6 @@ def check_supported(name: str, config: Mapping[str, object]) -> None:
         )
 
 
-def gguf_problem(metadata: Mapping[str, object]) -> str | None:
-    """Return why a GGUF file with this metadata is no adapter that is applied here, as a clause; None if it is."""
-    if metadata.get("general.type") != "adapter":
-        return tr("it is not an adapter")
-    if metadata.get("adapter.type") != "lora":
-        return tr("it is an adapter of the kind {kind}").format(kind=cut_short(str(metadata.get("adapter.type")), 40))
-    if "adapter.alora.invocation_tokens" in metadata:
-        return tr("it is switched on by certain tokens of the text (aLoRA)")
-    return None
-
-
 def adapter_problem(name: str) -> tuple[str, str] | None:
     """Return why a folder or file is no adapter that can be applied, as cause and remedy, judged by its first bytes;
     None if it may be one. Never raises.
@@ -195,7 +186,7 @@ def adapter_problem(name: str) -> tuple[str, str] | None:
     path = adapter_location(name)
     try:
         if is_gguf(path):
-            reason = gguf_problem(read_summary(path))
+            reason = unsupported_adapter_reason(read_summary(path))
             if reason is None:
                 return None
             cause = tr("The adapter {name} cannot be applied: {reason}.").format(name=adapter_name(name), reason=reason)

@@ -25,14 +25,13 @@ from core.models.adapters.adapter_choice import (
     WEIGHTS_FILE,
     adapter_name,
     check_supported,
-    gguf_problem,
     missing_weights,
     read_adapter_config,
 )
 from core.models.adapters.low_rank_path import LowRankFactors
-from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, target_of
-from core.models.gguf.block_formats import DEQUANTIZABLE
-from core.models.gguf.gguf_file import GgufFile, is_gguf, read_gguf
+from core.models.gguf.adapter import read_gguf_adapter, unknown_tensor_error
+from core.models.gguf.file_names import is_gguf
+from core.models.gguf.tensor_operations import HeadCounts
 from core.models.model_files import (
     JsonObject,
     corrupt_weights_error,
@@ -40,7 +39,6 @@ from core.models.model_files import (
     is_file,
     pickled_weights_error,
 )
-from core.models.quantized.gguf_layers import GgufParameter
 from core.parameter import short_repr
 from resources.language import tr
 
@@ -52,8 +50,6 @@ _QUICK_PATTERN = re.compile(r"(?:[^)]|\)(?![*+?{])){1,200}")
 """Regular expressions without repeated groups: those may take forever, and files may come from anywhere."""
 _MAX_QUANTIFIERS = 3
 _MAX_RANK, _MAX_ALPHA = 2**20, 2.0**64
-_OTHER_MODEL_TYPES = {"mistral": "llama", "llama": "mistral"}
-"""Architectures for which llama.cpp has one name."""
 
 
 FileStamp: TypeAlias = "tuple[tuple[int, int] | None, ...]"
@@ -189,7 +185,7 @@ def _sorted_tensors(
     for key, tensor in tensors.items():
         found = _split_key(key)
         if not found.layer:
-            raise _unknown_tensor(name, key)
+            raise unknown_tensor_error(name, key)
         if not tensor.is_floating_point():
             raise AdapterError(
                 tr("The adapter {name} contains numbers of the type {dtype}, in {layer}.").format(
@@ -323,61 +319,7 @@ def _factors(name: str, layer: str, stored: Mapping[str, torch.Tensor], scales: 
 
 
 def _read_gguf(path: Path, model_type: str, heads: tuple[int, int]) -> AdapterWeights:
-    file, name = read_gguf(path), adapter_name(str(path))
-    if reason := gguf_problem(file.metadata):
-        raise AdapterError(
-            tr("The adapter {name} cannot be applied: {reason}.").format(name=name, reason=reason),
-            tr("Choose a folder that PEFT has saved, or a GGUF adapter."),
-        )
-    known = ARCHITECTURES.get(file.architecture)
-    if known is None or model_type not in (known.model_type, _OTHER_MODEL_TYPES.get(known.model_type)):
-        raise AdapterError(
-            tr(
-                "The adapter {name} was trained for the architecture {kind}, and the model is of the type {model}."
-            ).format(name=name, kind=cut_short(file.architecture, 40), model=model_type),
-            tr("Choose the model that the adapter was trained for, or another adapter."),
-        )
-    alpha = file.number("adapter.lora.alpha")
-    pairs: dict[str, dict[str, str]] = {}
-    for tensor in file.tensors:
-        stem, _, part = tensor.rpartition(".")
-        if part not in ("lora_a", "lora_b"):
-            raise _unknown_tensor(name, tensor)
-        pairs.setdefault(stem, {})[part] = tensor
-    layers: dict[str, LowRankFactors] = {}
-    for stem, pair in pairs.items():
-        target = target_of(known, stem)
-        if target is None or target.part or len(pair) < 2:
-            raise _unknown_tensor(name, stem)
-        is_embedding = stem == "token_embd.weight"
-        down = _gguf_floats(name, file, pair["lora_a"], "", heads)
-        up = _gguf_floats(name, file, pair["lora_b"], target.operation, heads)
-        down = down.t().contiguous() if is_embedding else down
-        if down.dim() != 2 or up.dim() != 2 or len(down) != up.shape[1]:
-            raise _unknown_tensor(name, stem)
-        scale = alpha / len(down) if alpha else 1.0
-        layers[target.name.removesuffix(".weight")] = LowRankFactors(down, up, float(scale))
-    if not layers or not math.isfinite(alpha or 0.0):
-        raise _unknown_tensor(name, "adapter.lora.alpha")
-    base = file.text("general.base_model.0.name") or file.text("general.name") or ""
-    return AdapterWeights(path, name, "LoRA (GGUF)", _shown_base(base), layers)
-
-
-def _gguf_floats(name: str, file: GgufFile, tensor: str, operation: str, heads: tuple[int, int]) -> torch.Tensor:
-    stored = file.tensors[tensor]
-    if stored.fmt.name not in DEQUANTIZABLE or len(stored.shape) != 2:
-        raise _unknown_tensor(name, tensor)
-    applied = operation if operation in (ROWS_OF_Q, ROWS_OF_K, BY_HEAD) else ""
-    try:
-        return GgufParameter(file, stored, applied, heads).floats().clone()
-    except RuntimeError:  # rows that cannot be divided among the heads
-        raise _unknown_tensor(name, tensor) from None
-
-
-def _unknown_tensor(name: str, tensor: str) -> AdapterError:
-    return AdapterError(
-        tr("The adapter {name} contains tensors of unknown meaning ({tensor}).").format(
-            name=name, tensor=cut_short(tensor, 60)
-        ),
-        tr("Choose a folder that PEFT has saved, or convert it again with llama.cpp's converter."),
-    )
+    name = adapter_name(str(path))
+    stored = read_gguf_adapter(path, name, model_type, HeadCounts(*heads))
+    layers = {layer: LowRankFactors(*factors) for layer, factors in stored.layers.items()}
+    return AdapterWeights(path, name, "LoRA (GGUF)", _shown_base(stored.base), layers)

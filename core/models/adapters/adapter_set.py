@@ -28,9 +28,9 @@ from core.models.adapters.adapter_choice import (
 from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter, read_file_stamp
 from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
 from core.models.catalog import cached_model
-from core.models.gguf.gguf_file import is_gguf
+from core.models.gguf.block_layers import GgufEmbedding, GgufLinear
+from core.models.gguf.file_names import is_gguf
 from core.models.model_files import exists
-from core.models.quantized.gguf_layers import GgufEmbedding, GgufLinear
 from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from core.models.quantized.packed_loading import embedding_factor
 from resources.language import tr

@@ -1,4 +1,4 @@
-"""Block formats of tensors in GGUF files: sizes, and conversion to float32.
+"""Block formats of tensors in GGUF files: conversion to float32 and from it.
 
 Quantized rows consist of blocks of 32, 64, 128 or 256 weights. A block holds a scale (often a half-precision number),
 sometimes an offset or scales of smaller groups, and the packed codes. Source: the description of the formats in
@@ -12,9 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from core.models.gguf.gguf_file import FORMATS, BlockFormat
-
-__all__ = ["DEQUANTIZABLE", "FORMATS", "NATIVE", "BlockFormat", "dequantize"]
+from core.models.gguf.gguf_file import BlockFormat
 
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 _IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
@@ -212,3 +210,45 @@ NATIVE = frozenset(
      "IQ4_XS"}
 )  # fmt: skip
 """Names of the formats that native kernels multiply without converting the matrix."""
+
+
+def quantize_q8_0(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 34] of floats [n, 32]: a float16 scale and 32 numbers of −127 … 127 each."""
+    scales = values.abs().amax(-1, keepdim=True) / 127
+    codes = torch.where(scales > 0, values / scales, 0.0).round().to(torch.int8)
+    return torch.cat([scales.half().view(torch.uint8), codes.view(torch.uint8)], -1)
+
+
+def quantize_q4_0(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 18] of floats [n, 32]: a float16 scale and 32 numbers of −8 … 7, two in a byte.
+
+    The number of largest magnitude becomes −8, as in ggml's reference implementation.
+    """
+    largest = values.gather(-1, values.abs().argmax(-1, keepdim=True))
+    scales = largest / -8
+    codes = torch.where(scales != 0, values / scales + 8.5, 8.5).to(torch.int8).clamp(0, 15).to(torch.uint8)
+    return torch.cat([scales.half().view(torch.uint8), _half_bytes(codes)], -1)
+
+
+def quantize_q4_1(values: torch.Tensor) -> torch.Tensor:
+    """Return uint8 blocks [n, 20] of floats [n, 32]: float16 scale and minimum, and 32 numbers of 0 … 15."""
+    lowest, highest = values.aminmax(dim=-1, keepdim=True)
+    scales = (highest - lowest) / 15
+    codes = torch.where(scales > 0, (values - lowest) / scales + 0.5, 0.0).clamp(0, 15).to(torch.uint8)
+    return torch.cat([scales.half().view(torch.uint8), lowest.half().view(torch.uint8), _half_bytes(codes)], -1)
+
+
+def _half_bytes(codes: torch.Tensor) -> torch.Tensor:
+    """Return the first half of each block in the low four bits, the second half in the high ones."""
+    return codes[:, :16] | codes[:, 16:] << 4
+
+
+QUANTIZERS = {"Q8_0": quantize_q8_0, "Q4_0": quantize_q4_0, "Q4_1": quantize_q4_1}
+"""By the name of a format of blocks of 32."""
+
+
+def to_blocks(values: torch.Tensor, format_name: str) -> torch.Tensor:
+    """Return the bytes of floats, uint8, in a float format or one of QUANTIZERS."""
+    if (quantize := QUANTIZERS.get(format_name)) is not None:
+        return quantize(values.reshape(-1, 32)).view(-1)
+    return values.to(_FLOATS[format_name]).view(-1).view(torch.uint8)

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from core.models.gguf.block_formats import NATIVE, BlockFormat, dequantize
+from core.models.gguf.block_formats import NATIVE, dequantize
+from core.models.gguf.gguf_file import BlockFormat
 from core.native import native_library
 from core.native.native_library import NativeLibrary
 

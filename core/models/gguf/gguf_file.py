@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import mmap
 import os
-import re
 import stat
 import struct
 import sys
@@ -22,25 +21,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, overload
 
-from core.errors import CorruptWeightsError, ModelFileError
+from core.errors import ModelFileError
+from core.models.gguf.file_names import MAGIC, split_files, unreadable_error
 from core.models.mapped_files import MappedFiles
 from resources.language import tr
 
-SUFFIX = ".gguf"
-MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _MAX_KEY_BYTES = 2**16 - 1
 _MAX_NAME_BYTES = 1024
 """Maximum bytes of a tensor's name; llama.cpp itself allows 64."""
 _MAX_DIMENSIONS = 4
 _MAX_ALIGNMENT = 2**20
-_DEFAULT_ALIGNMENT = 32
-_MAX_SPLITS = 4096
+DEFAULT_ALIGNMENT = 32
 _VOCABULARY_BYTES = 2**15
 """Bytes of a vocabulary by which it is recognized: its type, its size and its first tokens."""
 _MAX_SCALAR_TEXT = 2**24
 """Maximum bytes of a single text in the metadata, such as a chat template."""
-_SPLIT_NAME = re.compile(r"^(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
 
 
 class BlockFormat(NamedTuple):
@@ -196,9 +192,10 @@ class _InvalidError(Exception):
 
 
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
-_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """struct's letters of the types of numbers in metadata."""
-_TEXT, _ARRAY = 8, 9
+TEXT, ARRAY = 8, 9
+"""Types of texts and of arrays."""
 _MIN_ENTRY_BYTES = 8 + 4 + 1
 """Bytes of the shortest metadata entry: an empty key, a type and one byte."""
 _MIN_TENSOR_BYTES = 8 + 4 + 4 + 8
@@ -260,11 +257,11 @@ class _Cursor:
     def value(self, key: str) -> Value:
         """Read a type and a value of that type."""
         kind = self.u32(key)
-        if letter := _NUMBERS.get(kind):
+        if letter := NUMBERS.get(kind):
             return self._number(letter, key)
-        if kind == _TEXT:
+        if kind == TEXT:
             return self.text(key, _MAX_SCALAR_TEXT)
-        if kind == _ARRAY:
+        if kind == ARRAY:
             return self._array(key)
         raise _InvalidError(tr("{key} has the unknown type {kind}").format(key=key, kind=kind))
 
@@ -279,11 +276,11 @@ class _Cursor:
 
     def _array(self, key: str) -> TextArray | memoryview:
         kind = self.u32(key)
-        if kind == _TEXT:
+        if kind == TEXT:
             return self._text_array(key)
-        letter = _NUMBERS.get(kind)
+        letter = NUMBERS.get(kind)
         if letter is None:
-            what = tr("arrays") if kind == _ARRAY else tr("values of the unknown type {kind}").format(kind=kind)
+            what = tr("arrays") if kind == ARRAY else tr("values of the unknown type {kind}").format(kind=kind)
             raise _InvalidError(tr("{key} is an array of {what}, which nothing reads").format(key=key, what=what))
         size = struct.calcsize(letter)
         count = self.count(key, size)
@@ -311,66 +308,6 @@ class _Cursor:
         return TextArray(data, starts)
 
 
-def is_gguf(path: Path) -> bool:
-    """Return whether a path names a GGUF file: by its suffix, or a blob of Ollama by its first bytes. Never raises."""
-    if path.suffix.lower() == SUFFIX:
-        return os.path.isfile(path)
-    if not path.name.startswith("sha256-") or not os.path.isfile(path):
-        return False
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
-
-
-def gguf_in(folder: Path) -> Path | None:
-    """Return the one GGUF model of a folder, the first file if it is split; None without one. Raises ModelFileError if
-    there are several models.
-    """
-    try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIX))
-    except OSError:
-        return None
-    firsts = [name for name in names if not is_later_split(name) and not is_companion(name)]
-    if len(firsts) > 1:
-        raise ModelFileError(
-            tr("{folder} contains {count} GGUF models: {names}.").format(
-                folder=folder.name, count=len(firsts), names=", ".join(firsts[:5])
-            ),
-            tr("Choose one of the files."),
-        )
-    return folder / firsts[0] if firsts else None
-
-
-def is_companion(name: str) -> bool:
-    """Return whether a file's name says that it belongs to a model but is none: an image projector, a matrix of
-    importances.
-    """
-    lower = name.lower()
-    return lower.startswith(("mmproj", "imatrix")) or ".mmproj" in lower or "-mmproj" in lower or ".imatrix" in lower
-
-
-def is_later_split(name: str) -> bool:
-    """Return whether a file's name says that it is a part of a model, but not the first."""
-    found = _SPLIT_NAME.match(name)
-    return found is not None and int(found["number"]) != 1
-
-
-def split_files(path: Path) -> tuple[Path, ...]:
-    """Return the files of a model of which `path` is one: itself, or all parts in order by their names.
-
-    Raises CorruptWeightsError if the number of parts is impossible.
-    """
-    found = _SPLIT_NAME.match(path.name)
-    if found is None:
-        return (path,)
-    count = int(found["count"])
-    if not 0 < count <= _MAX_SPLITS or not 0 < int(found["number"]) <= count:
-        raise _invalid(path, tr("its name claims part {number} of {count}").format(**found.groupdict()))
-    return tuple(path.with_name(f"{found['stem']}-{number:05}-of-{count:05}{SUFFIX}") for number in range(1, count + 1))
-
-
 def read_gguf(path: Path) -> GgufFile:
     """Read and check the headers of a model, all parts if it is split, and map its files.
 
@@ -389,13 +326,13 @@ def read_gguf(path: Path) -> GgufFile:
         metadata = metadata or own
         for entry in entries:
             if entry.name in tensors:
-                raise _invalid(file, tr("the tensor {name} is there twice").format(name=entry.name))
+                raise unreadable_error(file, tr("the tensor {name} is there twice").format(name=entry.name))
             tensors[entry.name] = entry
     if not isinstance(metadata.get("general.architecture"), str):
-        raise _invalid(files[0], tr("it does not name its architecture (general.architecture)"))
+        raise unreadable_error(files[0], tr("it does not name its architecture (general.architecture)"))
     expected = metadata.get("split.tensors.count")
     if len(files) > 1 and isinstance(expected, int) and expected != len(tensors):
-        raise _invalid(
+        raise unreadable_error(
             files[0],
             tr("its parts have {count:,} tensors instead of {expected:,}").format(
                 count=len(tensors), expected=expected
@@ -423,7 +360,7 @@ def read_summary(path: Path) -> Mapping[str, Value]:
                 elif isinstance(value, memoryview):
                     value.release()
         except _InvalidError as error:
-            raise _invalid(path, str(error)) from None
+            raise unreadable_error(path, str(error)) from None
         finally:
             del cursor
     return metadata
@@ -441,20 +378,20 @@ def hash_vocabulary(path: Path) -> bytes:
         _, entries = _read_counts(cursor)
         for _ in range(entries):
             key = cursor.text(tr("a key"), _MAX_KEY_BYTES)
-            if key == "tokenizer.ggml.tokens" and cursor.u32(key) == _ARRAY:
+            if key == "tokenizer.ggml.tokens" and cursor.u32(key) == ARRAY:
                 start = cursor.position
                 beginning = cursor.data[start : start + _VOCABULARY_BYTES]
                 return hashlib.sha256(beginning).digest()
             cursor.value(key)
     except _InvalidError as error:
-        raise _invalid(path, str(error)) from None
+        raise unreadable_error(path, str(error)) from None
     return b""
 
 
 def _check_split(file: Path, metadata: Mapping[str, Value], number: int, count: int) -> None:
     there = metadata.get("split.no", number), metadata.get("split.count", count)
     if there != (number, count):
-        raise _invalid(
+        raise unreadable_error(
             file,
             tr("it is part {there} of {total} inside, but part {number} of {count} by its name").format(
                 there=there[0], total=there[1], number=number, count=count
@@ -470,7 +407,7 @@ def _read_one(file: Path) -> tuple[mmap.mmap, dict[str, Value], list[GgufTensor]
         metadata, entries = _read_header(cursor)
         return mapped, metadata, _place(file, cursor, metadata, entries)
     except _InvalidError as error:
-        raise _invalid(file, str(error)) from None
+        raise unreadable_error(file, str(error)) from None
 
 
 def _opened(file: Path) -> BinaryIO:
@@ -493,9 +430,9 @@ def _opened(file: Path) -> BinaryIO:
 def _mapped(file: Path, stream: BinaryIO) -> mmap.mmap:
     """Map a file privately: its pages are shared with the system's cache, and nothing can be written to the file."""
     if sys.byteorder != "little":
-        raise _invalid(file, tr("this computer's processor stores numbers in another order"))
+        raise unreadable_error(file, tr("this computer's processor stores numbers in another order"))
     if os.fstat(stream.fileno()).st_size < len(MAGIC):
-        raise _invalid(file, tr("it is empty"))
+        raise unreadable_error(file, tr("it is empty"))
     return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
@@ -557,7 +494,7 @@ def _place(
     entries: Sequence[tuple[str, tuple[int, ...], BlockFormat, int]],
 ) -> list[GgufTensor]:
     """Return the tensors with their places in the file, all inside it and none over another."""
-    alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
+    alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
     if (
         not isinstance(alignment, int) or isinstance(alignment, bool)
         or not 0 < alignment <= _MAX_ALIGNMENT or alignment & (alignment - 1)
@@ -589,10 +526,3 @@ def _place(
         if one.start + one.nbytes > after.start:
             raise _InvalidError(tr("the tensors {one} and {after} overlap").format(one=one.name, after=after.name))
     return placed
-
-
-def _invalid(file: Path, reason: str) -> CorruptWeightsError:
-    return CorruptWeightsError(
-        tr("{file} cannot be read as GGUF: {reason}.").format(file=file.name, reason=reason),
-        tr("Copy or download the file again."),
-    )

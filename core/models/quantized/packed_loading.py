@@ -5,7 +5,8 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import nn
@@ -33,10 +34,9 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from torch import nn
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
     from transformers.utils.quantization_config import QuantizationMethod
 
-    from core.models.load_plan import ModelPlan
     from core.models.text import Network
 
 
@@ -46,6 +46,16 @@ _PORTION = 2**22
 """Numbers compared at a time."""
 _MIN_FRACTION = 0.5
 """Minimum fraction of the weights that must be packed."""
+
+
+class PlannedModel(Protocol):
+    """A model that is to be loaded from a folder."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def config(self) -> PreTrainedConfig: ...
 
 
 def replace_layers(network: Network, kind: str) -> None:
@@ -292,7 +302,7 @@ def _owning_module(model: nn.Module, name: str) -> nn.Module:
 LoadingReport = Mapping[str, Iterable[str | tuple[object, ...]]]
 
 
-def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: str) -> tuple[Network, LoadingReport]:
+def load_packed(plan: PlannedModel, outline: Network, weights: WeightFiles, kind: str) -> tuple[Network, LoadingReport]:
     """Load the module on the CPU, computing in float32 around its packed layers, with transformers' report of key
     names.
 
@@ -306,7 +316,7 @@ def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: s
     return network, report
 
 
-def outline_packed(plan: ModelPlan, outline: Network, kind: str) -> None:
+def outline_packed(plan: PlannedModel, outline: Network, kind: str) -> None:
     """Turn a module without memory into what `load_packed` would return. Raises UnpackableError."""
     check_not_quantized(plan)
     replace_layers(outline, kind)
@@ -315,13 +325,13 @@ def outline_packed(plan: ModelPlan, outline: Network, kind: str) -> None:
 
 
 def load_converted(
-    plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype
+    plan: PlannedModel, outline: Network, weights: WeightFiles, dtype: torch.dtype
 ) -> tuple[Network, LoadingReport]:
     """Load the module in another float dtype than its files have; memory-mapped files would take extra memory."""
     return read_tensors(plan, outline, dict(stored_tensors(weights, read_dtype=dtype)), dtype, None)
 
 
-def check_not_quantized(plan: ModelPlan) -> None:
+def check_not_quantized(plan: PlannedModel) -> None:
     """Check that a model's files contain unquantized floats. Raises UnpackableError."""
     if is_already_quantized(plan):
         raise UnpackableError(
@@ -330,7 +340,7 @@ def check_not_quantized(plan: ModelPlan) -> None:
         )
 
 
-def is_already_quantized(plan: ModelPlan) -> bool:
+def is_already_quantized(plan: PlannedModel) -> bool:
     """Return whether the config names a quantization."""
     return vars(plan.config).get("quantization_config") is not None
 
@@ -354,7 +364,7 @@ def _embedding_shape(outline: Network) -> tuple[int, ...]:
 
 
 def read_tensors(
-    plan: ModelPlan, outline: Network, tensors: dict[str, object], dtype: torch.dtype, packing: PackedConfig | None
+    plan: PlannedModel, outline: Network, tensors: dict[str, object], dtype: torch.dtype, packing: PackedConfig | None
 ) -> tuple[Network, LoadingReport]:
     """Read the tensors with transformers' loader, which handles the names of each model family."""
     more: dict[str, Any] = {"quantization_config": packing} if packing is not None else {}
@@ -367,7 +377,7 @@ def read_tensors(
     return network, loaded[1]
 
 
-def _generation_config(plan: ModelPlan) -> GenerationConfig:
+def _generation_config(plan: PlannedModel) -> GenerationConfig:
     """Return the folder's generation config, or the one derived from its config."""
     try:
         config: GenerationConfig = GenerationConfig.from_pretrained(plan.path, local_files_only=True)

@@ -16,12 +16,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from core.errors import TokenizerMissingError
-from core.models.gguf.architectures import chat_templates
 from core.models.gguf.gguf_file import GgufFile, TextArray
 from core.models.model_files import is_library_failure
 from resources.language import mark, tr
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""
 _REMEDY = mark("Choose the model in safetensors format, or another GGUF file.")
 MAX_TOKEN_CHARACTERS = 4096
@@ -113,7 +112,7 @@ def _kinds(file: GgufFile, count: int) -> Sequence[int]:
     found = file.metadata.get("tokenizer.ggml.token_type")
     if isinstance(found, memoryview) and len(found) == count:
         return [int(kind) for kind in found]
-    return [_NORMAL] * count
+    return [NORMAL] * count
 
 
 def _byte_level(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
@@ -176,10 +175,10 @@ def _sentencepiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> To
     score is joined first (Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226).
     """
     ranks = _scores(file, len(words))
-    added = {number for number, kind in enumerate(kinds) if kind in (_CONTROL, _USER_DEFINED, _BYTE, _UNKNOWN)}
+    added = {number for number, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED, BYTE, UNKNOWN)}
     vocabulary = _numbered(words)
-    unknown = next((word for word, kind in zip(words, kinds, strict=True) if kind == _UNKNOWN), None)
-    has_bytes = _BYTE in kinds
+    unknown = next((word for word, kind in zip(words, kinds, strict=True) if kind == UNKNOWN), None)
+    has_bytes = BYTE in kinds
     backend = Tokenizer(
         models.BPE(
             vocab=vocabulary,
@@ -241,11 +240,11 @@ def _unigram(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenize
     """
     _name_blanks(file, words, kinds)
     scores = _scores(file, len(words))
-    lowest = min((score for score, kind in zip(scores, kinds, strict=True) if kind == _NORMAL), default=0.0)
-    unknown = next((number for number, kind in enumerate(kinds) if kind == _UNKNOWN), 2)
+    lowest = min((score for score, kind in zip(scores, kinds, strict=True) if kind == NORMAL), default=0.0)
+    unknown = next((number for number, kind in enumerate(kinds) if kind == UNKNOWN), 2)
     # the library takes the lowest of all scores for the cost of an unknown character, llama.cpp that of normal tokens
     pieces = [(word, max(score, lowest)) for word, score in zip(_numbered(words), scores, strict=True)]
-    backend = Tokenizer(models.Unigram(pieces, unk_id=min(unknown, len(words) - 1), byte_fallback=_BYTE in kinds))
+    backend = Tokenizer(models.Unigram(pieces, unk_id=min(unknown, len(words) - 1), byte_fallback=BYTE in kinds))
     prefix = bool(file.metadata.get("tokenizer.ggml.add_space_prefix", False))
     steps: list[normalizers.Normalizer] = []
     characters = file.metadata.get("tokenizer.ggml.precompiled_charsmap")
@@ -268,7 +267,7 @@ _PLACEHOLDER = re.compile(r"\[PAD\d+\]")
 
 def _name_blanks(file: GgufFile, words: list[str], kinds: Sequence[int]) -> None:
     """Name the tokens <extra_id_99> … <extra_id_0> of T5, which llama.cpp's converter replaces by placeholders."""
-    unused = (number for number, kind in enumerate(kinds) if kind == _UNUSED)
+    unused = (number for number, kind in enumerate(kinds) if kind == UNUSED)
     free = [number for number in unused if _PLACEHOLDER.fullmatch(words[number])]
     if file.architecture == "t5" and len(free) >= _BLANKS and not any("<extra_id_" in word for word in words):
         for blank, number in enumerate(free[:_BLANKS]):
@@ -284,7 +283,7 @@ def _wordpiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokeni
     The files mark the pieces that begin a word, the library those that do not.
     """
     spelled = [
-        word if kind != _NORMAL else word.removeprefix(_WORD_START) if word.startswith(_WORD_START) else f"##{word}"
+        word if kind != NORMAL else word.removeprefix(_WORD_START) if word.startswith(_WORD_START) else f"##{word}"
         for word, kind in zip(words, kinds, strict=True)
     ]
     words[:] = spelled
@@ -326,7 +325,7 @@ def _numbered(words: Sequence[str]) -> dict[str, int]:
 
 def _add_tokens(backend: Tokenizer, words: Sequence[str], kinds: Sequence[int]) -> None:
     """Make control tokens special, and let user-defined ones match as a whole."""
-    for kind, special in ((_CONTROL, True), (_USER_DEFINED, False)):
+    for kind, special in ((CONTROL, True), (USER_DEFINED, False)):
         chosen = [
             AddedToken(word, normalized=False, special=special)
             for word, own in zip(words, kinds, strict=True)
@@ -336,7 +335,7 @@ def _add_tokens(backend: Tokenizer, words: Sequence[str], kinds: Sequence[int]) 
             backend.add_special_tokens(chosen) if special else backend.add_tokens(chosen)
 
 
-_SPECIAL = {
+SPECIAL_TOKENS = {
     "bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding", "sep": "seperator", "mask": "mask", "cls": "cls",
 }  # fmt: skip
 """Keys of special tokens by transformers' names; the format spells one of them so."""
@@ -350,7 +349,7 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
     """Return transformers' tokenizer with the special tokens and the chat template of the file."""
     special: dict[str, str] = {}
     kind = file.text("tokenizer.ggml.model")
-    for name, key in _SPECIAL.items():
+    for name, key in SPECIAL_TOKENS.items():
         number = file.number(f"tokenizer.ggml.{key}_token_id", _DEFAULT_IDS.get(kind or "", {}).get(name))
         if isinstance(number, int) and 0 <= number < len(words):
             special[f"{name}_token"] = words[number]
@@ -365,10 +364,24 @@ def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrained
         tokenizer_object=_TokenizerReference(backend), clean_up_tokenization_spaces=False,
         model_max_length=_length(file), **special,
     )  # fmt: skip
-    template: Any = chat_templates(file)
+    template: Any = _chat_templates(file)
     if template is not None:
         tokenizer.chat_template = template
     return tokenizer
+
+
+def _chat_templates(file: GgufFile) -> str | dict[str, str] | None:
+    """Return the file's chat template; several by name if there are; None without one."""
+    default = file.text("tokenizer.chat_template")
+    names = file.metadata.get("tokenizer.chat_templates")
+    several = {
+        name: text
+        for name in (names if isinstance(names, TextArray) else ())
+        if (text := file.text(f"tokenizer.chat_template.{name}")) is not None
+    }
+    if several and default is not None:
+        several.setdefault("default", default)
+    return several or default
 
 
 class _TokenizerReference:
@@ -413,7 +426,7 @@ def end_tokens(file: GgufFile) -> list[int]:
     named = [file.number(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
     found = [number for number in named if isinstance(number, int) and 0 <= number < len(tokens)]
     if isinstance(kinds, memoryview) and len(kinds) == len(tokens):
-        controls = (number for number, kind in enumerate(kinds) if kind in (_CONTROL, _USER_DEFINED))
+        controls = (number for number, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED))
         found += [number for number in controls if _ENDS_OF_TURN.match(tokens[number])]
     return list(dict.fromkeys(found))
 

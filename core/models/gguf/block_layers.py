@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import nn
 
-from core.models.gguf.architectures import (
-    BY_GROUP,
-    BY_HEAD,
-    INTERLEAVED,
-    LOG_NEGATED,
-    MINUS_ONE,
-    ROWS_OF_K,
-    ROWS_OF_Q,
-    TRANSPOSED,
-    UNSQUEEZED,
-)
+from core.models.gguf.architectures import INTERLEAVED
 from core.models.gguf.block_formats import dequantize
 from core.models.gguf.block_matrix import BlockMatrix
 from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
+from core.models.gguf.tensor_operations import (
+    HeadCounts,
+    parameter_shape,
+    restore_numbers,
+    restore_shape,
+    row_order,
+)
 from core.models.quantized.packed_layers import ExpertBank, ExpertWeights, PackedModule
 
 _PORTION = 2**20
@@ -35,8 +31,7 @@ class GgufParameter:
     Indexing with `...` returns itself, as transformers does with everything that it loads.
     """
 
-    def __init__(self, file: GgufFile, tensor: GgufTensor, operation: str, heads: tuple[int, int]) -> None:
-        """`heads`: the numbers of heads of queries and of keys."""
+    def __init__(self, file: GgufFile, tensor: GgufTensor, operation: str, heads: HeadCounts) -> None:
         self.tensor, self.operation, self._file, self._heads = tensor, operation, file, heads
 
     @property
@@ -47,14 +42,7 @@ class GgufParameter:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the parameter in transformers."""
-        stored = self.tensor.shape
-        if self.operation == TRANSPOSED and len(stored) == 2:
-            return stored[::-1]
-        if self.operation == INTERLEAVED and len(stored) == 3:
-            return (stored[0], stored[2], stored[1])
-        if self.operation == UNSQUEEZED:
-            return (1, *stored) if len(stored) == 1 else (stored[0], 1, *stored[1:])
-        return stored
+        return parameter_shape(self.tensor.shape, self.operation)
 
     @property
     def stamp(self) -> str:
@@ -65,64 +53,32 @@ class GgufParameter:
     def blocks(self) -> torch.Tensor:
         """Return uint8 [rows, row bytes] with the rows in transformers' order; a copy only if they are reordered."""
         rows = self._rows()
-        order = self._row_order()
+        order = self._row_order(len(rows)) if len(self.tensor.shape) == 2 else None
         return rows if order is None else rows[order]
 
     def floats(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Return the parameter, in portions dequantized to `dtype`."""
-        stored = self.tensor.shape
-        if self.fmt.name == "F32" and dtype == torch.float32 and not self.operation:
-            return self._rows().view(torch.float32).view(stored) if self._is_aligned(4) else self._converted(dtype)
-        return self._converted(dtype)
-
-    def _is_aligned(self, size: int) -> bool:
-        return self.tensor.start % size == 0
-
-    def _converted(self, dtype: torch.dtype) -> torch.Tensor:
-        rows = self.blocks()
-        width = self.tensor.shape[-1]
-        found = torch.empty(len(rows), width, dtype=dtype)
-        step = max(1, _PORTION // width)
+        rows, shape = self.blocks(), self.tensor.shape
+        is_aligned = self.tensor.start % 4 == 0
+        if self.fmt.name == "F32" and dtype == torch.float32 and not self.operation and is_aligned:
+            return rows.view(torch.float32).view(shape)
+        found = torch.empty(len(rows), shape[-1], dtype=dtype)
+        step = max(1, _PORTION // shape[-1])
         for start in range(0, len(rows), step):
             part = dequantize(rows[start : start + step], self.fmt)
-            if self.operation == MINUS_ONE:
-                part = part - 1
-            elif self.operation == LOG_NEGATED:
-                part = part.neg().log()
-            found[start : start + step] = part
-        whole = found.view(self.tensor.shape)
-        if self.operation == TRANSPOSED and whole.dim() == 2:
-            return whole.t().contiguous()
-        if self.operation == INTERLEAVED and whole.dim() == 3:
-            return whole.transpose(1, 2)
-        return whole.view(self.shape)
+            found[start : start + step] = restore_numbers(part, self.operation)
+        whole = restore_shape(found.view(shape), self.operation)
+        order = self._row_order(len(whole)) if len(shape) == 1 else None
+        return whole if order is None else whole[order]
 
     def _rows(self) -> torch.Tensor:
+        """Return uint8 [rows, row bytes] as the file has them; of a vector, one row."""
         width = self.tensor.shape[-1]
         data = torch.frombuffer(self._file.data(self.tensor), dtype=torch.uint8)
         return data.view(-1, self.fmt.row_bytes(width)) if len(self.tensor.shape) > 1 else data.view(1, -1)
 
-    def _row_order(self) -> torch.Tensor | None:
-        """Return the stored row of each row in transformers' order; None if they are the same."""
-        return self._order(self.tensor.shape[0]) if len(self.tensor.shape) == 2 else None
-
-    def vector_order(self) -> torch.Tensor | None:
-        """Return the stored index of each number of a bias whose matrix has its rows reordered."""
-        return self._order(math.prod(self.tensor.shape))
-
-    def _order(self, count: int) -> torch.Tensor | None:
-        """Return the stored index of each of `count` outputs in transformers' order; None if they are the same."""
-        stored, (heads, kv_heads) = torch.arange(count), self._heads
-        if self.operation in (ROWS_OF_Q, ROWS_OF_K):
-            rotated = heads if self.operation == ROWS_OF_Q else kv_heads
-            return stored.view(rotated, -1, 2).transpose(1, 2).reshape(-1)
-        if self.operation == BY_HEAD:
-            return stored.view(3, heads, -1).transpose(0, 1).reshape(-1)
-        if self.operation == BY_GROUP:
-            rows = stored.view(heads + 2 * kv_heads, -1)
-            parts = (part.view(kv_heads, -1, rows.shape[1]) for part in rows.split((heads, kv_heads, kv_heads)))
-            return torch.cat(list(parts), 1).reshape(-1)
-        return None
+    def _row_order(self, count: int) -> torch.Tensor | None:
+        return row_order(self.operation, count, self._heads)
 
 
 class GgufModule(PackedModule):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -12,10 +13,12 @@ from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 
 from core.errors import CorruptWeightsError
-from core.models.gguf.architectures import INTERLEAVED, JOINED, Config, parameter_names
-from core.models.gguf.gguf_config import generation_config
+from core.models.gguf.architectures import Config
+from core.models.gguf.block_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
 from core.models.gguf.gguf_file import GgufFile
-from core.models.quantized.gguf_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
+from core.models.gguf.model_config import generation_config
+from core.models.gguf.tensor_names import PARTS, parameter_names
+from core.models.gguf.tensor_operations import HeadCounts, join_parts
 from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, embedding_factor, expert_tensors
 from resources.language import tr
 
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
     from core.models.text import Network
 
 _METHOD = "decodescope_gguf"
-_PARTS = ("", "gate", "up", "key", "value")
-"""Parts of a parameter, in their order."""
 
 
 def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -45,39 +46,38 @@ def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[G
 
 def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, list[GgufParameter]]:
     """Return the stored tensors of each parameter; of experts' gates and ups, two."""
-    text = config.get_text_config(decoder=True)
-    heads = int(getattr(text, "num_attention_heads", 1) or 1)
-    kv_heads = int(getattr(text, "num_key_value_heads", None) or getattr(text, "num_kv_heads", None) or heads)
+    heads = HeadCounts.of(config.get_text_config(decoder=True))
     found: dict[str, dict[str, GgufParameter]] = {}
     for name, target in parameter_names(file).items():
-        stored = GgufParameter(file, file.tensors[name], target.operation, (heads, kv_heads))
+        stored = GgufParameter(file, file.tensors[name], target.operation, heads)
         found.setdefault(target.name, {})[target.part] = stored
-    return {name: [parts[part] for part in _PARTS if part in parts] for name, parts in found.items()}
+    return {name: [parts[part] for part in PARTS if part in parts] for name, parts in found.items()}
 
 
 def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
     """Check that every stored tensor has the shape that the module wants. Raises CorruptWeightsError."""
     expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
     for name, parts in stored.items():
-        there = parts[0].shape
-        if len(parts) > 1 and parts[0].operation == JOINED:
-            there = tuple(read_floats(parts, torch.float32).shape)
-        elif len(parts) > 1:
-            joined = _joined_dimension(parts)
-            sizes = list(there)
-            sizes[joined] = sum(part.shape[joined] for part in parts)
-            there = tuple(sizes)
         if name not in expected:
             if name.startswith("lm_head"):
                 continue
             raise _mismatch(file, tr("the model has no parameter {name}").format(name=name))
+        there = _joined_shape(parts)
         if there != expected[name]:
             raise _mismatch(
                 file,
                 tr("{name} has the shape {there} instead of {wanted}").format(
-                    name=parts[0].tensor.name, there=list(there), wanted=list(expected[name])
+                    name=parts[0].tensor.name, there=list(there or parts[-1].shape), wanted=list(expected[name])
                 ),
             )
+
+
+def _joined_shape(parts: list[GgufParameter]) -> tuple[int, ...] | None:
+    """Return the shape of a parameter; None if its parts do not fit together."""
+    outlines = [torch.empty(part.shape, device="meta") for part in parts]
+    with suppress(RuntimeError, IndexError, ValueError):
+        return tuple(outlines[0].shape if len(parts) == 1 else join_parts(outlines, parts[0].operation).shape)
+    return None
 
 
 def load_blocks(file: GgufFile, config: PreTrainedConfig, outline: Network) -> tuple[Network, Any]:
@@ -126,26 +126,9 @@ class _Floats:
 
 
 def read_floats(parts: list[GgufParameter], dtype: torch.dtype) -> torch.Tensor:
-    """Return a parameter of its stored tensors, biases in the order of their matrix's rows."""
-    found = [_ordered(part, part.floats(dtype)) for part in parts]
-    if len(found) == 1:
-        return found[0].contiguous()
-    if parts[0].operation == INTERLEAVED:
-        return torch.stack(found, -1).flatten(-2)
-    if parts[0].operation == JOINED:
-        keys, values = found
-        return torch.cat([keys.transpose(1, 2), values], 1).flatten(0, 1)
-    return torch.cat(found, 1)
-
-
-def _joined_dimension(parts: list[GgufParameter]) -> int:
-    """Return the dimension along which the parts of experts lie side by side, or take turns."""
-    return -1 if parts[0].operation == INTERLEAVED else 1
-
-
-def _ordered(part: GgufParameter, values: torch.Tensor) -> torch.Tensor:
-    order = part.vector_order() if len(part.tensor.shape) == 1 else None
-    return values if order is None else values[order]
+    """Return a parameter of its stored tensors."""
+    found = [part.floats(dtype) for part in parts]
+    return found[0].contiguous() if len(found) == 1 else join_parts(found, parts[0].operation)
 
 
 class _Passed:

@@ -1,0 +1,244 @@
+"""Shape and decoding settings of a model: metadata of a GGUF file, and transformers' config, in both directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
+
+from core.errors import ConfigInvalidError, CorruptWeightsError
+from core.models.gguf.architectures import (
+    ARCHITECTURES,
+    Config,
+    Metadata,
+    architecture_of,
+    invalid_value_error,
+    missing_key_error,
+)
+from core.models.gguf.block_formats import DEQUANTIZABLE
+from core.models.gguf.gguf_file import GgufFile, TextArray
+from core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
+from core.models.gguf.tensor_names import LAYER_NAME
+from core.models.gguf.tensor_operations import HeadCounts
+from core.models.gguf.tokenizer import end_tokens
+from core.models.model_files import full_message, readable_reason
+from resources.language import tr
+
+_SAMPLING = {
+    "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
+}  # fmt: skip
+"""Generation settings by llama.cpp's keys `general.sampling.…`."""
+_REQUIRED = ("block_count", "embedding_length", "attention.head_count")
+"""Metadata without which an architecture cannot be built; transformers would take its own default values."""
+_MAY_BE_ZERO = ("leading_dense_block_count", "attention.sliding_window", "expert_shared_count")
+_FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
+"""Endings of keys whose values are no whole numbers."""
+
+
+def build_config(file: GgufFile) -> PreTrainedConfig:
+    """Return transformers' config. Raises UnknownArchitectureError, ConfigInvalidError."""
+    content = transformers_config(file)
+    try:
+        kind = str(content.pop("model_type"))
+        config: PreTrainedConfig = AutoConfig.for_model(kind, **content)
+        config.architectures = [_class_name(config)]
+        return config
+    except Exception as error:  # validators, and the arithmetic of each model family
+        raise ConfigInvalidError(
+            tr("The metadata of {file} do not describe a valid model: {reason}").format(
+                file=file.files[0].name, reason=readable_reason(error)
+            ),
+            tr("Copy or download the file again."),
+            full_message(error),
+        ) from error
+
+
+def _class_name(config: PreTrainedConfig) -> str:
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    mapping: Mapping[Any, Any] = auto._model_mapping
+    return str(mapping[type(config)].__name__)
+
+
+def transformers_config(file: GgufFile) -> Config:
+    """Return what config.json would contain. Raises UnknownArchitectureError, ConfigInvalidError."""
+    if file.text("general.type") == "adapter":
+        raise ConfigInvalidError(
+            tr("{file} is an adapter, not a model.").format(file=file.files[0].name),
+            tr("Open the model that it was trained for, and add the adapter to it."),
+        )
+    known, prefix = architecture_of(file), file.architecture
+    config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults, **known.variant}
+    for key, name in known.keys.items():
+        value = _checked_number(file, f"{prefix}.{key}")
+        if value is not None:
+            config[name] = value
+        elif key in _REQUIRED:
+            raise missing_key_error(file, f"{prefix}.{key}")
+    if config.get("sliding_window") == 0:
+        config["sliding_window"] = None
+    _check_layers(file)
+    _check_heads(file, config)
+    words = file.tensors.get("token_embd.weight")
+    if words is None or len(words.shape) != 2:
+        raise ConfigInvalidError(
+            tr("{file} contains no token embeddings.").format(file=file.files[0].name),
+            tr("Choose a language model; adapters and projectors are not models."),
+        )
+    config["vocab_size"] = words.shape[0]
+    tokens = file.metadata.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, TextArray) and len(tokens) > words.shape[0]:
+        raise ConfigInvalidError(
+            tr("The vocabulary of {file} has {tokens:,} tokens, but its embeddings only {rows:,}.").format(
+                file=file.files[0].name, tokens=len(tokens), rows=words.shape[0]
+            ),
+            tr("Copy or download the file again."),
+        )
+    config["tie_word_embeddings"] = "output.weight" not in file.tensors
+    for special in ("bos", "eos"):
+        config[f"{special}_token_id"] = _token_id(file, f"tokenizer.ggml.{special}_token_id", words.shape[0])
+    config["pad_token_id"] = _token_id(file, "tokenizer.ggml.padding_token_id", words.shape[0])
+    config |= {own: tensor in file.tensors for own, tensor in known.present.items()}
+    for key, own in known.flags.items():
+        config[own] = bool(file.metadata.get(f"{prefix}.{key}", config.get(own)))
+    add_rope_parameters(file, config)
+    known.finish(file, config)
+    return config
+
+
+def _check_layers(file: GgufFile) -> None:
+    """Check that the metadata count the layers that are there, before anything is built of them.
+
+    Raises ConfigInvalidError.
+    """
+    there: dict[str, int] = {}
+    for name in file.tensors:
+        if found := LAYER_NAME.match(name):
+            there[found["stack"]] = max(there.get(found["stack"], 0), 1 + int(found["number"]))
+    counted = file.number(f"{file.architecture}.block_count")
+    stated = {stack: counted for stack in there or ("",)}
+    if "dec." in stated:
+        stated["dec."] = file.number(f"{file.architecture}.decoder_block_count", counted)
+    for stack, number in stated.items():
+        if number != there.get(stack, 0):
+            raise ConfigInvalidError(
+                tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
+                    file=file.files[0].name, stated=number, contained=there.get(stack, 0)
+                ),
+                tr("Copy or download the file again."),
+            )
+
+
+def _checked_number(file: GgufFile, key: str) -> int | float | None:
+    """Return a number of the shape, or None without one; of an array with one value per layer, the value that all
+    layers share. Raises ConfigInvalidError for a value that no model can have.
+    """
+    value = file.metadata.get(key)
+    if isinstance(value, memoryview):
+        values = set(value)
+        if len(values) != 1:
+            reason = tr("a list of different numbers")
+            raise invalid_value_error(file, key, reason, tr("the same number for all layers"))
+        (value,) = values
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise invalid_value_error(file, key, tr("not a number"), tr("a number"))
+    if key.endswith(_FLOATS):
+        if not math.isfinite(value) or (key.endswith("epsilon") and value < 0):
+            raise invalid_value_error(file, key, value, tr("a finite number of at least 0"))
+        return value
+    if not math.isfinite(value) or value != int(value) or value < (0 if key.endswith(_MAY_BE_ZERO) else 1):
+        raise invalid_value_error(file, key, value, tr("a whole number of at least 1"))
+    return int(value)
+
+
+def _check_heads(file: GgufFile, config: Config) -> None:
+    """Check that numbers of heads divide what they split, and that rotated numbers are part of a head.
+
+    Raises ConfigInvalidError.
+    """
+    prefix = file.architecture
+    heads = file.number(f"{prefix}.attention.head_count")
+    hidden, kv_heads = file.number(f"{prefix}.embedding_length"), file.number(f"{prefix}.attention.head_count_kv")
+    if not isinstance(heads, int) or not isinstance(hidden, int) or heads < 1:
+        return
+    width = file.number(f"{prefix}.attention.key_length")
+    if width is None:
+        if hidden % heads:
+            raise invalid_value_error(
+                file, f"{prefix}.attention.head_count", heads,
+                tr("a divisor of {key} ({value})").format(key=f"{prefix}.embedding_length", value=hidden),
+            )  # fmt: skip
+        width = hidden // heads
+    if isinstance(kv_heads, int) and kv_heads > 0 and heads % kv_heads:
+        raise invalid_value_error(
+            file, f"{prefix}.attention.head_count_kv", kv_heads,
+            tr("a divisor of {key} ({value})").format(key=f"{prefix}.attention.head_count", value=heads),
+        )  # fmt: skip
+    rotated = file.number(f"{prefix}.rope.dimension_count")
+    if rotated is not None and not (0 <= rotated <= width and rotated % 2 == 0):
+        raise invalid_value_error(
+            file, f"{prefix}.rope.dimension_count", rotated,
+            tr("an even number of at most {width}, the width of a head").format(width=width),
+        )  # fmt: skip
+    base = file.number(f"{prefix}.rope.freq_base")
+    if base is not None and not 0 < base < math.inf:
+        raise invalid_value_error(file, f"{prefix}.rope.freq_base", base, tr("a number above 0"))
+
+
+def _token_id(file: GgufFile, key: str, vocabulary: int) -> int | None:
+    value = file.number(key)
+    return value if isinstance(value, int) and 0 <= value < vocabulary else None
+
+
+def config_metadata(model_name: str, config: Any, name: str, context: int | None) -> Metadata:
+    """Return the metadata of a model with transformers' config that is written by the entry `name`.
+
+    Raises UnpackableError for positions that are not written.
+    """
+    known = ARCHITECTURES[name]
+    found: Metadata = {"vocab_size": int(config.vocab_size)}
+    for key, own in known.keys.items():
+        value = getattr(config, own, None)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[key] = float(value) if key.endswith(_FLOATS) else int(value)
+    found.setdefault("context_length", int(context or 2048))
+    found |= {key: bool(getattr(config, own)) for key, own in known.flags.items()}
+    found |= {**known.constants, **known.more_metadata(config)}
+    width = head_width(config)
+    if "attention.key_length" in known.keys:
+        found["attention.key_length"] = found["attention.value_length"] = width
+    found |= rope_metadata(model_name, config, width)
+    prefix = known.stored_name or name
+    return {"general.architecture": prefix} | {f"{prefix}.{key}": value for key, value in found.items()}
+
+
+def head_width(config: Any) -> int:
+    """Return the numbers of an attention head; the model's width without heads."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // HeadCounts.of(config).queries)
+
+
+def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:
+    """Return the file's own decoding settings: its end tokens, and sampling settings if it contains any."""
+    made = GenerationConfig.from_model_config(config)
+    ends = end_tokens(file)
+    made.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
+    for key, name in _SAMPLING.items():
+        value = file.number(f"general.sampling.{key}")
+        if value is not None and value >= 0:
+            setattr(made, name, int(value) if name == "top_k" else float(value))
+    return made
+
+
+def check_formats(file: GgufFile) -> None:
+    """Check that the formats of all tensors can be read. Raises CorruptWeightsError."""
+    unknown = sorted({tensor.fmt.name for tensor in file.tensors.values()} - DEQUANTIZABLE)
+    if unknown:
+        raise CorruptWeightsError(
+            tr("{file} has weights in {formats}, which this program cannot read.").format(
+                file=file.files[0].name, formats=", ".join(unknown)
+            ),
+            tr("Choose a file in another format, such as Q4_K_M or Q8_0."),
+        )
