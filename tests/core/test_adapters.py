@@ -23,7 +23,6 @@ from core.decoding.forward.fused_decoder import get_fused_decoder
 from core.decoding.forward.native_step import get_native_step
 from core.errors import AdapterError, CorruptWeightsError, DecodescopeError, ParameterError, PickledWeightsError
 from core.models.gguf_export import save_gguf
-from core.native import native_library
 from tests.core import gguf_models
 from tests.core.adapters import IDS, load_several, logits_of, save_lora
 
@@ -91,7 +90,6 @@ def _scored(model: core.LoadedModel) -> list[float]:
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("case", CASES)
 def test_native_step_equals_peft(case: str, tmp_path: Path) -> None:
     kind, settings = CASES[case]

@@ -23,9 +23,13 @@ from train import Trainer
 from trial import Trial, word_errors
 
 TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})
-speaks = pytest.mark.skipif(
-    find_library("espeak-ng") is None or shutil.which("espeak-ng") is None, reason="espeak-ng is not installed"
-)
+speaks = pytest.mark.usefixtures("needs_espeak")
+
+
+@pytest.fixture(scope="module")
+def needs_espeak() -> None:
+    if find_library("espeak-ng") is None or shutil.which("espeak-ng") is None:
+        pytest.skip("espeak-ng is not installed")
 
 
 @pytest.mark.parametrize(
