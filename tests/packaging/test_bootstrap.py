@@ -53,6 +53,34 @@ def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, pro
     assert bootstrap.workers(["-k", "greedy"]) == []
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--durations=60"], ["-q", "-x"], ["-m", "slow"], ["--tb", "short"], ["--no-header", "-ra"]]
+)
+def test_options_alone_leave_the_suite_spread_over_processes(bootstrap, started, monkeypatch, arguments):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    bootstrap.main(["test", *arguments])
+    assert started[-1][0][1:] == ["-m", "pytest", "-n", "2", "--dist", "loadfile", *arguments]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-q", "tests/core"],
+        ["tests/core/test_sampling.py::test_greedy[x]", "--durations=3"],
+        ["-n", "3"],
+        ["-n0", "-q"],
+        ["--numprocesses=3"],
+        ["--dist", "load"],
+        ["-p", "no:xdist"],
+        ["--pdb"],
+    ],
+)
+def test_choice_of_files_or_processes_is_passed_on_unchanged(bootstrap, started, monkeypatch, arguments):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    bootstrap.main(["test", *arguments])
+    assert started[-1][0][1:] == ["-m", "pytest", *arguments]
+
+
 def test_whole_suite_runs_in_some_processes(bootstrap, started, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     bootstrap.main(["test"])
