@@ -126,12 +126,13 @@ def compile_catalogs(environment: Environment) -> None:
 def workers(arguments: list[str]) -> list[str]:
     """Spread a whole suite over the processors, file by file, whatever its options are.
 
-    A choice of files or of names is not worth starting workers for, and `-n` is the caller's own choice.
+    A choice of files or of names is not worth starting workers for, and `-n` is the caller's own choice. The files stay
+    in their order: xdist would otherwise keep a file with one long test for the end.
     """
     count = min(os.cpu_count() or 1, MOST_PROCESSES)
     if count < 2 or any(_is_choice(argument) for argument in arguments):
         return []
-    return ["-n", str(count), "--dist", "loadfile"]
+    return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def _is_choice(argument: str) -> bool:
