@@ -87,7 +87,9 @@ def test_gate_ends_at_a_static_failure_and_closes_with_the_table_and_the_suite(r
     """The script as it is, with three steps in place of its own."""
     script = (root / ".ci" / "run").read_text(encoding="utf-8")
     begin, end = script.index('step "system packages"'), script.index("printf '\\n'\n[ ! -e")
-    suite = "printf '== slowest 2 durations ==\\n2.0s call a\\n== short ==\\n'; echo '== 7 passed in 2 s =='"
+    suite = (
+        "printf '== slowest 2 durations ==\\n2.0s call a\\n== short ==\\n'; echo '== 7 passed in 2.00s =='; echo noise"
+    )
     steps = [
         'required_step "ruff" true',
         f'required_step "format" {"false" if broken == "format" else "true"}',
@@ -107,7 +109,7 @@ def test_gate_ends_at_a_static_failure_and_closes_with_the_table_and_the_suite(r
     assert re.sub(r" +", " ", " ".join(re.findall(r"^\w+ +\d+  (\w[\w ]*)$", table, re.M))) == outcomes
     assert ("ended by: format" in table) == (broken == "format")
     if broken != "format":
-        assert answer.stdout.splitlines()[-1] == "== 7 passed in 2 s =="
+        assert answer.stdout.splitlines()[-1] == "== 7 passed in 2.00s =="
         assert answer.stdout.count("slowest 2 durations") == 1
         assert answer.stdout.index("slowest 2 durations") > answer.stdout.index("== short ==")
 
