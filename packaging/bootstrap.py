@@ -124,9 +124,22 @@ def compile_catalogs(environment: Environment) -> None:
 
 
 def workers(arguments: list[str]) -> list[str]:
-    """Spread a whole suite over the processors, file by file; a choice of tests is not worth starting workers for."""
-    count = min(os.cpu_count() or 1, 4)
-    return [] if arguments or count < 2 else ["-n", str(count), "--dist", "loadfile"]
+    """Spread a whole suite over the processors, file by file, whatever its options are.
+
+    A choice of files or of names is not worth starting workers for, and `-n` is the caller's own choice. The files stay
+    in their order: xdist would otherwise keep a file with one long test for the end.
+    """
+    count = min(os.cpu_count() or 1, MOST_PROCESSES)
+    if count < 2 or any(_is_choice(argument) for argument in arguments):
+        return []
+    return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+def _is_choice(argument: str) -> bool:
+    """Whether an argument of pytest chooses tests or the number of processes."""
+    if argument.startswith(("-n", "-k", "-s", "--numprocesses", "--dist", "--tx", "--pdb", "--trace", "no:xdist")):
+        return True
+    return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()
 
 
 def clean_variables() -> dict[str, str]:

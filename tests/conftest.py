@@ -74,6 +74,7 @@ MOST_MEMORY_BYTES = 8 << 30
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Without pytest-qt its settings in pyproject.toml would be unknown ones, which --strict-config refuses."""
+    required_tools.add_option(parser)
     if HAS_QT:
         return
     parser.addini("qt_api", "read by pytest-qt")
@@ -110,6 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the long forms, and skip what needs a device this machine has not."""
     _thin_out(items)
     _deselect_long_tests(config, items)
+    required_tools.keep_files_needing_tools(config, items)
     _skip_without_device(items)
 
 

@@ -1,20 +1,74 @@
-"""A pytest plugin that turns skips into failures where every optional tool must be installed.
+"""A pytest plugin for tests that need optional tools: a font, a browser, a compiler or another program of the system.
 
-Tests that need a font, a browser, a compiler or another program of the system are skipped with that reason on a machine
-without it. `.ci/run` installs them all and sets DECODESCOPE_REQUIRE_TOOLS=1. Then a skipped test fails, so that a test
-that never runs is noticed. The only reason that is accepted is a missing graphics card.
+Such a test uses a fixture whose name begins with `needs_`, directly or by another fixture. The fixture skips it, with
+the reason, on a machine without the tool. `--files-needing-tools` selects the files with such tests; `.ci/run` runs
+them with all tools hidden.
+
+`.ci/run` also installs all tools and runs the suite with DECODESCOPE_REQUIRE_TOOLS=1. Then a skipped test fails, so
+that a test that never runs is noticed. The only reason that is accepted is a missing graphics card.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
+
+from tests.fonts import TestFont
 
 SWITCH = "DECODESCOPE_REQUIRE_TOOLS"
 NEEDS_CARD = "needs a card"
 """How the reason of a skip begins that no package can prevent."""
+OPTION = "--files-needing-tools"
+PREFIX = "needs_"
+"""How the name of a fixture begins that skips a test whose tool is missing."""
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Add the option that selects files by the tools that they need."""
+    parser.addoption(OPTION, action="store_true", help="run only the files with tests that need an optional tool")
+
+
+def keep_files_needing_tools(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With the option, deselect all tests of a file in which no test uses a fixture `needs_…`."""
+    if not config.getoption(OPTION):
+        return
+    files = {item.path for item in items if any(name.startswith(PREFIX) for name in item.fixturenames)}
+    others = [item for item in items if item.path not in files]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item.path in files]
+
+
+@pytest.fixture(scope="session")
+def needs_compiler() -> None:
+    """Skip without a C++ compiler."""
+    from core.native import native_library
+
+    if native_library.find_compiler() is None:
+        pytest.skip("no C++ compiler")
+
+
+@pytest.fixture(scope="session")
+def needs_chromium() -> str:
+    """The path of Chromium or Chrome."""
+    from tests.page.browser import chromium
+
+    path = chromium()
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def needs_font() -> Callable[[TestFont], None]:
+    """A function that skips the test if the machine lacks the given font."""
+
+    def need(font: TestFont) -> None:
+        if not font.found():
+            pytest.skip(f"{font.family} is not installed; .ci/run installs it")
+
+    return need
 
 
 @pytest.hookimpl(wrapper=True)

@@ -97,7 +97,13 @@ def test_a_webm_needs_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Film(tmp_path / "demo.webm")
 
 
-@pytest.mark.skipif(bool(store.webm_unsupported_reason()), reason="ffmpeg is not installed")
+@pytest.fixture
+def needs_ffmpeg() -> None:
+    if store.webm_unsupported_reason():
+        pytest.skip("ffmpeg is not installed")
+
+
+@pytest.mark.usefixtures("needs_ffmpeg")
 def test_a_webm_is_made(tmp_path: Path) -> None:
     assert written(tmp_path / "demo.webm").read_bytes()[:4] == b"\x1a\x45\xdf\xa3"
 

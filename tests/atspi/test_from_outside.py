@@ -63,10 +63,15 @@ def environment(folder: Path, display: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-@pytest.mark.slow
-def test_a_screen_reader_finds_the_program_presses_run_and_reads_the_text(tmp_path: Path) -> None:
+@pytest.fixture
+def needs_accessibility_bus() -> None:
     if lacking := missing():
         pytest.skip(f"not on this machine: {lacking}; .ci/run installs it")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_accessibility_bus")
+def test_a_screen_reader_finds_the_program_presses_run_and_reads_the_text(tmp_path: Path) -> None:
     with screen() as display:
         done = subprocess.run(
             ["dbus-run-session", "--", "bash", "-c", SESSION, "session", *PROGRAM],

@@ -1,4 +1,4 @@
-"""Run the tests on the pretend card, each file in a process of its own."""
+"""Run the tests on the pretend card, which changes torch for a whole process, in processes of their own."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LONG = {"test_matrix.py"}
-FILES = [
-    pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
-    for path in sorted((Path(__file__).parent / "cases").glob("test_*.py"))
-]
+CASES = "tests/card/cases"
+FILES = sorted(path.name for path in (ROOT / CASES).glob("test_*.py"))
 SECONDS = 900
 
 
-@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_cases_pass_in_one_process() -> None:
+    finished = _run("not slow", CASES)
+    assert finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_passes_in_its_own_process(name: str, which: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which, f"tests/card/cases/{name}"]
+def test_slow_cases_of_a_file_pass(name: str) -> None:
+    finished = _run("slow", f"{CASES}/{name}")
+    has_none = finished.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert has_none or finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]
+
+
+def _run(marker: str, tests: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marker, tests]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    finished = subprocess.run(
+    return subprocess.run(
         command, cwd=ROOT, env={**environment, "DECODESCOPE_PRETEND_CARD": "1"}, capture_output=True, text=True,
         timeout=SECONDS, check=False,
     )  # fmt: skip
-    nothing_left = which == "slow" and finished.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert nothing_left or finished.returncode == 0, finished.stdout[-8000:] + finished.stderr[-2000:]

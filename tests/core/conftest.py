@@ -14,7 +14,7 @@ from core.native import kernel_build, native_library
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(needs_compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cache folder with the native library, hardly optimized: compiled once, in several seconds."""
     path = tmp_path_factory.mktemp("compiled")
     with _cache_in(path):

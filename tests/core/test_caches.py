@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from typing import Any
@@ -235,7 +234,7 @@ def test_compiling_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))), reason="compiling needs a compiler")
+@pytest.mark.usefixtures("needs_compiler")
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_compiled_steps_write_the_same(kind: str) -> None:
     model = tiny.make(kind)

@@ -20,7 +20,7 @@ from core.models.gguf.gguf_file import FORMATS, BlockFormat
 from core.native import native_library
 from tests.core.native_step_models import step_of
 
-needs_compiler = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.usefixtures("needs_compiler")
 BY_NAME = {fmt.name: fmt for fmt in FORMATS.values()}
 PACKED = sorted(name for name in NATIVE if BY_NAME[name].block_weights > 1)
 HALVES = {

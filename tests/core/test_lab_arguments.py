@@ -64,7 +64,7 @@ def training(tiny: LoadedModel) -> Calls:
         "train_reward": (p.train_reward, {"rankings": RANKINGS, **about}),
         "sft": (p.sft, {"examples": EXAMPLES, **about}),
         "Example": (lambda **given: p.sft([p.Example(**given)], **about), {"prompt": "Who?", "completion": "Mia."}),
-        "ppo": (p.ppo, {**tuned, "settings": p.PpoSettings()}),
+        "ppo": (p.ppo, {**tuned, "settings": p.PpoSettings(**settings)}),
         "PpoSettings": (lambda **given: p.ppo(**tuned, settings=p.PpoSettings(**given)), settings),
         "best_of": (p.best_of, {**both, "judge": judge, "counts": [1, 2], "texts": 2, **drawn}),
         "completions": (p.completions, {**both, "count": 2, "temperature": 1.0, **drawn}),

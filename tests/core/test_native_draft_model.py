@@ -29,7 +29,7 @@ from core.native import native_library
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of, wide_model
 
-pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.usefixtures("needs_compiler")
 
 
 class Open:

@@ -15,12 +15,11 @@ from core.decoding.forward import fused_decoder, native_step
 from core.decoding.forward.fused_decoder import FusedDecoder, select_fused_pass
 from core.decoding.forward.module_map import alibi_slopes, map_modules
 from core.decoding.forward.native_step import get_native_step
-from core.native import native_library
 from tests.core import tiny
 from tests.core.native_shapes import SHAPES
 from tests.core.native_step_models import step_of
 
-needs_compiler = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.usefixtures("needs_compiler")
 UNSTABLE = {("qwen3_moe", "bfloat16")}
 """Rounding routes tokens to other experts: the module differs from itself by a third."""
 PORTIONS = (12, 1, 5, 1, 6, 1, 4)

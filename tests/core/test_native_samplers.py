@@ -19,7 +19,7 @@ from core.processors import Context, score_stats
 from core.processors.dry_multiplier import MIN_FOLLOWED, DryPenalty, find_repeats
 from tests.core import tiny
 
-pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.usefixtures("needs_compiler")
 INFINITY = float("inf")
 SIZES = (1, 7, 16, 61, 2048)
 

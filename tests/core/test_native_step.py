@@ -30,7 +30,7 @@ from core.native import kernel_build, native_library
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of
 
-pytestmark = pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.usefixtures("needs_compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
 

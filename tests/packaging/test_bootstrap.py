@@ -8,6 +8,8 @@ import sys
 import pytest
 from bootstrap_parts.errors import SetupError
 
+SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
+
 
 @pytest.fixture
 def bootstrap(root):
@@ -45,7 +47,7 @@ def test_test_runs_pytest_with_all_extras(bootstrap, started):
     assert variables["QT_QPA_PLATFORM"] == "offscreen"
 
 
-@pytest.mark.parametrize(("processors", "expected"), [(1, []), (2, ["-n", "2", "--dist", "loadfile"]), (64, "4")])
+@pytest.mark.parametrize(("processors", "expected"), [(1, []), (2, ["-n", "2", *SPREAD]), (64, "4")])
 def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, processors, expected):
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     chosen = bootstrap.workers([])
@@ -53,10 +55,38 @@ def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, pro
     assert bootstrap.workers(["-k", "greedy"]) == []
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--durations=60"], ["-q", "-x"], ["-m", "slow"], ["--tb", "short"], ["--no-header", "-ra"]]
+)
+def test_options_alone_leave_the_suite_spread_over_processes(bootstrap, started, monkeypatch, arguments):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    bootstrap.main(["test", *arguments])
+    assert started[-1][0][1:] == ["-m", "pytest", "-n", "2", *SPREAD, *arguments]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-q", "tests/core"],
+        ["tests/core/test_sampling.py::test_greedy[x]", "--durations=3"],
+        ["-n", "3"],
+        ["-n0", "-q"],
+        ["--numprocesses=3"],
+        ["--dist", "load"],
+        ["-p", "no:xdist"],
+        ["--pdb"],
+    ],
+)
+def test_choice_of_files_or_processes_is_passed_on_unchanged(bootstrap, started, monkeypatch, arguments):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    bootstrap.main(["test", *arguments])
+    assert started[-1][0][1:] == ["-m", "pytest", *arguments]
+
+
 def test_whole_suite_runs_in_some_processes(bootstrap, started, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     bootstrap.main(["test"])
-    assert started[-1][0][1:] == ["-m", "pytest", "-n", "4", "--dist", "loadfile"]
+    assert started[-1][0][1:] == ["-m", "pytest", "-n", "4", *SPREAD]
 
 
 def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):

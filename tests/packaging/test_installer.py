@@ -18,9 +18,7 @@ from installer_parts import contents, entry_point, icons, linux, macos, tools, w
 from app.start.qt_libraries import PACKAGES
 
 EPOCH = 1_700_000_000
-TOOLCHAIN = pytest.mark.skipif(
-    not all(map(shutil.which, ("dpkg-deb", "xz"))), reason="dpkg-deb and xz make packages, and are not installed"
-)
+TOOLCHAIN = pytest.mark.usefixtures("needs_packing_tools")
 USED = """
 import json, pathlib, sys
 from app.__main__ import main
@@ -31,6 +29,12 @@ if maps.exists():
     files |= {line.rsplit(" ", 1)[-1] for line in maps.read_text().splitlines() if "/" in line}
 print(json.dumps({"code": code, "files": sorted(files)}))
 """
+
+
+@pytest.fixture
+def needs_packing_tools() -> None:
+    if not all(map(shutil.which, ("dpkg-deb", "xz"))):
+        pytest.skip("dpkg-deb and xz make packages, and are not installed")
 
 
 def folder_of(package: str) -> Path:

@@ -1,13 +1,15 @@
 """Where every tool is required, a skipped test is a failure."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.required_tools import NEEDS_CARD, SWITCH
+from tests.required_tools import NEEDS_CARD, OPTION, SWITCH, keep_files_needing_tools
 
 SKIPPED_TEST = "import pytest\n\ndef test_it():\n    pytest.skip({reason!r})\n"
 SKIPPED_MARK = "import pytest\n\n@pytest.mark.skipif(True, reason={reason!r})\ndef test_it():\n    pass\n"
@@ -55,6 +57,35 @@ def test_expected_failure_is_no_skip(root, tmp_path):
     answer = run(root, tmp_path, EXPECTED_FAILURE, "not yet", True)
     assert answer.returncode == 0
     assert "1 xfailed" in answer.stdout
+
+
+@pytest.mark.parametrize("is_chosen", [True, False])
+def test_files_needing_tools_are_kept_whole_and_others_deselected(is_chosen):
+    def item(file, *fixtures):
+        return SimpleNamespace(path=Path(file), fixturenames=list(fixtures))
+
+    native = [item("test_native.py", "tmp_path", "needs_compiler"), item("test_native.py")]
+    other, deselected = item("test_other.py", "tmp_path"), []
+    hook = SimpleNamespace(pytest_deselected=lambda items: deselected.extend(items))
+    config = SimpleNamespace(getoption={OPTION: is_chosen}.get, hook=hook)
+    items = [native[0], other, native[1]]
+    keep_files_needing_tools(config, items)
+    assert items == (native if is_chosen else [native[0], other, native[1]])
+    assert deselected == ([other] if is_chosen else [])
+
+
+def test_tests_skip_for_a_missing_tool_by_a_fixture_only(root):
+    """A skip elsewhere would leave its file out of `--files-needing-tools`."""
+    skip = re.compile(r"skipif\(|pytest\.skip\(")
+    tool = re.compile(
+        r"which\((?!\"git)|find_compiler\(|find_library\(|\.found\(\)|chromium\(\)|webm_unsupported_reason\("
+    )
+    outside = []
+    for path in sorted((root / "tests").rglob("*.py")):
+        for block in re.split(r"\n(?=def |@|class |\w+ = )", path.read_text(encoding="utf-8")):
+            if skip.search(block) and tool.search(block) and not block.startswith("def needs_"):
+                outside.append(f"{path.name}: {block.splitlines()[0]}")
+    assert outside == []
 
 
 def test_of_cases_marked_every_all_but_each_nth_are_slow(request):

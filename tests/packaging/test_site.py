@@ -1,4 +1,4 @@
-"""The documentation site: its navigation, generated pages and links; `.ci/run` builds all of it."""
+"""The documentation site: its navigation, generated pages and links; `.ci/deep site` builds all of it."""
 
 import importlib.util
 import re

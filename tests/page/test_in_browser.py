@@ -18,7 +18,7 @@ import core
 from core import words
 from core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
 from resources.language import ENGLISH, set_language
-from tests.page.browser import Browser, chromium
+from tests.page.browser import Browser
 
 PROMPT = "Once upon a time, there was a little"
 EVIL = "</script><img src=x onerror=\"document.title='caught'\">"
@@ -49,13 +49,10 @@ def tokens(kind: str, sequence: int = 0) -> list[TokenChosen]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(needs_chromium: str) -> Iterator[Browser]:
     """One for all tests of this file."""
-    program = chromium()
-    if program is None:
-        pytest.skip("needs Chromium: install the package chromium")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        made = Browser(program, Path(folder))
+        made = Browser(needs_chromium, Path(folder))
         yield made
         made.close()
 

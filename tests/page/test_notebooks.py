@@ -17,7 +17,7 @@ nbclient = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel 
 pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel (the extra dev)")
 pytest.importorskip("pandas", reason="the notebooks make tables")
 
-from tests.page.browser import Browser, chromium  # noqa: E402
+from tests.page.browser import Browser  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -73,11 +73,10 @@ def test_frames_are_small_and_need_no_network(executed: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = chromium()
-    if program is None or sys.platform == "win32":
-        pytest.skip("needs Chromium")
-    made = Browser(program, tmp_path_factory.mktemp("browser"))
+def browser(needs_chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if sys.platform == "win32":
+        pytest.skip("the browser is driven through inherited pipes")
+    made = Browser(needs_chromium, tmp_path_factory.mktemp("browser"))
     yield made
     made.close()
 

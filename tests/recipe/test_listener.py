@@ -1,8 +1,6 @@
 """Spoken sentences: their words, who says them, what is heard when, and that the ears learn."""
 
 import random
-import shutil
-from ctypes.util import find_library
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +21,7 @@ from train import Trainer
 from trial import Trial, word_errors
 
 TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})
-speaks = pytest.mark.skipif(
-    find_library("espeak-ng") is None or shutil.which("espeak-ng") is None, reason="espeak-ng is not installed"
-)
+speaks = pytest.mark.usefixtures("needs_espeak")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from PySide6.QtGui import QFont
@@ -11,16 +11,15 @@ from PySide6.QtWidgets import QApplication
 from app import build_window
 from app.theme import theme
 from app.window.main_window import MainWindow
-from tests.fonts import FONTS
+from tests.fonts import FONTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 
 
 @pytest.fixture(params=sorted(FONTS))
-def font(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
+def font(request: pytest.FixtureRequest, qapp: QApplication, needs_font: Callable[[TestFont], None]) -> Iterator[str]:
     """The interface font of everything that is opened in the test: the wide one, then the narrow one."""
     wanted = FONTS[request.param]
-    if not wanted.found():
-        pytest.skip(f"{wanted.family} is not installed; .ci/run installs it")
+    needs_font(wanted)
     before = QApplication.font()
     own = QFont(before)
     own.setFamilies([wanted.family, FONTS["wide"].family])

@@ -1,4 +1,4 @@
-"""One of the guide's pictures is what the program draws; `.ci/run` looks at all of them: `python -m tests.guide`.
+"""One of the guide's pictures is what the program draws; `.ci/deep pictures` looks at all.
 
 In a process of its own, as that is: what hundreds of tests leave in a process (fonts, styles, caches) is no part of it.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.fonts import FONTS
+from tests.fonts import FONTS, TestFont
 
 
 @pytest.mark.slow
-def test_the_program_still_draws_them() -> None:
-    if not FONTS["wide"].found():
-        pytest.skip(f"{FONTS['wide'].family} is not installed; .ci/run installs it")
+def test_the_program_still_draws_them(needs_font: Callable[[TestFont], None]) -> None:
+    needs_font(FONTS["wide"])
     made = subprocess.run(
         [sys.executable, "-m", "tests.guide", "chat"], cwd=Path(__file__).parents[2], check=False,
         env=os.environ | {"DECODESCOPE_TEST_FONT": "wide"}, capture_output=True, text=True,

@@ -177,8 +177,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(native_library.find_compiler() is None, reason="no C++ compiler")
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("needs_compiler", "real")
 def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     """The storyteller's text is the same before and after."""
     window = build_window(config_dir)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from app.window.main_window import MainWindow, first_size
 from core import strategies
 from resources.language import tr
 from tests.app.history_files import run_data
-from tests.fonts import FONTS, SCRIPTS
+from tests.fonts import FONTS, SCRIPTS, TestFont
 from tests.long import slow
 from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
@@ -69,10 +69,13 @@ def chinese_window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
 def test_nothing_is_cut_in_chinese(
-    qtbot: QtBot, chinese_window: MainWindow, size: tuple[int, int], scale: float
+    qtbot: QtBot,
+    chinese_window: MainWindow,
+    size: tuple[int, int],
+    scale: float,
+    needs_font: Callable[[TestFont], None],
 ) -> None:
-    if not SCRIPTS["Chinese"].found():
-        pytest.skip("there is no font for Chinese; .ci/run installs one")
+    needs_font(SCRIPTS["Chinese"])
     window = chinese_window
     arrange(window, size, scale)
     assert window.parts.setup.prompt.score_button.text() == "为此文本评分"

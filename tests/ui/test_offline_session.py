@@ -68,13 +68,19 @@ def test_an_attempt_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not _INTERNET.search('connect(3, {sa_family=AF_UNIX, sun_path="/run/x"}, 110) = 0')
 
 
-@pytest.mark.slow
-def test_native_code_makes_no_connection_either(tmp_path: Path) -> None:
+@pytest.fixture
+def needs_strace() -> str:
+    """The path of strace."""
     strace = shutil.which("strace")
     if strace is None or subprocess.run([strace, "-f", "true"], capture_output=True).returncode:
         pytest.skip("strace is not installed or may not trace here")
+    return strace
+
+
+@pytest.mark.slow
+def test_native_code_makes_no_connection_either(tmp_path: Path, needs_strace: str) -> None:
     log = tmp_path / "trace.txt"
-    prefix = (strace, "-f", "--seccomp-bpf", "-e", "trace=%network", "-o", str(log))
+    prefix = (needs_strace, "-f", "--seccomp-bpf", "-e", "trace=%network", "-o", str(log))
     (tmp_path / "session").mkdir()
     answer = run_session(tmp_path / "session", "everything", prefix=prefix)
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -19,7 +20,7 @@ from app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
 from app.widgets.tree_canvas.node_painting import NodePainter
 from app.widgets.tree_canvas.tree_model import TreeNode
 from app.widgets.tree_canvas.tree_style import TreeStyle
-from tests.fonts import SCRIPTS
+from tests.fonts import SCRIPTS, TestFont
 from tests.ui.scripted import prompt_tokens, token
 
 ZWJ = "\u200d"
@@ -180,8 +181,7 @@ def test_the_path_is_one_line_that_joins(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_machine_has_a_font_for(script: str) -> None:
+def test_the_machine_has_a_font_for(script: str, needs_font: Callable[[TestFont], None]) -> None:
     """A skip names the missing font; where `.ci/run` requires every tool, it is a failure."""
-    if not SCRIPTS[script].found():
-        pytest.skip(f"{SCRIPTS[script].family} is not installed; .ci/run installs it")
+    needs_font(SCRIPTS[script])
     assert all(file.stat().st_size for file in SCRIPTS[script].found())

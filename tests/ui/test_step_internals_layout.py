@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from app.views.inspector.step_internals import StepInternalsPanel
 from app.views.inspector.what_if_card import WhatIfContent
 from app.window.main_window import MainWindow
 from resources.language import ENGLISH
-from tests.fonts import SCRIPTS
+from tests.fonts import SCRIPTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining
 from tests.ui.test_grammar_editor import FIELDS, choose
@@ -28,10 +28,16 @@ from tests.ui.windows import WAIT_MS, run
 
 
 @pytest.fixture(params=[ENGLISH, "zh_CN"])
-def window(qtbot: QtBot, config_dir: Path, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
+def window(
+    qtbot: QtBot,
+    config_dir: Path,
+    qapp: QApplication,
+    request: pytest.FixtureRequest,
+    needs_font: Callable[[TestFont], None],
+) -> Iterator[MainWindow]:
     """The smallest one, in large type and dark."""
-    if request.param != ENGLISH and not SCRIPTS["Chinese"].found():
-        pytest.skip("there is no font for Chinese; .ci/run installs one")
+    if request.param != ENGLISH:
+        needs_font(SCRIPTS["Chinese"])
     window = build_window(config_dir, ScriptedEngine(), language=request.param)
     qtbot.addWidget(window)
     with qtbot.waitExposed(window):

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed, inherit_theme, surrounding_theme
 from app.widgets.widget_pictures import PictureOptions
 from app.window.main_window import MainWindow
-from tests.fonts import FONTS
+from tests.fonts import FONTS, TestFont
 from tests.ui.windows import open_window, run, whole
 
 ROOT = Path(__file__).parents[2]
@@ -126,13 +127,20 @@ print(QFontInfo(theme_for("light").font(13)).family(), _fixed_family(), sep=", "
 """
 
 
-def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(tmp_path: Path) -> None:
-    """Fonts in a folder, and a fontconfig that knows no generic names: a serif stands in for them."""
-    fonts = FONTS["wide"].found()[0].parent
-    if not list(fonts.glob("DejaVuSerif*.ttf")):
+@pytest.fixture
+def needs_serif_font(needs_font: Callable[[TestFont], None]) -> Path:
+    """The folder of DejaVu Sans, which has a font with serifs too."""
+    needs_font(FONTS["wide"])
+    folder = FONTS["wide"].found()[0].parent
+    if not list(folder.glob("DejaVuSerif*.ttf")):
         pytest.skip("there is no font with serifs beside the one without")
+    return folder
+
+
+def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(needs_serif_font: Path, tmp_path: Path) -> None:
+    """Fonts in a folder, and a fontconfig that knows no generic names: a serif stands in for them."""
     config = tmp_path / "fonts.conf"
-    config.write_text(NO_ALIASES.format(fonts=fonts, cache=tmp_path / "cache"))
+    config.write_text(NO_ALIASES.format(fonts=needs_serif_font, cache=tmp_path / "cache"))
     variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
     reported = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
     assert reported.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", reported.stderr
