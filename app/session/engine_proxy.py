@@ -10,79 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from app.session.engine import Engine
-from app.session.layer_jobs import PartialResult
+from app.session.engine_router import DelegatingEngine
 from app.state.recorded_run import WINDOW_REQUEST_KEY
 from app.state.request_json import request_to_json
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
+from app.state.worker_messages import LoadRequest, MemoryEstimate, RunRequest
 from core.errors import DecodescopeError
 from core.events import BeamStep, CacheMeasured, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from app.state.layer_queries import ModelQuery
-    from core import StepCounterfactual
     from core.events import Event
 
 
-class EngineProxy:
+class EngineProxy(DelegatingEngine):
     """Delegates all calls to the wrapped engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def load(self, request: LoadRequest) -> ModelInfo:
-        """Delegate to the wrapped engine."""
-        return self._engine.load(request)
-
-    def prepare(self, request: RunRequest) -> RunRequest:
-        """Delegate to the wrapped engine."""
-        return self._engine.prepare(request)
-
-    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """Delegate to the wrapped engine."""
-        return self._engine.stream(request, cancel)
-
-    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Delegate to the wrapped engine."""
-        return self._engine.handle_prefix(request)
-
-    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
-        """Delegate to the wrapped engine."""
-        return self._engine.export_model(request)
-
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Delegate to the wrapped engine."""
-        return self._engine.estimate_memory(request)
-
-    def has_native_step(self, request: BackendRequest) -> bool:
-        """Delegate to the wrapped engine."""
-        return self._engine.has_native_step(request)
-
-    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
-        """Delegate to the engine."""
-        return self._engine.check_adapter(request)
-
-    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Delegate to the wrapped engine."""
-        return self._engine.inspect_layers(request)
-
-    def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
-        """Delegate to the wrapped engine."""
-        return self._engine.replay_step(request)
+    def _engine_for(self, _request: LoadRequest | None) -> Engine:
+        return self._engine
 
 
 class DeterministicEngine(EngineProxy):

@@ -1,4 +1,4 @@
-"""Engine router: local models in memory, and remote engines by address."""
+"""Engines that delegate: the router to the engine of the model, and the base class of wrapped engines."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from core.events import Event
 
 
-class EngineRouter:
-    """Delegates each request to the local or the remote engine; both keep their models."""
+class DelegatingEngine:
+    """Delegates each request to the engine of its model."""
 
-    def __init__(self) -> None:
-        self._local: Engine | None = None
-        self._remote: Engine | None = None
+    def _engine_for(self, request: LoadRequest | None) -> Engine:
+        """Return the engine of that model; the local one for None."""
+        raise NotImplementedError
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Delegate to the engine of the model."""
@@ -66,7 +66,7 @@ class EngineRouter:
 
     def has_native_step(self, request: BackendRequest) -> bool:
         """Delegate to the local engine."""
-        return self._local_engine.has_native_step(request)
+        return self._engine_for(None).has_native_step(request)
 
     def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
         """Delegate to the engine of the model."""
@@ -76,20 +76,23 @@ class EngineRouter:
         """Delegate to the engine of the model."""
         return self._engine_for(request.load).inspect_layers(request)
 
-    @property
-    def _local_engine(self) -> Engine:
-        """The engine with local models, created on first use."""
-        if self._local is None:
-            from app.session.engine import CoreEngine
 
-            self._local = CoreEngine()
-        return self._local
+class EngineRouter(DelegatingEngine):
+    """Delegates to the local or the remote engine; both keep their models."""
 
-    def _engine_for(self, request: LoadRequest) -> Engine:
+    def __init__(self) -> None:
+        self._local: Engine | None = None
+        self._remote: Engine | None = None
+
+    def _engine_for(self, request: LoadRequest | None) -> Engine:
         from core import remote
 
-        if not remote.is_address(request.model):
-            return self._local_engine
+        if request is None or not remote.is_address(request.model):
+            if self._local is None:
+                from app.session.engine import CoreEngine
+
+                self._local = CoreEngine()
+            return self._local
         if self._remote is None:
             from app.session.remote_engine import RemoteEngine
 
