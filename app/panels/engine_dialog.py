@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.theme import Theme
 from app.widgets.accessibility.accessible_widget import announce
+from app.widgets.building import arrange
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from resources.language import tr
@@ -156,9 +157,7 @@ class EngineDialog(BaseDialog):
     def _lay_out(self) -> None:
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
-        row = QHBoxLayout()
-        row.addWidget(self.address, 1)
-        row.addWidget(self.list_button)
+        row = arrange(QHBoxLayout(), (self.address, 1), self.list_button)
         form.addRow(tr("Address"), row)
         form.addRow("", self.allow_plain_box)
         form.addRow(tr("Key"), self.key)

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QGridLayout,
-    QLabel,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from app.state import setting_values
@@ -23,6 +15,7 @@ from app.state.licences import third_party_parts
 from app.state.run import Run
 from app.state.setting_changes import SettingChange
 from app.theme.theme import tab_distance
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
@@ -59,10 +52,7 @@ class TableDialog(BaseDialog):
         scroll.setAccessibleName(title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.addWidget(scroll)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), scroll, buttons, margins=(20, 16, 20, 16))
         size = content.sizeHint()
         self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
 
@@ -82,8 +72,7 @@ class TableDialog(BaseDialog):
 
     @staticmethod
     def _label(text: str, role: str) -> QLabel:
-        label = PlainLabel(text)
-        label.setProperty("role", role)
+        label = set_up(PlainLabel(text), role=role)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 
@@ -198,9 +187,7 @@ class HelpDialog(BaseDialog):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(content)
         scroll.setAccessibleName(tr("Help"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.addWidget(scroll, 1)
+        column = arrange(QVBoxLayout(self), (scroll, 1), margins=(20, 16, 20, 16))
         column.addWidget(self._buttons())
         metrics = self.fontMetrics()
         self.resize(max(640, 76 * metrics.averageCharWidth()), min(680, 40 * metrics.height()))
@@ -222,8 +209,7 @@ class HelpDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         titles = {command.name: command for command in COMMANDS}
         for name in LINKED_COMMANDS:
-            button = QPushButton(tr(titles[name].short_title))
-            button.setObjectName(f"help.{name}")
+            button = set_up(QPushButton(tr(titles[name].short_title)), name=f"help.{name}")
             button.setAutoDefault(False)
             if key := key_of(name):
                 button.setToolTip(tooltip(key))
@@ -239,8 +225,7 @@ class HelpDialog(BaseDialog):
 
 
 def _label(text: str, role: str) -> PlainLabel:
-    label = PlainLabel(text)
-    label.setProperty("role", role)
+    label = set_up(PlainLabel(text), role=role)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
@@ -261,13 +246,9 @@ class CodeDialog(BaseDialog):
         self.flavour = SegmentedControl([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
         self.flavour.setVisible(len(scripts) > 1)
         self.flavour.chosen.connect(self.show_flavour)
-        self.reason = WrappedLabel(reason)
-        self.reason.setProperty("role", "muted")
+        self.reason = set_up(WrappedLabel(reason), role="muted")
         self.reason.setVisible(bool(reason))
-        self.code = ExactTextEdit(self)
-        self.code.setObjectName("code")
-        self.code.setProperty("role", "code")
-        self.code.setAccessibleName(tr("Code of the run"))
+        self.code = set_up(ExactTextEdit(self), name="code", role="code", accessible_name=tr("Code of the run"))
         self.code.setReadOnly(True)
         self.code.setTabStopDistance(tab_distance(self.code.font()))
         self.code.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)

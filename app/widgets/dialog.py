@@ -7,6 +7,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.themed import Themed, inherit_theme
+from app.widgets.building import arrange
 from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
 
@@ -77,11 +78,7 @@ class ScrolledDialog(BaseDialog):
         """Lay out the contents and the buttons."""
         self._scroll.setWidget(content)
         buttons.setContentsMargins(20, 8, 20, 16)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self._scroll, 1)
-        outer.addWidget(buttons)
+        arrange(QVBoxLayout(self), (self._scroll, 1), buttons, margins=0, spacing=0)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Use the full available height; Qt alone limits a window to two thirds of the screen."""

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.features.labs.view.preference.view import PreferenceView
 from app.features.labs.view.speed.view import SpeedView
+from app.widgets.building import arrange
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
@@ -24,10 +25,7 @@ class PreferenceLabDialog(BaseDialog):
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         buttons.setContentsMargins(20, 0, 20, 16)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.view)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), self.view, buttons, margins=0)
         self.resize(960, 720)
 
     def wording_changed(self) -> None:
@@ -50,11 +48,7 @@ class SpeedLabDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        column.addWidget(self.view, 1)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), (self.view, 1), buttons, margins=(20, 16, 20, 16), spacing=14)
         self.resize(*SIZE)
 
     def wording_changed(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
@@ -20,8 +21,7 @@ class SettingsForm(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows = QFormLayout(self)
-        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows = arrange(QFormLayout(self), margins=0)
         self.rows.setHorizontalSpacing(18)
 
     def add(self, label: str, part: QWidget) -> None:
@@ -32,17 +32,14 @@ class SettingsForm(QWidget):
 
 def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
     """Create a check box."""
-    box = QCheckBox(caption(title))
-    box.setObjectName(name)
+    box = set_up(QCheckBox(caption(title)), name=name)
     box.setChecked(on)
     return box
 
 
 def make_combo_box(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
     """Create a combo box of (value, marked title) pairs; an unknown chosen value is added as itself."""
-    combo = ComboBox()
-    combo.setObjectName(name)
-    combo.setAccessibleName(label)
+    combo = set_up(ComboBox(), name=name, accessible_name=label)
     for value, title in choices:
         combo.addItem(tr(title), value)
     if combo.findData(chosen) < 0:
@@ -58,9 +55,7 @@ def selected_value(combo: QComboBox) -> str:
 
 def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: int = 1024) -> QSpinBox:
     """Create a spin box for an integer."""
-    spin = SpinBox()
-    spin.setObjectName(name)
-    spin.setAccessibleName(label)
+    spin = set_up(SpinBox(), name=name, accessible_name=label)
     spin.setRange(minimum, maximum)
     spin.setValue(value)
     spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move the text of a spin box
@@ -69,6 +64,5 @@ def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: 
 
 def make_remark(text: str) -> WrappedLabel:
     """Create a muted remark."""
-    label = WrappedLabel(text)
-    label.setProperty("role", "muted")
+    label = set_up(WrappedLabel(text), role="muted")
     return label

@@ -39,6 +39,7 @@ from app.storage.settings import (
     UpdatesSection,
 )
 from app.widgets.animation.motion import prefers_reduced_motion
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -134,8 +135,7 @@ class ComputeSettings(SettingsForm):
         self.rows.addRow("", make_remark(tr(_TRACING_HELP)))
         self.native_code = make_check_box("quickChoice", tr("Use native code (faster)"), settings.quick_steps)
         self.native_code.toggled.connect(self._on_native_code)
-        self.backend_label = make_remark(tr(_NATIVE_CODE_HELP))
-        self.backend_label.setObjectName("quickStanding")
+        self.backend_label = set_up(make_remark(tr(_NATIVE_CODE_HELP)), name="quickStanding")
         self.rows.addRow(self.native_code)
         self.rows.addRow("", self.backend_label)
 
@@ -197,9 +197,7 @@ class HistorySettings(SettingsForm):
         forget = QPushButton(tr("Delete all…"))
         forget.setObjectName("forgetAllButton")
         forget.clicked.connect(self.forgetAllRequested)
-        line = QHBoxLayout()
-        line.addWidget(forget)
-        line.addStretch(1)
+        line = arrange(QHBoxLayout(), forget, STRETCH)
         return line
 
     @Slot(bool)
@@ -317,15 +315,10 @@ class PermissionSettings(QWidget):
     def __init__(self, settings: ModelsSection) -> None:
         super().__init__()
         self._settings = settings
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        self.allowed = QListWidget()
-        self.allowed.setObjectName("allowedList")
-        self.allowed.setAccessibleName(tr("Permissions of individual models"))
+        column = arrange(QVBoxLayout(self), margins=0)
+        self.allowed = set_up(QListWidget(), name="allowedList", accessible_name=tr("Permissions of individual models"))
         self.allowed.setFixedHeight(84)
-        self.revoke = QPushButton(tr("Revoke permission"))
-        self.revoke.setObjectName("revokeButton")
-        self.revoke.clicked.connect(self._on_revoke)
+        self.revoke = set_up(QPushButton(tr("Revoke permission")), name="revokeButton", clicked=self._on_revoke)
         self.none_allowed = make_remark(tr("No model may load pickled weights or run custom code."))
         column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
@@ -360,8 +353,7 @@ class StageSettings(QWidget):
     def __init__(self, settings: AppearanceSection) -> None:
         super().__init__()
         self._settings = settings
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        self._column = arrange(QVBoxLayout(self), margins=0)
         still = tr("Reduced motion is turned on in the system settings.") if prefers_reduced_motion() else ""
         self.animated = self._add("animatedChoice", tr("Animate choices when presenting"), settings.animated, still)
         self.animated.toggled.connect(self._on_animated)
@@ -374,15 +366,13 @@ class StageSettings(QWidget):
         self.sounds.toggled.connect(self._on_sounds)
 
     def _add(self, name: str, title: str, on: bool, unavailable_reason: str) -> QCheckBox:
-        box = QCheckBox(caption(title))
-        box.setObjectName(name)
+        box = set_up(QCheckBox(caption(title)), name=name)
         box.setChecked(on and not unavailable_reason)
         box.setEnabled(not unavailable_reason)
         self._column.addWidget(box)
         if unavailable_reason:
             box.setAccessibleDescription(unavailable_reason)
-            label = WrappedLabel(unavailable_reason)
-            label.setProperty("role", "muted")
+            label = set_up(WrappedLabel(unavailable_reason), role="muted")
             self._column.addWidget(label)
         return box
 
@@ -419,9 +409,7 @@ class SettingsDialog(ScrolledDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
         content = QWidget()
-        column = QVBoxLayout(content)
-        column.setContentsMargins(20, 18, 20, 8)
-        column.setSpacing(8)
+        column = arrange(QVBoxLayout(content), margins=(20, 18, 20, 8), spacing=8)
         for title, part in self._parts():
             heading = PlainLabel(title)
             heading.setProperty("role", "heading")

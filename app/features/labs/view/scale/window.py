@@ -11,6 +11,7 @@ from app.features.labs.view.scale.residual_page import ResidualPage
 from app.features.labs.view.scale.ring_page import RingPage
 from app.features.labs.view.scale.run_page import DistributedRunPage
 from app.features.labs.view.scale.scale_page import ScalePage
+from app.widgets.building import STRETCH, arrange
 from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
@@ -63,12 +64,8 @@ class ScaleView(BaseDialog):
             page.wording_changed()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        row = QHBoxLayout()
-        row.addWidget(self.choice)
-        row.addStretch(1)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=14)
+        row = arrange(QHBoxLayout(), self.choice, STRETCH)
         column.addLayout(row)
         for page in self.pages.values():
             column.addWidget(page, 1)
