@@ -163,13 +163,9 @@ class DocumentationDialog(BaseDialog):
     """The list of pages, those that contain the words of the search field, and the page that is selected."""
 
     def __init__(self, folder: Path, language: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("documentation")
-        self.setWindowTitle(tr("Documentation"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.field = set_up(QLineEdit(self), name="documentationField")
+        super().__init__(parent, "documentation", tr("Documentation"))
+        self.field = set_up(QLineEdit(self), name="documentationField", accessible_name=tr("Search the documentation"))
         self.field.setPlaceholderText(tr("Words on a page"))
-        self.field.setAccessibleName(tr("Search the documentation"))
         self.field.setClearButtonEnabled(True)
         self.list = set_up(QListWidget(self), name="documentationList", accessible_name=tr("Pages"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

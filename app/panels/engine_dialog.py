@@ -52,10 +52,7 @@ class EngineDialog(BaseDialog):
 
     def __init__(self, keyring_reason: str, parent: QWidget | None = None) -> None:
         """`keyring_reason`: why no key can be stored; empty if one can."""
-        super().__init__(parent)
-        self.setObjectName("engineDialog")
-        self.setWindowTitle(tr("Connect to an engine"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "engineDialog", tr("Connect to an engine"))
         self.address, self.key = QLineEdit(), QLineEdit()
         self.keep_key_box = QCheckBox(tr("Store the key in the system keyring"))
         self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network to that machine"))

@@ -84,10 +84,7 @@ class ExportDialog(BaseDialog):
     copyRequested = Signal(str, str, object)
 
     def __init__(self, offers: Sequence[ExportTarget], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("exportDialog")
-        self.setWindowTitle(tr("Save or copy"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "exportDialog", tr("Save or copy"))
         self.offers = tuple(offers)
         self.content_combo, self.format_combo, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
@@ -217,18 +214,16 @@ class ExportDialog(BaseDialog):
 
 
 def _pixels(parent: QWidget, name: str) -> QSpinBox:
-    box = SpinBox(parent)
+    box = set_up(SpinBox(parent), accessible_name=name)
     box.setRange(_SMALLEST, _LARGEST)
-    box.setAccessibleName(name)
     return box
 
 
 def _scale(parent: QWidget) -> QDoubleSpinBox:
-    box = DoubleSpinBox(parent)
+    box = set_up(DoubleSpinBox(parent), accessible_name=tr("Scale"))
     box.setRange(_SMALLEST_SCALE, _LARGEST_SCALE)
     box.setSingleStep(0.5)
     box.setDecimals(2)
     box.setSuffix(" ×")
     box.setValue(2.0)
-    box.setAccessibleName(tr("Scale"))
     return box

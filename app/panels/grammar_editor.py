@@ -145,19 +145,15 @@ class GrammarEditor(QWidget):
 
     def _ensure_text(self) -> ExactTextEdit:
         if self.text is None:
-            self.text = ExactTextEdit(self)
+            self.text = set_up(ExactTextEdit(self), accessible_name=tr("Grammar text"), role="code")
             self.text.setObjectName(f"{self.objectName()}.text")
-            self.text.setAccessibleName(tr("Grammar text"))
             self.text.setTabChangesFocus(True)
             self.text.setTabStopDistance(tab_distance(self.text.font()))
-            self.text.setProperty("role", "code")
             self.text.setFixedHeight(self.text.fontMetrics().lineSpacing() * _LINES + 18)
             self.text.textChanged.connect(self._on_text)
             self._column.addWidget(self.text)
-            self.form_button = QPushButton(tr("Edit as a form…"), self)
+            self.form_button = set_up(QPushButton(tr("Edit as a form…"), self), role="quiet", clicked=self.open_form)
             self.form_button.setObjectName(f"{self.objectName()}.form")
-            self.form_button.setProperty("role", "quiet")
-            self.form_button.clicked.connect(self.open_form)
             self._column.addWidget(self.form_button, 0, Qt.AlignmentFlag.AlignLeft)
         return self.text
 
@@ -193,10 +189,7 @@ class SchemaForm(BaseDialog):
     schemaAccepted = Signal(object)
 
     def __init__(self, fields: Sequence[SchemaField], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("schemaForm")
-        self.setWindowTitle(tr("JSON fields"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "schemaForm", tr("JSON fields"))
         self.rows: list[FieldRow] = []
         self._grid = QGridLayout()
         self._note = set_up(WrappedLabel(), role="muted")

@@ -37,19 +37,15 @@ class TableDialog(BaseDialog):
     """Two-column table in groups with headings; the text can be selected and copied."""
 
     def __init__(self, title: str, groups: Iterable[tuple[str, TableRows]], name: str, parent: QWidget | None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setWindowTitle(window_title(title))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, name, window_title(title))
         content = QWidget()
         self._grid = QGridLayout(content)
         self._grid.setHorizontalSpacing(28)
         self._grid.setColumnStretch(1, 1)
         for heading, rows in groups:
             self._add_group(heading, rows)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=title)
         scroll.setWidget(content)
-        scroll.setAccessibleName(title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         arrange(QVBoxLayout(self), scroll, buttons, margins=(20, 16, 20, 16))
@@ -168,10 +164,7 @@ class HelpDialog(BaseDialog):
     commandRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None, term: glossary.GlossaryTerm | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("helpDialog")
-        self.setWindowTitle(tr("Help"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "helpDialog", tr("Help"))
         content = QWidget()
         self._grid = QGridLayout(content)
         self._grid.setHorizontalSpacing(28)
@@ -183,10 +176,9 @@ class HelpDialog(BaseDialog):
         labels = {shortcut.action: (shortcut.label, tr(shortcut.title)) for shortcut in SHORTCUTS}
         self._add_group(tr("Important keys"), (labels[name] for name in KEYS))
         self._grid.setRowStretch(self._grid.rowCount(), 1)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Help"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(content)
-        scroll.setAccessibleName(tr("Help"))
         column = arrange(QVBoxLayout(self), (scroll, 1), margins=(20, 16, 20, 16))
         column.addWidget(self._buttons())
         metrics = self.fontMetrics()

@@ -115,11 +115,8 @@ class LensDialog(BaseDialog):
     stopRequested = Signal()
 
     def __init__(self, request: ModelQuery, texts: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, "lensPage", tr("All tokens, layer by layer"))
         self._request = request
-        self.setObjectName("lensPage")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("All tokens, layer by layer"))
         self.ensurePolished()
         self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128

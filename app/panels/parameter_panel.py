@@ -12,7 +12,7 @@ import core
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.state.setting_values import is_number
 from app.theme.themed import Themed
-from app.widgets.building import arrange
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import delete_widget
 from app.widgets.plain_text import PlainLabel
 from core import strategies
@@ -76,10 +76,8 @@ class ParameterFrame(QWidget):
         self.reset_button.setProperty("role", "quiet")
         self.reset_button.setAccessibleName(tr("Reset all {heading}").format(heading=heading_text.lower()))
         top = arrange(QHBoxLayout(), (heading, 1), self.reset_button, margins=(MARGIN, 0, MARGIN - 6, 0))
-        self.more_button = QPushButton()
+        self.more_button = set_up(QPushButton(), name="moreButton", role="quiet")
         self.more_button.setCheckable(True)
-        self.more_button.setObjectName("moreButton")
-        self.more_button.setProperty("role", "quiet")
         self.common, self.advanced = _column(), _column()
         self.advanced_section = QWidget()
         self.advanced_section.setLayout(self.advanced)
@@ -96,8 +94,7 @@ class ParameterFrame(QWidget):
 
 
 def _column() -> QVBoxLayout:
-    column = arrange(QVBoxLayout(), margins=0, spacing=4)
-    return column
+    return arrange(QVBoxLayout(), margins=0, spacing=4)
 
 
 _SAMPLING_PARAMETERS = strategies.drawing()

@@ -72,17 +72,14 @@ class PresetBar(QWidget):
 
     @staticmethod
     def _make_chip(text: str, label: str) -> QPushButton:
-        chip = QPushButton(caption(text))
+        chip = set_up(QPushButton(caption(text)), tooltip=tooltip(label), accessible_name=label)
         chip.setProperty("role", "chip")
-        chip.setToolTip(tooltip(label))
-        chip.setAccessibleName(label)
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         return chip
 
     @staticmethod
     def _quiet_button(text: str, label: str) -> QPushButton:
-        button = set_up(QPushButton(caption(text)), role="quiet", tooltip=tooltip(label), accessible_name=label)
-        return button
+        return set_up(QPushButton(caption(text)), role="quiet", tooltip=tooltip(label), accessible_name=label)
 
     @Slot()
     def _on_chip(self) -> None:

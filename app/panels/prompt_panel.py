@@ -248,9 +248,8 @@ class PromptPanel(Themed, QWidget):
         return chip
 
     def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
-        chip = set_up(QPushButton(tr("More…")), name="moreExamples")
+        chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"))
         chip.setProperty("role", "chip")
-        chip.setAccessibleName(tr("More examples"))
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
         for example in examples:

@@ -162,8 +162,7 @@ class ChoiceButton(QToolButton):
 def create_speed_button(parent: QWidget) -> ChoiceButton:
     """Return the button for the replay speed, one of `SPEEDS`."""
     entries = {speed: tr("Step by step") if speed == STEP_SPEED else title for speed, title in SPEEDS.items()}
-    button = set_up(ChoiceButton("speedButton", tr("Speed"), entries, parent), tooltip=tr("Replay speed"))
-    return button
+    return set_up(ChoiceButton("speedButton", tr("Speed"), entries, parent), tooltip=tr("Replay speed"))
 
 
 def create_measure_button(parent: QWidget) -> ChoiceButton:

@@ -98,15 +98,12 @@ class Banner(Themed, QFrame):
         self._icon_label = PlainLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
-        self.details = QPlainTextEdit(self, readOnly=True)
+        self.details = set_up(QPlainTextEdit(self, readOnly=True), accessible_name=tr("Details of the message"))
         self.details.setObjectName(f"{self.objectName()}Details")
-        self.details.setAccessibleName(tr("Details of the message"))
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.hide()
-        self.details_button = QPushButton(tr("Details"), self)
+        self.details_button = set_up(QPushButton(tr("Details"), self), name="detailsButton", role="quiet")
         self.details_button.setCheckable(True)
-        self.details_button.setObjectName("detailsButton")
-        self.details_button.setProperty("role", "quiet")
         self.details_button.toggled.connect(self.details.setVisible)
         self.close_button = set_up(IconButton("close", tr("Dismiss this message"), self), clicked=self.dismiss)
         self._lay_out()
@@ -149,9 +146,8 @@ class Banner(Themed, QFrame):
         self._actions.setVisible(bool(actions) or not self.details_button.isHidden())
 
     def _action_button(self, name: str, label: str) -> QPushButton:
-        button = set_up(QPushButton(caption(label), self._actions), name=f"{name}Action")
+        button = set_up(QPushButton(caption(label), self._actions), name=f"{name}Action", clicked=self._on_action)
         button.setProperty("action", name)
-        button.clicked.connect(self._on_action)
         return button
 
     @Slot()

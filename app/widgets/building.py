@@ -43,6 +43,7 @@ def set_up(
     name: str = "",
     role: str = "",
     accessible_name: str = "",
+    description: str = "",
     tooltip: str = "",
     clicked: Any = None,
 ) -> WidgetType:
@@ -53,6 +54,8 @@ def set_up(
         widget.setProperty("role", role)
     if accessible_name:
         widget.setAccessibleName(accessible_name)
+    if description:
+        widget.setAccessibleDescription(description)
     if tooltip:
         widget.setToolTip(tooltip)
     if clicked is not None:

@@ -18,8 +18,13 @@ WINDOW_FRAME = QSize(16, 40)
 class BaseDialog(Themed, QDialog):
     """Base class of the dialogs: the Tab order goes line by line and wraps around, and the theme is the window's."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, name: str = "", title: str = "") -> None:
+        """A dialog with a name is deleted when it is closed."""
         super().__init__(parent)
+        if name:
+            self.setObjectName(name)
+            self.setWindowTitle(title)
+            self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._order = TabOrder(self, lambda: (self,))
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -70,8 +75,8 @@ class FittedScrollArea(QScrollArea):
 class ScrolledDialog(BaseDialog):
     """A dialog with scrolled contents and buttons that stay visible below."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, parent: QWidget | None = None, name: str = "", title: str = "") -> None:
+        super().__init__(parent, name, title)
         self._scroll = FittedScrollArea()
 
     def set_content(self, content: QWidget, buttons: QWidget) -> None:

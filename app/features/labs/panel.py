@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.features.labs.view.preference.view import PreferenceView
@@ -16,10 +15,7 @@ class PreferenceLabDialog(BaseDialog):
     """Window of the preference lab; not modal, so runs continue in the main window."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("preferenceLab")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Preference lab"))
+        super().__init__(parent, "preferenceLab", tr("Preference lab"))
         self.view = PreferenceView(self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
@@ -40,10 +36,7 @@ class SpeedLabDialog(BaseDialog):
     """Window of the speed lab; not modal, deleted on close."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("speedLab")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Speed lab: measure ways to lower latency"))
+        super().__init__(parent, "speedLab", tr("Speed lab: measure ways to lower latency"))
         self.view = SpeedView(self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)

@@ -117,10 +117,7 @@ class PluginDialog(BaseDialog):
     loadRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("pluginDialog")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Plug-ins"))
+        super().__init__(parent, "pluginDialog", tr("Plug-ins"))
         self.rows: list[PluginRow] = []
         self._asked_path = ""
         introduction = WrappedLabel(tr(_INTRODUCTION), self)
@@ -131,11 +128,10 @@ class PluginDialog(BaseDialog):
         content = QWidget(self)
         self._list = arrange(QVBoxLayout(), spacing=8)
         arrange(QVBoxLayout(content), self.empty, self._list, STRETCH, margins=0)
-        area = QScrollArea(self)
+        area = set_up(QScrollArea(self), accessible_name=tr("Plug-ins"))
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setAccessibleName(tr("Plug-ins"))
         area.setWidget(content)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)

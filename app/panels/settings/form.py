@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
@@ -19,8 +21,10 @@ class SettingsForm(QWidget):
 
     changed = Signal(str)
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Any) -> None:
+        """`settings` is the section that the form edits."""
         super().__init__()
+        self._settings = settings
         self.rows = arrange(QFormLayout(self), margins=0)
         self.rows.setHorizontalSpacing(18)
 
@@ -28,6 +32,20 @@ class SettingsForm(QWidget):
         """Add a row."""
         part.setMinimumWidth(180)
         self.rows.addRow(label, part)
+
+    def bind(self, part: QComboBox | QSpinBox | QCheckBox, key: str, topic: str) -> None:
+        """Store each value chosen in `part` under `key` of the section, then emit `changed(topic)`."""
+        match part:
+            case QComboBox():
+                part.currentIndexChanged.connect(lambda _index: self._store(key, selected_value(part), topic))
+            case QSpinBox():
+                part.valueChanged.connect(lambda value: self._store(key, value, topic))
+            case _:
+                part.toggled.connect(lambda on: self._store(key, on, topic))
+
+    def _store(self, key: str, value: object, topic: str) -> None:
+        setattr(self._settings, key, value)
+        self.changed.emit(topic)
 
 
 def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
@@ -64,5 +82,4 @@ def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: 
 
 def make_remark(text: str) -> WrappedLabel:
     """Create a muted remark."""
-    label = set_up(WrappedLabel(text), role="muted")
-    return label
+    return set_up(WrappedLabel(text), role="muted")

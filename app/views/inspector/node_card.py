@@ -132,8 +132,7 @@ class NodeCard(Themed, QFrame):
         self.set_theme(theme_for("light"))
 
     def _title(self, text: str) -> QLabel:
-        label = set_up(PlainLabel(text.upper(), self), role="heading")
-        return label
+        return set_up(PlainLabel(text.upper(), self), role="heading")
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(5))

@@ -66,11 +66,8 @@ class SpeculationTools(Themed, QWidget):
         self.label = set_up(PlainLabel("", self), role="muted")
         row = arrange(QHBoxLayout(self), self.label, margins=0, spacing=2)
         for text, name, slot in (("‹", tr("Previous round"), self._back), ("›", tr("Next round"), self._on)):
-            button = QToolButton(self)
+            button = set_up(QToolButton(self), accessible_name=name, tooltip=tooltip(name), clicked=slot)
             button.setText(text)
-            button.setAccessibleName(name)
-            button.setToolTip(tooltip(name))
-            button.clicked.connect(slot)
             row.addWidget(button)
 
     @Slot()

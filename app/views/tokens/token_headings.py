@@ -137,10 +137,9 @@ class SequenceChips(Themed, QWidget):
             self.number_box.setValue(shown + 1)
 
     def _add(self, number: int) -> None:
-        chip = QPushButton(str(number + 1), self)
+        chip = set_up(QPushButton(str(number + 1), self), accessible_name=tr("Text {number}").format(number=number + 1))
         chip.setCheckable(True)
         chip.setProperty("role", "chip")
-        chip.setAccessibleName(tr("Text {number}").format(number=number + 1))
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._group.addButton(chip, number)
         self._row.insertWidget(number, chip)

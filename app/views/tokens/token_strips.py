@@ -17,7 +17,7 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.text.token_wording import token_text
-from app.widgets.building import STRETCH, arrange
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
 from app.widgets.plain_text import caption, tooltip
@@ -162,10 +162,9 @@ class ScoreStrip(Themed, TokenViewStrip):
         )
 
     def _add_chip(self) -> None:
-        chip = QPushButton(self.chip_row)
+        chip = set_up(QPushButton(self.chip_row), clicked=self._on_clicked)
         chip.setProperty("role", "chip")
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
-        chip.clicked.connect(self._on_clicked)
         self._chips.append(chip)
         self._row.insertWidget(len(self._chips) - 1, chip)
 

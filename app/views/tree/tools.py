@@ -66,11 +66,9 @@ class TreeTools(Themed, QWidget):
         self.table.toggled.connect(self.tableToggled)
 
     def _button(self, name: str, text: str, help_text: str, checkable: bool = False) -> QToolButton:
-        button = set_up(QToolButton(self), name=name)
+        button = set_up(QToolButton(self), name=name, tooltip=tooltip(help_text), accessible_name=help_text)
         button.setText(text)
         button.setCheckable(checkable)
-        button.setToolTip(tooltip(help_text))
-        button.setAccessibleName(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         return button
 

@@ -182,10 +182,7 @@ class DownloadDialog(BaseDialog):
     folderRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("downloadDialog")
-        self.setWindowTitle(tr("Get a model"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "downloadDialog", tr("Get a model"))
         self._make_search()
         self.list, self.page = HubModelList(self), ModelPage(self)
         self.note = set_up(WrappedLabel(), name="downloadNote", role="muted")
@@ -215,14 +212,12 @@ class DownloadDialog(BaseDialog):
         self._empty.setVisible(not rows)
 
     def _make_search(self) -> None:
-        self.field = set_up(QLineEdit(self), name="downloadSearch")
+        self.field = set_up(QLineEdit(self), name="downloadSearch", accessible_name=tr("Search the hub"))
         self.field.setPlaceholderText(tr("Part of a name, or owner/name; leave empty for the most downloaded"))
-        self.field.setAccessibleName(tr("Search the hub"))
         self.field.setClearButtonEnabled(True)
         self.field.returnPressed.connect(self._search)
-        self.button = set_up(QPushButton(tr("Search the hub"), self), name="searchHub")
+        self.button = set_up(QPushButton(tr("Search the hub"), self), name="searchHub", clicked=self._search)
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self._search)
 
     def _lay_out(self) -> None:
         buttons = QDialogButtonBox(self)

@@ -180,8 +180,7 @@ class HistoryFooter(Themed, QFrame):
 
 def row_of(widget: QWidget, left: int, right: int, above: int = 0, below: int = 0) -> QHBoxLayout:
     """Create a row that fills `widget`."""
-    row = arrange(QHBoxLayout(widget), margins=(left, above, right, below), spacing=2)
-    return row
+    return arrange(QHBoxLayout(widget), margins=(left, above, right, below), spacing=2)
 
 
 TYPING_MS = 120

@@ -32,8 +32,7 @@ class SettingsColumn(Themed, QScrollArea):
 
     def make_heading(self, text: str) -> QLabel:
         """Return a heading for the settings below it."""
-        label = set_up(PlainLabel(text.upper(), self.page), role="heading")
-        return label
+        return set_up(PlainLabel(text.upper(), self.page), role="heading")
 
     def make_combo(self) -> QComboBox:
         """Return a combo box that is not wider than the column."""
@@ -44,9 +43,8 @@ class SettingsColumn(Themed, QScrollArea):
 
     def editor_label(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
         """Return the label of an editor, and set the editor's object name to `name`."""
-        label = PlainLabel(text, self.page)
+        label = set_up(PlainLabel(text, self.page), role="muted")
         label.setWordWrap(True)
-        label.setProperty("role", "muted")
         label.setBuddy(editor)
         editor.setObjectName(name)
         editor.setAccessibleName(text)

@@ -160,10 +160,9 @@ class PresenterWindow(Themed, QWidget):
                      self.next_step):  # fmt: skip
             text.addWidget(part)
         text.addStretch(1)
-        area = QScrollArea(self, widgetResizable=True)
+        area = set_up(QScrollArea(self, widgetResizable=True), accessible_name=tr("Notes"))
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setAccessibleName(tr("Notes"))
         area.setWidget(words)
         column = self._column = arrange(QVBoxLayout(self), head, (area, 1))
         column.addLayout(self._controls())
@@ -205,5 +204,4 @@ class PresenterWindow(Themed, QWidget):
 
 
 def _heading(title: str) -> QLabel:
-    label = set_up(PlainLabel(title.upper()), role="heading")
-    return label
+    return set_up(PlainLabel(title.upper()), role="heading")

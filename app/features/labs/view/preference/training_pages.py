@@ -88,11 +88,10 @@ class PpoPage(LabPage):
         plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats per text"),
                  tr("Entropy, nats per token"), tr("Value loss"))  # fmt: skip
         super().__init__(about, plots, parent)
-        self.beta = DoubleSpinBox(self)
+        self.beta = set_up(DoubleSpinBox(self), accessible_name=tr("β: weight of the KL penalty"))
         self.beta.setRange(0.0, 5.0)
         self.beta.setSingleStep(0.05)
         self.beta.setValue(0.1)
-        self.beta.setAccessibleName(tr("β: weight of the KL penalty"))
         label = PlainLabel("β", self)
         label.setBuddy(self.beta)
         add_glossary_tooltip(self.beta, "kl_penalty")

@@ -45,9 +45,8 @@ class TaskStrip(QWidget):
         for number, (task, title) in enumerate(PAGES):
             if number:
                 row.addWidget(self._arrow())
-            button = set_up(QPushButton(tr(title), self), name=f"{task}Stage")
+            button = set_up(QPushButton(tr(title), self), name=f"{task}Stage", role="chip")
             button.setCheckable(True)
-            button.setProperty("role", "chip")
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.clicked.connect(lambda _on=False, task=task: self.chosen.emit(task))
             if task in _TERMS:
@@ -58,8 +57,7 @@ class TaskStrip(QWidget):
         row.addStretch(1)
 
     def _arrow(self) -> QLabel:
-        label = set_up(PlainLabel("→", self), role="muted")
-        return label
+        return set_up(PlainLabel("→", self), role="muted")
 
     def set_current(self, task: Task) -> None:
         """Mark that page as current."""

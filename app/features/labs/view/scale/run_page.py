@@ -43,13 +43,11 @@ class ProcessPage(ScalePage):
         """Add the button `name` below the settings, the progress above `shown`, and the program's error output
         below.
         """
-        self.button = set_up(QPushButton(self), name=name, role="primary")
+        self.button = set_up(QPushButton(self), name=name, role="primary", clicked=self._on_button)
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self._on_button)
         self.form.add_always_enabled(self.button)
-        self.bar = QProgressBar(self)
+        self.bar = set_up(QProgressBar(self), accessible_name=tr("Progress"))
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("Progress"))
         self.progress, self.details = WrappedLabel("", self), WrappedLabel("", self)
         self.progress.setObjectName("scaleProgress")
         self.details.setObjectName("scaleDetails")

@@ -167,10 +167,9 @@ class ScalePage(QWidget):
 
 def horizontal_scroll_area(widget: QWidget) -> QScrollArea:
     """Return a scroll area that only scrolls horizontally."""
-    scroll = QScrollArea()
+    scroll = set_up(QScrollArea(), accessible_name=widget.accessibleName())
     scroll.setWidgetResizable(True)
     scroll.setFrameShape(QFrame.Shape.NoFrame)
     scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setAccessibleName(widget.accessibleName())
     scroll.setWidget(widget)
     return scroll

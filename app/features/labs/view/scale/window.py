@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.features.labs.view.scale.memory_page import ScaleMemoryPage
@@ -24,10 +24,7 @@ class ScaleView(BaseDialog):
     """A window beside the main window; deleted when closed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("scaleView")
-        self.setWindowTitle(tr("Scale lab: one model on many devices"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "scaleView", tr("Scale lab: one model on many devices"))
         self.memory, self.pipeline, self.run = ScaleMemoryPage(self), PipelinePage(self), DistributedRunPage(self)
         self.ring, self.residual = RingPage(self), ResidualPage(self)
         self.pages: dict[str, ScalePage] = {
