@@ -179,8 +179,7 @@ class HelpDialog(BaseDialog):
         scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Help"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(content)
-        column = arrange(QVBoxLayout(self), (scroll, 1), margins=(20, 16, 20, 16))
-        column.addWidget(self._buttons())
+        arrange(QVBoxLayout(self), (scroll, 1), self._buttons(), margins=(20, 16, 20, 16))
         metrics = self.fontMetrics()
         self.resize(max(640, 76 * metrics.averageCharWidth()), min(680, 40 * metrics.height()))
 

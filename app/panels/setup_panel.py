@@ -61,8 +61,7 @@ class SetupPanel(Themed, QFrame):
 
     def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("setupPanel")
-        self.setProperty("role", "panel")
+        set_up(self, name="setupPanel", role="panel")
         self.prompt = PromptPanel(examples)
         self.example_bar = ExampleBar()
         self.parameters = ParameterPanel()

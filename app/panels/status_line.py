@@ -37,8 +37,7 @@ class StatusLine(Themed, QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("statusLine")
-        self.setProperty("role", "foot")
+        set_up(self, name="statusLine", role="foot")
         self._run: Run | None = None
         self._model: ModelInfo | None = None
         self._backend: DecodeBackend | None = None

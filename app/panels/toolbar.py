@@ -260,8 +260,7 @@ class Toolbar(Themed, QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("toolbar")
-        self.setProperty("role", "bar")
+        set_up(self, name="toolbar", role="bar")
         self.brand = set_up(RichLabel(), role="brand", accessible_name="Decodescope")
         self.model = PickerCombo("modelCombo", tr("Model"), 176)
         self.strategy = PickerCombo("strategyCombo", tr("Strategy"), 196)

@@ -123,8 +123,7 @@ class PlayButton(Themed, QToolButton):
         self.setIconSize(QSize(px, px))
         self.setIcon(create_icon("pause" if playing else "play", self._theme.text, px))
         label = tr("Pause") if playing else tr("One token forward") if self._is_stepping else tr("Replay the run")
-        self.setAccessibleName(label)
-        self.setToolTip(tooltip(tr("{what} (Space)").format(what=label)))
+        set_up(self, accessible_name=label, tooltip=tooltip(tr("{what} (Space)").format(what=label)))
 
 
 class ChoiceButton(QToolButton):
@@ -203,8 +202,7 @@ class Timeline(View):
         self.set_theme(theme_for("light"))
 
     def _build(self) -> None:
-        self.setProperty("role", "foot")
-        self.setAccessibleName(tr("Timeline"))
+        set_up(self, role="foot", accessible_name=tr("Timeline"))
         self.sparkline.set_tooltip_text(self._bar_tooltip)
         self.sparkline.picked.connect(self.replay.go_to)
         self.play_button.clicked.connect(self.replay.toggle)

@@ -34,8 +34,7 @@ class Banner(Themed, QFrame):
 
     def __init__(self, name: str, icon: str = "warning", role: str = "banner", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
-        self.setProperty("role", role)
+        set_up(self, name=name, role=role)
         self._icon_name, self._role = icon, role
         self._buttons: list[QPushButton] = []
         self._is_built = False
@@ -54,8 +53,7 @@ class Banner(Themed, QFrame):
         self.details_button.setVisible(bool(details))
         self.details_button.setChecked(False)
         self._set_actions(actions)
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(join_sentences(cause, remedy))
+        set_up(self, accessible_name=title, description=join_sentences(cause, remedy))
         self.show()
         announce(
             self, ". ".join(filter(None, (title, join_sentences(cause, remedy)))), is_urgent=self._role == "banner"

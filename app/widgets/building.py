@@ -40,23 +40,23 @@ def arrange(
 def set_up(
     widget: WidgetType,
     *,
-    name: str = "",
-    role: str = "",
-    accessible_name: str = "",
-    description: str = "",
-    tooltip: str = "",
+    name: str | None = None,
+    role: str | None = None,
+    accessible_name: str | None = None,
+    description: str | None = None,
+    tooltip: str | None = None,
     clicked: Any = None,
 ) -> WidgetType:
     """Set the object name, the role in the theme, the texts and the slot for clicks, where given; return the widget."""
-    if name:
+    if name is not None:
         widget.setObjectName(name)
-    if role:
+    if role is not None:
         widget.setProperty("role", role)
-    if accessible_name:
+    if accessible_name is not None:
         widget.setAccessibleName(accessible_name)
-    if description:
+    if description is not None:
         widget.setAccessibleDescription(description)
-    if tooltip:
+    if tooltip is not None:
         widget.setToolTip(tooltip)
     if clicked is not None:
         cast(Any, widget).clicked.connect(clicked)

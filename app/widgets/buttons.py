@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLayout, QMenu, QPushBu
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
+from app.widgets.building import set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
@@ -31,8 +32,7 @@ class MenuButton(QToolButton):
         self.setObjectName(name)
         self.setText(caption(f"{title} ⌄"))
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.setAccessibleName(title)
-        self.setToolTip(tooltip(help_text))
+        set_up(self, accessible_name=title, tooltip=tooltip(help_text))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         menu = QMenu(self)
         for words, slot in actions:
@@ -140,8 +140,7 @@ class RunButton(Themed, QPushButton):
         self._face = face
         _icon, word, key = RUN_BUTTON_MODES[face]
         name = tr(word)
-        self.setAccessibleName(name)
-        self.setToolTip(tooltip(f"{name} ({key})" if key else name))
+        set_up(self, accessible_name=name, tooltip=tooltip(f"{name} ({key})" if key else name))
         self.setEnabled(face != "stopping")
         self.update()
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 import resources
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.plain_text import tooltip
 
 OVERSAMPLING = 3
@@ -53,8 +54,7 @@ class IconButton(Themed, QToolButton):
         self._names = (name, checked_name or name)
         self._has_been_disabled = False
         """Whether the button has ever been disabled, which most never are."""
-        self.setAccessibleName(label)
-        self.setToolTip(tooltip(label))
+        set_up(self, accessible_name=label, tooltip=tooltip(label))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.toggled.connect(self._update_icon)
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 
 MARGIN, TEXT_WIDTH = 24, 560
 """Pixels at 100 %: margin around the frame, and width of the text."""
@@ -29,8 +30,7 @@ class DropOverlay(Themed, QWidget):
     def show_drop_effect(self, title: str, detail: str, is_accepted: bool) -> None:
         """Show what a drop would do."""
         self.title, self.detail, self.is_accepted = title, detail, is_accepted
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(detail)
+        set_up(self, accessible_name=title, description=detail)
         parent = self.parentWidget()
         if parent is not None:
             self.setGeometry(parent.rect())

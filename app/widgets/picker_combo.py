@@ -23,6 +23,7 @@ from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.accessibility import AccessibleWidget
+from app.widgets.building import set_up
 from app.widgets.inputs import LazyComboBox
 from app.widgets.painted_rows import Index, ThemedDelegate
 from app.widgets.plain_text import tooltip
@@ -129,8 +130,7 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(label)
+        set_up(self, name=name, accessible_name=label)
         self._width = width
         self._assigned_width: int | None = None
         self._subtitle: str | None = None

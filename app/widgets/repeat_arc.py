@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -39,8 +40,7 @@ class RepeatArc(Themed, QWidget):
     def show_passage(self, shown: RepeatedPassage, description: str) -> None:
         """Show a passage. `description`: the same as a sentence."""
         self._shown = shown
-        self.setAccessibleDescription(description)
-        self.setToolTip(tooltip(description))
+        set_up(self, description=description, tooltip=tooltip(description))
         self.update()
 
     @property

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.plain_text import tooltip
 
 
@@ -45,8 +46,7 @@ class NumberScale(Themed, QWidget):
     ) -> None:
         """Show the marks. `description`: the same in words, as tooltip and for screen readers."""
         self._low, self._high, self._filled, self._marks = low, max(high, low + 1e-9), filled, tuple(marks)
-        self.setAccessibleDescription(description)
-        self.setToolTip(tooltip(description))
+        set_up(self, description=description, tooltip=tooltip(description))
         self.update()
 
     def sizeHint(self) -> QSize:

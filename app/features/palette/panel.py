@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import arrange
+from app.widgets.building import arrange, set_up
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from app.widgets.plain_text import tooltip
@@ -188,8 +188,7 @@ class CommandPalette(Themed, QFrame):
 
     def __init__(self, body: QWidget) -> None:
         super().__init__(body)
-        self.setObjectName("commandPalette")
-        self.setAccessibleName(tr("Command palette"))
+        set_up(self, name="commandPalette", accessible_name=tr("Command palette"))
         self._body = body
         self.field, self.list = QLineEdit(self), QListView(self)
         self.model, self._delegate = PaletteModel(self), PaletteDelegate(self)

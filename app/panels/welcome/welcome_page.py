@@ -23,9 +23,7 @@ class WelcomeButton(Themed, QPushButton):
 
     def __init__(self, name: str, icon: str, title: str, about: str, parent: QWidget) -> None:
         super().__init__(title, parent)
-        self.setObjectName(name)
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(about)
+        set_up(self, name=name, accessible_name=title, description=about)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._icon, self._about = icon, about
@@ -130,8 +128,7 @@ class WelcomePage(Themed, QFrame):
 
     def __init__(self, body: QWidget) -> None:
         super().__init__(body)
-        self.setObjectName("welcomePage")
-        self.setAccessibleName(tr("Welcome"))
+        set_up(self, name="welcomePage", accessible_name=tr("Welcome"))
         self._body = body
         self._make_texts()
         self.buttons = self._make_buttons()

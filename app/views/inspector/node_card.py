@@ -112,8 +112,7 @@ class NodeCard(Themed, QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("nodeCard")
-        self.setProperty("role", "panel")
+        set_up(self, name="nodeCard", role="panel")
         self.report: NodeReport | None = None
         self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")
         self._facts = TextBlock(self, "muted")

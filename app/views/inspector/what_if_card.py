@@ -8,18 +8,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.state.setting_changes import changes_text
-from app.state.worker_messages import (
-    AdapterInfo,
-    MemoryEstimate,
-    ModelExportResult,
-    PrefixResult,
-    StepReplayRequest,
-)
+from app.state.worker_messages import AdapterInfo, MemoryEstimate, ModelExportResult, PrefixResult, StepReplayRequest
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import announce
+from app.widgets.building import set_up
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.labels import TextBlock
 from core import Sentence, explain_what_if
@@ -74,8 +69,7 @@ class WhatIfCard(Themed, QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("whatIf")
-        self.setProperty("role", "supposed")
+        set_up(self, name="whatIf", role="supposed")
         self._heading = TextBlock(self, "heading")
         self._changes, self._sentence = TextBlock(self, "muted"), TextBlock(self, rich=True)
         self.run, self.back = QPushButton(tr("Run with this"), self), QPushButton(tr("Restore"), self)

@@ -60,8 +60,7 @@ class HubModelList(Themed, QListWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName("downloadList")
-        self.setAccessibleName(tr("Models"))
+        set_up(self, name="downloadList", accessible_name=tr("Models"))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self._delegate = _HubModelDelegate(self)

@@ -199,9 +199,7 @@ class HistoryView(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("historyView")
-        self.setProperty("role", "panel")
-        self.setAccessibleName(tr("History"))
+        set_up(self, name="historyView", role="panel", accessible_name=tr("History"))
         self.header, self.footer, self.list = HistoryHeader(), HistoryFooter(), RunList()
         self.list.openRequested.connect(self.openRequested)
         self.list.picked.connect(self.footer.show_picked)

@@ -28,6 +28,7 @@ from app.features.history.store.history_record import HistoryRecord
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
+from app.widgets.building import set_up
 from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
 from app.widgets.plain_text import tooltip
 from resources.language import tr
@@ -202,8 +203,7 @@ class RunList(Themed, QListView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("historyList")
-        self.setAccessibleName(tr("Saved runs"))
+        set_up(self, name="historyList", accessible_name=tr("Saved runs"))
         self.runs = HistoryModel(self)
         self._delegate = RunDelegate(self)
         self.setModel(self.runs)

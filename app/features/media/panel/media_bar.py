@@ -43,11 +43,9 @@ class AttachButton(QPushButton):
     def __init__(self, kind: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.kind = kind
-        self.setObjectName(f"attach.{kind}")
-        self.setProperty("role", "chip")
+        set_up(self, name=f"attach.{kind}", role="chip")
         self.setText(tr(TITLES[kind]))
-        self.setAccessibleName(tr(TITLES[kind]))
-        self.setToolTip(tr(_TIPS[kind]))
+        set_up(self, accessible_name=tr(TITLES[kind]), tooltip=tr(_TIPS[kind]))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         menu = QMenu(self)
         menu.setToolTipsVisible(True)
@@ -109,8 +107,7 @@ class MediaCard(Themed, QFrame):
         self.index = number
         """Index among the prompt's media."""
         self.medium = Medium("", "")
-        self.setObjectName(f"mediaCard.{number}")
-        self.setProperty("role", "card")
+        set_up(self, name=f"mediaCard.{number}", role="card")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.thumbnail = MediumThumbnail(self)
         self.name, self.facts = ElidedLabel(), ElidedLabel()
@@ -142,8 +139,7 @@ class MediaCard(Themed, QFrame):
         self.play.setVisible(medium.kind == SOUND and can_play)
         self._show_thumbnail(medium)
         self.setAccessibleName(medium.description)
-        self.setAccessibleDescription(reason or tr("Press Delete to remove."))
-        self.setToolTip(tooltip(medium.path))
+        set_up(self, description=reason or tr("Press Delete to remove."), tooltip=tooltip(medium.path))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=medium.name))
         self.play.setAccessibleName(tr("Play {name}").format(name=medium.name))
 

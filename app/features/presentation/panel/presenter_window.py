@@ -25,8 +25,7 @@ class StageCaption(Themed, QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("stageCaption")
-        self.setProperty("role", "foot")
+        set_up(self, name="stageCaption", role="foot")
         self.title, self.progress = ElidedLabel(), PlainLabel()
         self.sentence = WrappedLabel()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -46,8 +45,7 @@ class StageCaption(Themed, QFrame):
 
     def show_texts(self, title: str, sentence: str, progress: str) -> None:
         """Show these texts."""
-        self.setAccessibleName(tr("Presentation"))
-        self.setAccessibleDescription(sentence)
+        set_up(self, accessible_name=tr("Presentation"), description=sentence)
         self.title.setText(title)
         self.progress.setText(progress)
         if sentence != self.sentence.text():
@@ -164,8 +162,7 @@ class PresenterWindow(Themed, QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(words)
-        column = self._column = arrange(QVBoxLayout(self), head, (area, 1))
-        column.addLayout(self._controls())
+        self._column = arrange(QVBoxLayout(self), head, (area, 1), self._controls())
 
     def _controls(self) -> QGridLayout:
         self.play = set_up(QPushButton(), role="primary")

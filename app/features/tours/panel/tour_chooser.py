@@ -25,10 +25,7 @@ class TourCard(QPushButton):
 
     def __init__(self, number: int, tour: Tour) -> None:
         super().__init__()
-        self.setObjectName(f"tour.{tour.name}")
-        self.setProperty("role", "tour")
-        self.setAccessibleName(tr(tour.title))
-        self.setAccessibleDescription(tr(tour.about))
+        set_up(self, name=f"tour.{tour.name}", role="tour", accessible_name=tr(tour.title), description=tr(tour.about))
         column = QVBoxLayout(self)
         for text, role in ((f"{number}  {tr(tour.title)}", "tourTitle"), (tr(tour.about), "muted")):
             label = set_up(PlainLabel(text, wordWrap=True), role=role)

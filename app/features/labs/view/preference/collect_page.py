@@ -44,8 +44,7 @@ class OrderList(QListWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("orderList")
-        self.setAccessibleName(tr("Completions, best on top"))
+        set_up(self, name="orderList", accessible_name=tr("Completions, best on top"))
         self.setWordWrap(True)
         self.setSpacing(2)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)

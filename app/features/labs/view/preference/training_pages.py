@@ -175,8 +175,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
 
     def _row(self, comparison: labs.preference.Compared) -> QWidget:
         frame = set_up(QFrame(self._content), role="card")
-        row = QHBoxLayout(frame)
-        row.setSpacing(self._theme.px(20))
+        row = arrange(QHBoxLayout(frame), spacing=self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
         row.addWidget(self._label(html.escape(comparison.before), before.format(reward=comparison.reward_before)), 1)
         row.addWidget(self._label(self._diff_html(comparison), after.format(reward=comparison.reward_after)), 1)

@@ -89,8 +89,7 @@ class PreferenceView(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("preferenceView")
-        self.setAccessibleName(tr("Preference lab"))
+        set_up(self, name="preferenceView", accessible_name=tr("Preference lab"))
         self.strip, self.pages = TaskStrip(self), QStackedWidget(self)
         self.collect, self.sft, self.reward, self.ppo = CollectPage(), SftPage(), RewardPage(), PpoPage()
         self.page_of: dict[Task, LabPage] = {

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.building import set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import show_tooltip
 from core.labs import scale
@@ -105,8 +106,7 @@ class DeviceBars(Themed, QWidget, AccessibleWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("scaleBars")
-        self.setAccessibleName(tr("Memory of each device, by part"))
+        set_up(self, name="scaleBars", accessible_name=tr("Memory of each device, by part"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._rows: Sequence[DeviceBar] = ()
         self._capacity = 0.0

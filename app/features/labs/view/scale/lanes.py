@@ -34,8 +34,7 @@ class ScheduleLanes(Themed, QWidget, AccessibleWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("scaleLanes")
-        self.setAccessibleName(tr("Computation of each device over time"))
+        set_up(self, name="scaleLanes", accessible_name=tr("Computation of each device over time"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._boxes: Sequence[scale.Box] = ()
         self._devices, self._end, self.time = 1, 1.0, 0.0

@@ -13,6 +13,7 @@ from app.features.labs.view.scale.run_page import ProcessPage
 from app.theme.theme import theme_for
 from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.building import set_up
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import tooltip
 from core import catalog
@@ -37,8 +38,7 @@ class MemoryMap(Themed, QWidget, AccessibleWidget):
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("scaleMap")
-        self.setAccessibleName(title)
+        set_up(self, name="scaleMap", accessible_name=title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme, self._title = theme_for("light"), title
         self._arena = scale.Arena((), 0, 0, 0)
@@ -47,8 +47,7 @@ class MemoryMap(Themed, QWidget, AccessibleWidget):
     def show_arena(self, arena: scale.Arena, top: int) -> None:
         """Show these blocks; the full height is `top` bytes."""
         self._arena, self._top = arena, max(1, top)
-        self.setAccessibleDescription(self._summary)
-        self.setToolTip(tooltip(self._summary))
+        set_up(self, description=self._summary, tooltip=tooltip(self._summary))
         self.update()
 
     def accessible_parts(self) -> list[AccessiblePart]:

@@ -30,8 +30,7 @@ class RingGrid(Themed, QWidget, AccessibleWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("scaleRing")
-        self.setAccessibleName(tr("Data of each device, by part"))
+        set_up(self, name="scaleRing", accessible_name=tr("Data of each device, by part"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._step: scale.RingStep | None = None
 

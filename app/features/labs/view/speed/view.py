@@ -158,8 +158,7 @@ class SpeedView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("speedView", parent)
-        self.setAccessibleName(tr("Speed lab"))
-        self.setProperty("role", "panel")
+        set_up(self, accessible_name=tr("Speed lab"), role="panel")
         self.speeds = SpeedResults()
         self.settings = SpeedSettings(self)
         self.settings.startStopPressed.connect(self._on_pressed)
