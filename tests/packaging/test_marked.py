@@ -246,6 +246,7 @@ def test_nothing_is_allowed_that_is_not_there() -> None:
         ('assert name, "no name was given"', []),
         ('raise TypeError("both have to be caches")', []),
         ('label.setText("none" if not found else f"{found} more")', ["none", "{…} more"]),
+        ('set_up(QWidget(), name="list", tooltip="none")', ["none"]),
         ('label.setToolTip(tr("none")); bar.setFormat("%p")', []),
         ('if kind == "full attention": rows["kv heads"] = 1', []),
         ('STRATEGY = Strategy(paper="Holtzman et al. 2020", title="Sampling")', ["Sampling"]),

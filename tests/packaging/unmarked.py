@@ -19,6 +19,8 @@ SHOWS = frozenset(
      "setAccessibleName", "setAccessibleDescription", "addAction", "addSection", "QLabel", "QPushButton", "Axis"}
 )  # fmt: skip
 """Functions that show what they are given: in them a single word is read, too."""
+SHOWN_KEYWORDS = frozenset({"accessible_name", "description", "tooltip"})
+"""The same for arguments of `set_up`."""
 UNREAD_KEYWORDS = frozenset({"paper", "objectName", "pattern"})
 """Arguments that are no words of the program: a paper keeps its title in every language."""
 _SENTENCE = re.compile(r"[^\W\d_]{2,}[^\n]* [^\n]*[^\W\d_]{2,}")
@@ -53,6 +55,9 @@ def _of(node: ast.AST) -> Iterator[Found]:
             yield Found(node.lineno, text)
     if isinstance(node, ast.Call) and _name(node.func) in SHOWS:
         yield from (found for given in node.args for found in _words(given))
+    if isinstance(node, ast.Call) and _name(node.func) == "set_up":
+        shown = (one.value for one in node.keywords if one.arg in SHOWN_KEYWORDS)
+        yield from (found for given in shown for found in _words(given))
     for child in _read(node):
         yield from _of(child)
 
