@@ -98,11 +98,8 @@ class AdapterRow(Themed, QWidget):
 
     def _lay_out(self) -> None:
         head, body = QHBoxLayout(), QHBoxLayout()
-        head.addWidget(self.switch)
-        head.addWidget(self.name, 1)
-        head.addWidget(self.remove_button)
-        body.addWidget(self.slider, 1)
-        body.addWidget(self.strength)
+        arrange(head, self.switch, (self.name, 1), self.remove_button)
+        arrange(body, (self.slider, 1), self.strength)
         self._column = arrange(QVBoxLayout(self), head, body, self.remark, margins=0)
 
     def _sync_slider(self) -> None:

@@ -173,11 +173,7 @@ class EngineDialog(BaseDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(10)
-        column.addWidget(self._about)
-        column.addLayout(form)
-        column.addWidget(self.models, 1)
-        column.addWidget(self.status)
-        column.addWidget(buttons)
+        arrange(column, self._about, form, (self.models, 1), self.status, buttons)
 
     @Slot()
     def _refresh(self) -> None:

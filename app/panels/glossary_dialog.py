@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.screen import available_rect
@@ -147,16 +147,13 @@ class TermPage(QScrollArea):
         for heading, sentence in self.sentences:
             heading.setProperty("role", "heading")
             sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            column.addSpacing(8)
-            column.addWidget(heading)
-            column.addWidget(sentence)
+            arrange(column, Gap(8), heading, sentence)
         column.addSpacing(10)
         self.source = set_up(WrappedLabel(), role="muted")
         column.addWidget(self.source)
         self.link = set_up(QPushButton(tr("Open the source"), page), name="glossaryLink", clicked=self.open_source)
         self.link.setAutoDefault(False)
-        column.addWidget(self.link, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(1)
+        arrange(column, (self.link, 0, Qt.AlignmentFlag.AlignLeft), STRETCH)
         self.setWidget(page)
 
     def show_term(self, term: glossary.GlossaryTerm) -> None:

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 import core
 from app.state.text_formats import SchemaField, form_problem, from_schema, from_text, to_schema, to_text
 from app.theme.theme import tab_distance
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.labels import WrappedLabel
@@ -217,9 +217,7 @@ class SchemaForm(BaseDialog):
             self._grid.addWidget(label, 0, place)
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnStretch(2, 1)
-        inner.addLayout(self._grid)
-        inner.addWidget(self.add_button, 0, Qt.AlignmentFlag.AlignLeft)
-        inner.addStretch(1)
+        arrange(inner, self._grid, (self.add_button, 0, Qt.AlignmentFlag.AlignLeft), STRETCH)
         self._content.setLayout(inner)
         self._scroll = scroll = QScrollArea(widgetResizable=True)
         scroll.setWidget(self._content)

@@ -256,10 +256,7 @@ class CodeDialog(BaseDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(12)
-        column.addWidget(self.flavour, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.reason)
-        column.addWidget(self.code, 1)
-        column.addWidget(self.buttons)
+        arrange(column, (self.flavour, 0, Qt.AlignmentFlag.AlignLeft), self.reason, (self.code, 1), self.buttons)
 
     def _resize_to_script(self) -> None:
         """Resize to fit a typical script."""

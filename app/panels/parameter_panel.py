@@ -89,8 +89,7 @@ class ParameterFrame(QWidget):
         line = QHBoxLayout()
         line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
         line.addWidget(self.more_button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addLayout(line)
-        column.addWidget(self.advanced_section)
+        arrange(column, line, self.advanced_section)
 
 
 def _column() -> QVBoxLayout:

@@ -15,7 +15,7 @@ from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
-from app.widgets.building import arrange, set_up
+from app.widgets.building import Gap, arrange, set_up
 from app.widgets.inputs import Slider
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
@@ -256,8 +256,7 @@ class ParameterRow(Themed, QWidget):
         self._top.addWidget(self.label, 1)
         column.addLayout(self._top)
         if self.parameter.kind in _FULL_WIDTH_KINDS:
-            column.addSpacing(3)
-            column.addWidget(self.editor)
+            arrange(column, Gap(3), self.editor)
         else:
             self._top.addWidget(self.editor)
         if self.slider is not None:

@@ -269,8 +269,7 @@ class PromptPanel(Themed, QWidget):
         top = arrange(QHBoxLayout(), (heading, 1), self.mode)
         self.examples_row = QWidget()
         chips = FlowLayout()
-        for chip in (self.score_button, *self._chips, self.more):
-            chips.addWidget(chip)
+        arrange(chips, self.score_button, *self._chips, self.more)
         arrange(QVBoxLayout(self.examples_row), chips, margins=(MARGIN, 0, MARGIN, 0))
         self._column = arrange(
             QVBoxLayout(self), top, self.editor, self.reuse_label, margins=(MARGIN, 0, MARGIN, 0), spacing=6

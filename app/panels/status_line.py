@@ -17,7 +17,7 @@ from app.state.setting_changes import SettingChange
 from app.state.worker_messages import DecodeBackend, ModelInfo
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -207,9 +207,7 @@ class StatusLine(Themed, QFrame):
         row.addWidget(self.device)
         for label in self.number_labels.values():
             row.addWidget(label)
-        row.addStretch(1)
-        row.addWidget(self.outcome)
-        row.addWidget(self.settings_button)
+        arrange(row, STRETCH, self.outcome, self.settings_button)
         ends = arrange(QHBoxLayout(), self.history_button, *self.toggles, spacing=2)
         row.addLayout(ends)
 

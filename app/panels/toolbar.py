@@ -14,7 +14,7 @@ from app.panels.commands import key_of
 from app.storage.settings import MAX_SEED
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
+from app.widgets.building import Gap, arrange, set_up
 from app.widgets.buttons import RunButton
 from app.widgets.drafter_marks import paint_drafter_mark
 from app.widgets.icons import IconButton
@@ -328,8 +328,7 @@ class Toolbar(Themed, QFrame):
             picker.set_assigned_width(width)
 
     def _lay_out(self) -> None:
-        row = self._row = arrange(QHBoxLayout(self), self.brand, margins=(16, 0, 16, 0), spacing=8)
-        row.addSpacing(8)
+        row = self._row = arrange(QHBoxLayout(self), self.brand, Gap(8), margins=(16, 0, 16, 0), spacing=8)
         for picker in self.pickers:
             picker.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
             row.addWidget(picker, 0, Qt.AlignmentFlag.AlignVCenter)

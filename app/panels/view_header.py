@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QStackedW
 from app.panels.commands import MAX_VIEW_KEYS
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.inputs import TabBar
 from app.widgets.plain_text import caption
 from resources.language import tr
@@ -166,13 +166,11 @@ class ViewHeader(Themed, QFrame):
             row.setSpacing(GAP)
             row.setContentsMargins(LEFT, 0, RIGHT, 0)
         self._spacer = QWidget()
-        self._first_line.addWidget(self._spacer)
-        self._first_line.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
-        self._first_line.addWidget(self.tabs.more_button)
-        self._first_line.addStretch(1)
+        arrange(
+            self._first_line, self._spacer, (self.tabs, 0, Qt.AlignmentFlag.AlignBottom), self.tabs.more_button, STRETCH
+        )
         self._side_row = arrange(QHBoxLayout(self.tool_container), self.tools, margins=0, spacing=2 * GAP)
-        self._first_line.addWidget(self.tool_container)
-        self._first_line.addLayout(self.corner)
+        arrange(self._first_line, self.tool_container, self.corner)
         arrange(QVBoxLayout(self), self._first_line, self._second_line, margins=0, spacing=0)
 
     def restyle(self, theme: Theme) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QDialogButtonBox, QHBoxLayout, QRadi
 
 from app.panels.settings.form import make_remark
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.labels import WrappedLabel
@@ -89,15 +89,10 @@ class WeightsMemorySelector(QWidget):
         column.setSpacing(4)
         heading = PlainLabel(tr("Memory for the weights"))
         heading.setProperty("role", "heading")
-        line.addWidget(self.limit_button)
-        line.addWidget(self.amount)
-        line.addStretch(1)
+        arrange(line, self.limit_button, self.amount, STRETCH)
         column.addWidget(heading)
         column.addWidget(self.all_button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.fit_button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addLayout(line)
-        column.addWidget(self.about)
-        column.addWidget(self.speed_label)
+        arrange(column, (self.fit_button, 0, Qt.AlignmentFlag.AlignLeft), line, self.about, self.speed_label)
 
     @Slot()
     def _on_chosen(self) -> None:
@@ -156,14 +151,12 @@ class WeightsDialog(ScrolledDialog):
             self._add(line, line.kind == kind)
         self.memory = memory
         memory.changed.connect(self.memoryChosen)
-        self._column.addWidget(memory)
-        self._column.addSpacing(8)
+        arrange(self._column, memory, Gap(8))
         self.foot = WrappedLabel(
             tr("The measurement scores the prompt twice: with these weights, and with the original weights in float32.")
         )
         self.foot.setProperty("role", "muted")
-        self._column.addWidget(self.foot)
-        self._column.addStretch(1)
+        arrange(self._column, self.foot, STRETCH)
         self.set_content(content, self._footer())
         self._show_measure()
         self.setMinimumWidth(460)
@@ -186,8 +179,7 @@ class WeightsDialog(ScrolledDialog):
         about = set_up(WrappedLabel(line.reason or line.about), role="muted")
         below = arrange(QVBoxLayout(), about, margins=(_INDENT, 0, 0, 6))
         self._buttons[line.kind] = button
-        self._column.addWidget(button)
-        self._column.addLayout(below)
+        arrange(self._column, button, below)
 
     def _footer(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)

@@ -18,7 +18,7 @@ from app.views.base import Table, View
 from app.views.replay import SPEEDS, STEP_SPEED, Replay
 from app.views.shared.table_export import timeline_table
 from app.views.text.token_wording import format_bits, surprise_bits, token_text
-from app.widgets.building import arrange, set_up
+from app.widgets.building import Gap, arrange, set_up
 from app.widgets.icons import IconButton, create_icon
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.sparkline import MAX_BAR_VALUE, Sparkline, SparklineCurve, height_fraction
@@ -217,11 +217,7 @@ class Timeline(View):
         row = self._row = arrange(QHBoxLayout(self), self.play_button, self.back_button, self.forward_button)
         row.addSpacing(6)
         row.addWidget(self.sparkline, 1)
-        row.addSpacing(6)
-        row.addWidget(self.count_label)
-        row.addWidget(self.measure_button)
-        row.addWidget(self.speed_button)
-        row.addWidget(self.guess_button)
+        arrange(row, Gap(6), self.count_label, self.measure_button, self.speed_button, self.guess_button)
 
     def set_measure(self, name: str) -> None:
         """Show another of `MEASURES`."""

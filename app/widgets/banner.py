@@ -113,12 +113,10 @@ class Banner(Themed, QFrame):
         self._actions.flow.addWidget(self.details_button)
         row, self._lower_layout = QHBoxLayout(), QVBoxLayout()
         row.setSpacing(_GAP)
-        self._lower_layout.addWidget(self._actions)
-        self._lower_layout.addWidget(self.details)
+        arrange(self._lower_layout, self._actions, self.details)
         arrange(QVBoxLayout(self), row, self._lower_layout, margins=(12, 10, 8, 10), spacing=6)
         row.addWidget(self._icon_label, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words, 1)
-        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        arrange(row, (words, 1), (self.close_button, 0, Qt.AlignmentFlag.AlignTop))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Indent the lower part to the text, or to the icon if the banner is narrow."""
@@ -139,8 +137,7 @@ class Banner(Themed, QFrame):
             button.deleteLater()
         self._actions.flow.removeWidget(self.details_button)
         self._buttons = [self._action_button(name, label) for name, label in actions]
-        for button in (*self._buttons, self.details_button):
-            self._actions.flow.addWidget(button)
+        arrange(self._actions.flow, *self._buttons, self.details_button)
         self._actions.setVisible(bool(actions) or not self.details_button.isHidden())
 
     def _action_button(self, name: str, label: str) -> QPushButton:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget
 
 STRETCH = 1
 """An item of a layout: empty space that takes the remaining room."""
 
+
+class Gap(NamedTuple):
+    """An item of a layout: empty space of fixed size."""
+
+    pixels: int
+
+
 _Part = QWidget | QLayout
-Item = _Part | tuple[Any, ...] | int
+Item = _Part | Gap | tuple[Any, ...] | int
 LayoutType = TypeVar("LayoutType", bound=QLayout)
 WidgetType = TypeVar("WidgetType", bound=QWidget)
 
@@ -20,13 +27,17 @@ def arrange(
 ) -> LayoutType:
     """Add the items to the layout and return it; without margins or spacing it keeps those of the style.
 
-    An item is a widget, a layout, `STRETCH`, or a tuple of a widget or layout, its stretch and its alignment.
+    An item is a widget, a layout, `STRETCH`, a `Gap`, or a tuple of a widget or layout and what the layout's method for
+    adding it takes: a stretch and an alignment, or a row and a column.
     """
     if margins is not None:
         layout.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
     if spacing is not None:
         layout.setSpacing(spacing)
     for item in items:
+        if isinstance(item, Gap):
+            cast(QBoxLayout, layout).addSpacing(item.pixels)
+            continue
         part, *options = item if isinstance(item, tuple) else (item,)
         if isinstance(part, int):
             cast(QBoxLayout, layout).addStretch(part)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QGridLayout, QLabel, 
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange
 from app.widgets.inputs import changes_text_size
 from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import available_rect
@@ -56,8 +57,7 @@ class Popover(Themed, QFrame):
         self._grid = QGridLayout()
         box = self._box = QVBoxLayout(self)
         box.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
-        box.addWidget(self._title)
-        box.addLayout(self._grid)
+        arrange(box, self._title, self._grid)
         self._cells: list[tuple[PlainLabel, PlainLabel]] = []
 
     def restyle(self, theme: Theme) -> None:
@@ -80,8 +80,7 @@ class Popover(Themed, QFrame):
         while len(self._cells) < len(rows):
             name, value = PlainLabel(self), PlainLabel(self)
             value.setAlignment(Qt.AlignmentFlag.AlignRight)
-            self._grid.addWidget(name, len(self._cells), 0)
-            self._grid.addWidget(value, len(self._cells), 1)
+            arrange(self._grid, (name, len(self._cells), 0), (value, len(self._cells), 1))
             self._cells.append((name, value))
         for n, (name, value) in enumerate(self._cells):
             name.setVisible(n < len(rows))

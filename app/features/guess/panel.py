@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 from app.panels.bottom_panel import BottomPanel
 from app.theme.theme import theme_for
 from app.widgets.bars import BarList, BarRow
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
@@ -73,16 +73,10 @@ class GuessPanel(BottomPanel):
 
     def _lay_out(self) -> None:
         head, row = QHBoxLayout(), QHBoxLayout()
-        head.addWidget(self.title)
-        head.addStretch(1)
-        head.addWidget(self.leave)
-        head.addWidget(self.next)
+        arrange(head, self.title, STRETCH, self.leave, self.next)
         for number in range(4):
             button = set_up(QPushButton(), name=f"guess{number + 1}")
             button.clicked.connect(lambda _checked=False, number=number: self.picked.emit(number))
             self.choices.append(button)
             row.addWidget(button, 1)
-        self.column.addLayout(head)
-        self.column.addWidget(self.sentence)
-        self.column.addLayout(row)
-        self.column.addWidget(self.bars)
+        arrange(self.column, head, self.sentence, row, self.bars)

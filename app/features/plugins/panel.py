@@ -137,11 +137,9 @@ class PluginDialog(BaseDialog):
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=12)
-        for part in (introduction, self._make_buttons(), self.message, self.load):
-            column.addWidget(part)
+        arrange(column, introduction, self._make_buttons(), self.message, self.load)
         column.setAlignment(self.load, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(area, 1)
-        column.addWidget(buttons)
+        arrange(column, (area, 1), buttons)
         self.resize(*SIZE)
 
     def _make_buttons(self) -> FlowRow:
@@ -157,8 +155,7 @@ class PluginDialog(BaseDialog):
         self.new_processor.clicked.connect(self._on_new_processor)
         self.add_folder.clicked.connect(self._on_add_folder)
         self.open_folder.clicked.connect(self.folderRequested)
-        for button in (self.new_strategy, self.new_processor, self.add_folder, self.open_folder):
-            row.flow.addWidget(button)
+        arrange(row.flow, self.new_strategy, self.new_processor, self.add_folder, self.open_folder)
         return row
 
     def _button(self, name: str, text: str) -> QPushButton:

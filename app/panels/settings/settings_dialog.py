@@ -40,7 +40,7 @@ from app.storage.settings import (
     UpdatesSection,
 )
 from app.widgets.animation.motion import prefers_reduced_motion
-from app.widgets.building import STRETCH, arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -256,9 +256,7 @@ class PermissionSettings(QWidget):
         self.allowed.setFixedHeight(84)
         self.revoke = set_up(QPushButton(tr("Revoke permission")), name="revokeButton", clicked=self._on_revoke)
         self.none_allowed = make_remark(tr("No model may load pickled weights or run custom code."))
-        column.addWidget(self.none_allowed)
-        column.addWidget(self.allowed)
-        column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
+        arrange(column, self.none_allowed, self.allowed, (self.revoke, 0, Qt.AlignmentFlag.AlignLeft))
         self._fill()
 
     def _fill(self) -> None:
@@ -339,9 +337,7 @@ class SettingsDialog(ScrolledDialog):
         for title, part in self._parts():
             heading = PlainLabel(title)
             heading.setProperty("role", "heading")
-            column.addWidget(heading)
-            column.addWidget(part)
-            column.addSpacing(8)
+            arrange(column, heading, part, Gap(8))
         column.addWidget(make_remark(tr("Stored in {folder}").format(folder=folder)))
         self.set_content(content, self._footer())
         self._align_fields()

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSi
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
-from app.widgets.building import STRETCH, arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from resources.language import tr
 
@@ -202,10 +202,7 @@ class WelcomePage(Themed, QFrame):
         self._content = QWidget()
         column = self._column = QVBoxLayout(self._content)
         foot = arrange(QHBoxLayout(), (self._hint, 1), self.skip)
-        column.addStretch(1)
-        for part in (self._sample, self._title, self._introduction):
-            column.addWidget(part)
-        column.addSpacing(8)
+        arrange(column, STRETCH, self._sample, self._title, self._introduction, Gap(8))
         for way in self.buttons:
             column.addWidget(way)
         column.addLayout(foot)

@@ -103,8 +103,7 @@ class TextCard(QFrame):
         )
         self.open = self._button(tr("Show"), tr("Show {title} in the other views").format(title=title), True)
         row = FlowRow(self, 0)
-        for button in (self.compare, self.open):
-            row.flow.addWidget(button)
+        arrange(row.flow, self.compare, self.open)
         self._column.addWidget(row)
 
     def _label(self, text: str, role: str) -> None:
@@ -184,8 +183,7 @@ class BackToBaseRow(Themed, QWidget):
         self.button.clicked.connect(self.clicked)
         row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._words, 1)
-        row.addWidget(self.button)
+        arrange(row, (self._words, 1), self.button)
 
     def restyle(self, theme: Theme) -> None:
         self.button.setFont(theme.font(12, 500))

@@ -186,6 +186,5 @@ def _labelled(words: str, part: QWidget, parent: QWidget) -> QWidget:
     row = arrange(QHBoxLayout(pair), margins=0, spacing=6)
     label = PlainLabel(words, pair)
     label.setBuddy(part)
-    row.addWidget(label)
-    row.addWidget(part)
+    arrange(row, label, part)
     return pair

@@ -29,7 +29,7 @@ from app.views.compare.comparison_kinds import (
 from app.views.compare.comparison_result import ComparisonResult
 from app.views.compare.setup import CompareSetup
 from app.views.shared.empty_page import FillButton, ScrolledView
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.screen import WorkWhenVisible
@@ -52,8 +52,7 @@ class CompareHead(QObject):
         self.description = set_up(PlainLabel(page, wordWrap=True), role="muted")
         self.setup = CompareSetup(page)
         self.top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self.top.addWidget(self.kind, 1)
-        self.top.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        arrange(self.top, (self.kind, 1), (self.button, 0, Qt.AlignmentFlag.AlignTop))
         self.setup.changed.connect(self._update_button)
 
     def set_wide(self, is_wide: bool) -> None:
@@ -158,11 +157,9 @@ class CompareView(ScrolledView):
         self._first_comparison = FirstComparisonStarter(self.offer, self.head)
         self._deferred_offer = WorkWhenVisible(self, self._offer)
         self.setAccessibleName(tr("Compare"))
-        self._column.addLayout(self.head.top)
-        for part in (self.head.description, self.setup, self.progress):
-            self._column.addWidget(part)
-        self._column.addLayout(self.outcome.column)
-        self._column.addStretch(1)
+        arrange(
+            self._column, self.head.top, self.head.description, self.setup, self.progress, self.outcome.column, STRETCH
+        )
         self.setFocusProxy(self.button)
         self.kind.chosen.connect(self._offer)
         self.setup.samplesRequested.connect(self.signals.samplesRequested)

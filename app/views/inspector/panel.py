@@ -21,7 +21,7 @@ from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import FillButton
 from app.views.shared.table_export import alternative_table
 from app.views.tokens.token_headings import is_waiting
-from app.widgets.building import arrange
+from app.widgets.building import STRETCH, Gap, arrange
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import TextBlock
 from app.widgets.overlays import FocusRing
@@ -42,10 +42,7 @@ class EmptyInspectorPage(Themed, QFrame):
         self.setProperty("role", "panel")
         self.heading, self.title, self.facts = (TextBlock(self, role) for role in ("heading", "title", "muted"))
         self.offer = FillButton(tr("Run this prompt"), self)
-        self._column = arrange(QVBoxLayout(self), self.heading, self.title, self.facts)
-        self._column.addSpacing(6)
-        self._column.addWidget(self.offer)
-        self._column.addStretch(1)
+        self._column = arrange(QVBoxLayout(self), self.heading, self.title, self.facts, Gap(6), self.offer, STRETCH)
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))

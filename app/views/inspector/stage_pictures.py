@@ -45,8 +45,7 @@ class RepetitionPicture(StagePicture):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Penalized"))
-        self.column.addWidget(self.arc)
-        self.column.addWidget(self.bars)
+        arrange(self.column, self.arc, self.bars)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the arc to the longest passage, and bars if several tokens were penalized."""
@@ -64,8 +63,7 @@ class TopCutPicture(StagePicture):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self.scale, self.bars = NumberScale(theme, tr("Random draw")), BarList(theme, tr("Likeliest tokens"))
-        self.column.addWidget(self.scale)
-        self.column.addWidget(self.bars)
+        arrange(self.column, self.scale, self.bars)
 
     def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Show the random number and the top tokens."""

@@ -17,7 +17,7 @@ from app.views.inspector.inspector_section import InspectorSection
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import token_text
 from app.widgets.bars import BarList
-from app.widgets.building import set_up
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox
@@ -93,8 +93,7 @@ class StepInternalsPanel(Themed, QWidget):
         self.bars = BarList(theme_for("light"), tr("Influence on this step"), fits_labels=False)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
-            self._column.addWidget(part)
+        arrange(self._column, self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars)
         self._show_only(())
 
     def _make_combo(self, name: str, label: str) -> QComboBox:

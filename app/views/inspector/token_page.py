@@ -268,8 +268,7 @@ class TokenPage(Themed, QFrame):
         self._card_layout = arrange(QHBoxLayout(self.card), self.sentence)
         column = self._column = QVBoxLayout(self)
         above, below = (self.heading, self.title, self.facts), (self.card, self.candidates, self.branch)
-        for widget in (*above, *below, *self._sections[1:]):
-            column.addWidget(widget)
+        arrange(column, *above, *below, *self._sections[1:])
         column.insertSpacing(len(above), 6)
         column.addStretch(1)
         self.bars.rowPicked.connect(self.branch.select_alternative)

@@ -14,7 +14,7 @@ from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import announce
-from app.widgets.building import set_up
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.labels import TextBlock
 from core import Sentence, explain_what_if
@@ -81,10 +81,8 @@ class WhatIfCard(Themed, QFrame):
         self.back.clicked.connect(self.backWanted)
         add_glossary_tooltip(self._heading, "row.what_if")
         self._column, self._buttons = QVBoxLayout(self), FlowLayout()
-        for block in (self._heading, self._changes, self._sentence):
-            self._column.addWidget(block)
-        for button in (self.run, self.back):
-            self._buttons.addWidget(button)
+        arrange(self._column, self._heading, self._changes, self._sentence)
+        arrange(self._buttons, self.run, self.back)
         self._column.addLayout(self._buttons)
 
     def restyle(self, theme: Theme) -> None:

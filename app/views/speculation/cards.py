@@ -12,7 +12,7 @@ from app.state.draft_rounds import DraftRounds
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.speculation.round_report import speed_rows
-from app.widgets.building import arrange
+from app.widgets.building import STRETCH, Gap, arrange
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
 from core import words
@@ -184,10 +184,7 @@ class SpeculationCards(Themed, QWidget):
                 label.setProperty("role", "muted" if row == 0 or column == 0 else "")
                 self._grid.addWidget(label, row, column)
             self._cells.append(cells)
-        outer.addLayout(self._grid)
-        outer.addSpacing(6)
-        outer.addWidget(self._button, 0, Qt.AlignmentFlag.AlignLeft)
-        outer.addStretch(1)
+        arrange(outer, self._grid, Gap(6), (self._button, 0, Qt.AlignmentFlag.AlignLeft), STRETCH)
         return table
 
     def restyle(self, theme: Theme) -> None:

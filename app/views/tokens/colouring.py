@@ -51,8 +51,7 @@ class TokenTools(Themed, QWidget):
         self.whitespace.setAccessibleName(tr("Show spaces and line breaks"))
         self.whitespace.setToolTip(tr("Show spaces and line breaks"))
         self.whitespace.toggled.connect(self.whitespaceToggled)
-        row.addWidget(self.colour)
-        row.addWidget(self.whitespace)
+        arrange(row, self.colour, self.whitespace)
         self.set_colouring("probability")
         for name in ("difference", "influence"):
             self.set_colouring_available(name, False)

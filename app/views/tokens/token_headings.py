@@ -13,7 +13,7 @@ from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_an
 from app.views.text.column import TokenColumn
 from app.views.text.token_wording import format_token_count
 from app.views.tokens.token_columns import drawn_count
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import words
@@ -103,9 +103,7 @@ class SequenceChips(Themed, QWidget):
         self.number_box.setPrefix(tr("Text "))
         self.number_box.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.number_box.valueChanged.connect(self._on_number)
-        self._row.addWidget(self.number_box)
-        self._row.addWidget(self._status_label)
-        self._row.addStretch(1)
+        arrange(self._row, self.number_box, self._status_label, STRETCH)
         self._group = QButtonGroup(self)
         self._group.idClicked.connect(self._on_clicked)
         self.hide()

@@ -84,8 +84,7 @@ class ScoreStrip(Themed, TokenViewStrip):
         self._row = arrange(QHBoxLayout(self.chip_row), STRETCH, margins=0)
         self._chips: list[QPushButton] = []
         self._chip_count, self._has_comparison = 0, False
-        for part in (self.summary, self.comparison, self.chip_row):
-            self._column.addWidget(part)
+        arrange(self._column, self.summary, self.comparison, self.chip_row)
 
     def restyle(self, theme: Theme) -> None:
         self._set_spacing(theme, 4)

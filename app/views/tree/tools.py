@@ -169,8 +169,7 @@ class FindBar(Themed, QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(6, 5, 6, 5)
         row.setSpacing(3)
-        for widget in (self.field, self.count, self.back, self.forward, self.close_button):
-            row.addWidget(widget)
+        arrange(row, self.field, self.count, self.back, self.forward, self.close_button)
         self.field.textChanged.connect(self.changed)
         self.back.clicked.connect(self._previous)
         self.forward.clicked.connect(self._next)

@@ -23,6 +23,7 @@ from app.views.shared.empty_page import (
 )
 from app.views.tree.displayed_tree import DisplayedTree
 from app.views.tree.tools import TreeLegend
+from app.widgets.building import arrange
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import join_sentences, tr
@@ -104,8 +105,7 @@ class SamplesBar(Themed, QWidget):
         self._row.setSizeConstraint(
             QHBoxLayout.SizeConstraint.SetNoConstraint
         )  # it may be narrower than its label needs
-        for part in (self._label, self.count, self.button):
-            self._row.addWidget(part)
+        arrange(self._row, self._label, self.count, self.button)
         self.button.clicked.connect(self._on_clicked)
 
     def restyle(self, theme: Theme) -> None:
@@ -146,8 +146,7 @@ class TreeActions(QObject):
         self.repeat_bar, self.start_bar = SamplesBar(view), SamplesBar(view)
         self.offer = FillButton(tr("Run a beam search"), view, lambda area, theme: offer_top(area, theme, tree.run))
         self.bottom_row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self.bottom_row.addWidget(legend, 1)
-        self.bottom_row.addWidget(self.repeat_bar)
+        arrange(self.bottom_row, (legend, 1), self.repeat_bar)
         self.offer.fillRequested.connect(lambda: view.signals.fillRequested.emit(TREE))
         for bar, other in ((self.repeat_bar, self.start_bar), (self.start_bar, self.repeat_bar)):
             bar.samplesRequested.connect(view.signals.samplesRequested)

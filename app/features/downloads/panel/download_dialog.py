@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.features.downloads.panel.model_page import ModelPage
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import set_up
+from app.widgets.building import arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
@@ -229,21 +229,14 @@ class DownloadDialog(BaseDialog):
             if isinstance(button, QPushButton):
                 button.setAutoDefault(False)
         above, both, left = QHBoxLayout(), QHBoxLayout(), QVBoxLayout()
-        above.addWidget(self.field, 1)
-        above.addWidget(self.button)
-        left.addWidget(self.note)
-        left.addWidget(self.list, 1)
+        arrange(above, (self.field, 1), self.button)
+        arrange(left, self.note, (self.list, 1))
         both.setSpacing(18)
-        both.addLayout(left, 5)
-        both.addWidget(self.page, 6)
+        arrange(both, (left, 5), (self.page, 6))
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(12)
-        column.addLayout(above)
-        column.addWidget(self.hint)
-        column.addLayout(both, 1)
-        column.addWidget(self._empty, 1)
-        column.addWidget(buttons)
+        arrange(column, above, self.hint, (both, 1), (self._empty, 1), buttons)
         self.ensurePolished()
         metrics = self.field.fontMetrics()
         self.resize(metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 110)

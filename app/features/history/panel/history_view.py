@@ -25,7 +25,7 @@ from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.shared.empty_page import FillButton
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import ElidedLabel, WrappedLabel
@@ -167,12 +167,10 @@ class HistoryFooter(Themed, QFrame):
     def _lay_out(self) -> None:
         self._undo_bar, acting = QWidget(), QWidget()
         undoing = row_of(self._undo_bar, MARGIN, RIGHT, ABOVE)
-        undoing.addWidget(self.deleted, 1)
-        undoing.addWidget(self.undo)
+        arrange(undoing, (self.deleted, 1), self.undo)
         self._undo_bar.hide()
         row = row_of(acting, MARGIN, RIGHT, ABOVE, ABOVE)
-        row.addWidget(self.summary)
-        row.addStretch(1)
+        arrange(row, self.summary, STRETCH)
         for button in self.buttons.values():
             row.addWidget(button)
         arrange(QVBoxLayout(self), self._undo_bar, acting, margins=0, spacing=0)
@@ -262,16 +260,14 @@ class HistoryView(QFrame):
         column = QVBoxLayout(offer)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
         column.setSpacing(MARGIN // 2)
-        column.addWidget(self.empty)
-        column.addWidget(self.empty_action)
-        column.addStretch(1)
+        arrange(column, self.empty, self.empty_action, STRETCH)
         self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot show all of it
         self._empty_page.setFrameShape(QFrame.Shape.NoFrame)
         self._empty_page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._empty_page.setWidget(offer)
         self._pages = QStackedWidget()
-        for page in (self._empty_page, self.list):
-            self._pages.addWidget(page)
+        self._pages.addWidget(self._empty_page)
+        self._pages.addWidget(self.list)
         column = arrange(QVBoxLayout(self), self.header, searching, (self._pages, 1), self.footer, margins=0, spacing=0)
 
     @Slot(str)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -83,10 +83,7 @@ class RecorderDialog(BaseDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(10)
-        for part in (self.time, self.meter, self.message):
-            column.addWidget(part)
-        column.addStretch(1)
-        column.addWidget(buttons)
+        arrange(column, self.time, self.meter, self.message, STRETCH, buttons)
         self.setMinimumWidth(320)
 
     @Slot(float, float)

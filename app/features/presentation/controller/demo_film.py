@@ -59,8 +59,7 @@ class OffscreenStage(Themed, QWidget):
         self._spotlight.target_rect = self._view.spotlight_rect
         column = arrange(QVBoxLayout(self), margins=0, spacing=0)
         column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # all frames have the same size
-        column.addWidget(self._view, 1)
-        column.addWidget(self._caption)
+        arrange(column, (self._view, 1), self._caption)
         self.setStyleSheet(staged.stylesheet() + panel_stylesheet(staged) + f"Scene {{ background: {staged.window}; }}")
         self.set_theme(staged)
         self._background = staged.color("window")

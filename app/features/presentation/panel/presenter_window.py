@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushBut
 from app.theme.theme import Theme, panel_stylesheet
 from app.theme.themed import Themed
 from app.widgets.accessibility.accessible_widget import announce
-from app.widgets.building import STRETCH, arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -147,9 +147,7 @@ class PresenterWindow(Themed, QWidget):
         self.closed.emit()
 
     def _lay_out(self) -> None:
-        head = arrange(QHBoxLayout(), (self.progress, 1), self.elapsed)
-        head.addSpacing(16)
-        head.addWidget(self.clock)
+        head = arrange(QHBoxLayout(), (self.progress, 1), self.elapsed, Gap(16), self.clock)
         self._notes_heading, self._after_heading = _heading(tr("Notes")), _heading(tr("Next"))
         words = QWidget()
         text = arrange(QVBoxLayout(words), margins=0)

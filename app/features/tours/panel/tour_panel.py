@@ -135,5 +135,4 @@ class TourPanel(BottomPanel):
 
     def _lay_out(self) -> None:
         row = arrange(QHBoxLayout(), self.title, self.dots, STRETCH, self.leave, self.play, self.back, self.next)
-        self.column.addLayout(row)
-        self.column.addWidget(self.sentence)
+        arrange(self.column, row, self.sentence)

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from app.features.labs.state import CompletionsToRank, LabRequest
 from app.features.labs.view.preference.lab_page import LabPage
 from app.features.labs.view.preference.training_pages import EXAMPLE_PROMPT
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.inputs import SpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -164,9 +164,7 @@ class CollectPage(LabPage):
         self._show_mode(False)
 
     def _fill(self) -> None:
-        self.controls.addWidget(PlainLabel(tr("Endings"), self))
-        self.controls.addWidget(self.count)
-        self.controls.addWidget(self.pairwise)
+        arrange(self.controls, PlainLabel(tr("Endings"), self), self.count, self.pairwise)
         self.column.insertWidget(1, self.prompt)
         self.column.addWidget(self.modes, 1)
         row = QHBoxLayout()
@@ -265,9 +263,7 @@ class PairwiseComparison(QFrame):
         for button in self.buttons.values():
             row.addWidget(button)
         row.addWidget(self.remaining_label, 1)
-        column.addLayout(texts)
-        column.addLayout(row)
-        column.addStretch(1)
+        arrange(column, texts, row, STRETCH)
 
     def show_texts(self, texts: Sequence[str]) -> None:
         """Start rating all pairs of these texts."""

@@ -49,8 +49,7 @@ class LabPage(Themed, QFrame):
     def _lay_out(self) -> None:
         self.column.addWidget(self.description)
         row = arrange(QHBoxLayout(), self.controls, STRETCH, self.start)
-        self.column.addLayout(row)
-        self.column.addWidget(self.status)
+        arrange(self.column, row, self.status)
         for place, (heading, plot) in enumerate(zip(self.headings, self.plots, strict=True)):
             heading.setProperty("role", "heading")
             heading.hide()  # hidden until its plot has a curve

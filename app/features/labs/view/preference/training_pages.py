@@ -98,8 +98,7 @@ class PpoPage(LabPage):
         self.from_tuned = QCheckBox(tr("Start from the fine-tuned model"), self)
         self.use = QPushButton(tr("Use this model"), self)
         self.use.clicked.connect(self.useWanted)
-        for part in (label, self.beta, self.from_tuned, self.use):
-            self.controls.addWidget(part)
+        arrange(self.controls, label, self.beta, self.from_tuned, self.use)
         self.texts = BeforeAfterTexts(self)
         self.column.addWidget(self.texts, 1)
 

@@ -214,8 +214,7 @@ class ScheduleComparison(Themed, QWidget):
         for words, shown in ((tr("Predicted"), self.expected), (tr("Measured"), self.measured)):
             heading = PlainLabel(words.upper(), lanes)
             heading.setProperty("role", "heading")
-            column.addWidget(heading)
-            column.addWidget(shown)
+            arrange(column, heading, shown)
             shown.setAccessibleName(words)
             shown.picked.connect(self.set_time)
         self._scroll = set_up(horizontal_scroll_area(lanes), accessible_name=tr("Computation of each device over time"))

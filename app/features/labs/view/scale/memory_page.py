@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
@@ -37,15 +37,11 @@ class ScaleMemoryPage(ScalePage):
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
         self.remedies = set_up(FlowRow(self, 6), name="scaleRemedies")
-        self.body.addWidget(self.legend)
-        self.body.addWidget(self.bars)
-        self.body.addWidget(self.remedies)
+        arrange(self.body, self.legend, self.bars, self.remedies)
         self._schemes_heading = PlainLabel(tr("The same training with each scheme").upper(), self)
         self._schemes_heading.setProperty("role", "heading")
         self.schemes = set_up(DeviceBars(self), name="scaleSchemes")
-        self.body.addWidget(self._schemes_heading)
-        self.body.addWidget(self.schemes)
-        self.body.addStretch(1)
+        arrange(self.body, self._schemes_heading, self.schemes, STRETCH)
         self._model = self._add_model(self.form)
         _add_cluster(self.form)
         _add_layout(self.form)

@@ -12,7 +12,7 @@ from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizo
 from app.features.labs.view.scale.scrubber import StepScrubber
 from app.theme.theme import Theme
 from app.theme.themed import Themed
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from core import together
 from core.labs import scale
@@ -82,9 +82,7 @@ class PipelinePage(Themed, ScalePage):
         self.scrubber.go_to(max(0, bisect_left(self._times, time + 1e-9) - 1))
 
     def _lay_out(self) -> None:
-        for part in (self._scroll, self.scrubber, self.moment):
-            self.body.addWidget(part)
-        self.body.addStretch(1)
+        arrange(self.body, self._scroll, self.scrubber, self.moment, STRETCH)
 
     def _update_height(self) -> None:
         """Set the height so that all lanes and the scroll bar are visible."""

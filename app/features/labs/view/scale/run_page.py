@@ -13,7 +13,7 @@ from app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, Device
 from app.features.labs.view.scale.lanes import ScheduleComparison
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
 from app.state.worker_messages import ErrorReport
-from app.widgets.building import set_up
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from core import catalog
 from core.labs import scale
@@ -54,9 +54,7 @@ class ProcessPage(ScalePage):
         for label in (self.progress, self.details):
             label.setProperty("role", "muted")
         self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        for part in (self.bar, self.progress, *shown, self.details):
-            self.body.addWidget(part)
-        self.body.addStretch(1)
+        arrange(self.body, self.bar, self.progress, *shown, self.details, STRETCH)
         self.wording_changed()
 
     def on_started(self) -> None:

@@ -41,8 +41,7 @@ class StepScrubber(Themed, QWidget):
             button = self._button(name, sign, label)
             button.clicked.connect(lambda _on=False, by=by: self.go_to(self.step + by))
             row.addWidget(button)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.position_label)
+        arrange(row, (self.slider, 1), self.position_label)
         self.slider.valueChanged.connect(self._on_moved)
 
     @property

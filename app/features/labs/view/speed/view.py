@@ -16,7 +16,7 @@ from app.theme.theme import theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.compare.charts import ChartGrid
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.buttons import MenuButton
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -76,8 +76,7 @@ class SpeedSettings(SettingsColumn):
         self.column.addSpacing(10)
         self.button = set_up(QPushButton(self.page), name="speedStart", role="primary", clicked=self.startStopPressed)
         self.button.setAutoDefault(False)
-        self.column.addWidget(self.button)
-        self.column.addStretch(1)
+        arrange(self.column, self.button, STRETCH)
         self.show_running(False)
 
     @property
@@ -122,8 +121,7 @@ class SpeedSettings(SettingsColumn):
         box.toggled.connect(self.update_button)
         if find_term(f"control.speed.{technique}") is not None:
             add_glossary_tooltip(box, f"control.speed.{technique}")
-        self.column.addSpacing(4)
-        self.column.addWidget(box)
+        arrange(self.column, Gap(4), box)
         return box
 
 
@@ -181,9 +179,7 @@ class SpeedView(View):
         column = lay_out_beside_settings(self, self.settings, tr("Results"))
         above = QHBoxLayout()
         title = set_up(PlainLabel(tr("Limiting factor").upper(), self), role="heading")
-        above.addWidget(title)
-        above.addStretch(1)
-        above.addWidget(self.export_button)
+        arrange(above, title, STRETCH, self.export_button)
         column.addLayout(above)
         for part in (self.problem, self.details, self.conditions, self.bar, self.progress, self.legend,
                      *self.cards.values()):  # fmt: skip
