@@ -134,8 +134,7 @@ class AdapterPanel(Themed, QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("adapterPanel")
-        heading = PlainLabel(tr("ADAPTERS"))
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(tr("ADAPTERS")), role="heading")
         add_glossary_tooltip(heading, "lora")
         self.add_button = QPushButton(tr("Add…"))
         self.add_button.setObjectName("addAdapter")

@@ -170,9 +170,7 @@ class EngineDialog(BaseDialog):
         self.connect_button.clicked.connect(self._connect)
         self.forget.clicked.connect(self._forget)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(10)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=10)
         arrange(column, self._about, form, (self.models, 1), self.status, buttons)
 
     @Slot()

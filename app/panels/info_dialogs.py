@@ -253,9 +253,7 @@ class CodeDialog(BaseDialog):
         self.copy.setDefault(True)
         self.copy.clicked.connect(self._on_copy)
         self.buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=12)
         arrange(column, (self.flavour, 0, Qt.AlignmentFlag.AlignLeft), self.reason, (self.code, 1), self.buttons)
 
     def _resize_to_script(self) -> None:

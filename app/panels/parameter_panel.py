@@ -69,8 +69,7 @@ class ParameterFrame(QWidget):
         self.more_button.setChecked(unfolded)
 
     def _build(self, heading_text: str) -> None:
-        heading = PlainLabel(heading_text)
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(heading_text), role="heading")
         self.reset_button = QPushButton(tr("Reset"))
         self.reset_button.setObjectName("resetButton")
         self.reset_button.setProperty("role", "quiet")

@@ -32,8 +32,7 @@ class PresetBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        heading = PlainLabel(tr("PRESETS"))
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(tr("PRESETS")), role="heading")
         self.open_button = self._quiet_button(
             tr("Open…"), tr("Open a generation config or settings of llama.cpp or KoboldCpp")
         )
@@ -72,8 +71,7 @@ class PresetBar(QWidget):
 
     @staticmethod
     def _make_chip(text: str, label: str) -> QPushButton:
-        chip = set_up(QPushButton(caption(text)), tooltip=tooltip(label), accessible_name=label)
-        chip.setProperty("role", "chip")
+        chip = set_up(QPushButton(caption(text)), tooltip=tooltip(label), accessible_name=label, role="chip")
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         return chip
 

@@ -248,8 +248,7 @@ class PromptPanel(Themed, QWidget):
         return chip
 
     def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
-        chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"))
-        chip.setProperty("role", "chip")
+        chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"), role="chip")
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
         for example in examples:
@@ -263,8 +262,7 @@ class PromptPanel(Themed, QWidget):
 
     def _lay_out(self) -> None:
         """Lay out the editor; the surrounding panel places `examples_row` below it."""
-        heading = PlainLabel(tr("PROMPT"))
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(tr("PROMPT")), role="heading")
         heading.setBuddy(self.editor)
         top = arrange(QHBoxLayout(), (heading, 1), self.mode)
         self.examples_row = QWidget()

@@ -215,8 +215,7 @@ class Timeline(View):
         self.guess_button.setToolTip(tr("Guess mode: the text pauses before a word, and you guess it"))
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = self._row = arrange(QHBoxLayout(self), self.play_button, self.back_button, self.forward_button)
-        row.addSpacing(6)
-        row.addWidget(self.sparkline, 1)
+        arrange(row, Gap(6), (self.sparkline, 1))
         arrange(row, Gap(6), self.count_label, self.measure_button, self.speed_button, self.guess_button)
 
     def set_measure(self, name: str) -> None:

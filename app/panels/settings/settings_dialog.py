@@ -158,9 +158,7 @@ class HistorySettings(SettingsForm):
         self.rows.addRow("", self._delete_all_row())
 
     def _delete_all_row(self) -> QHBoxLayout:
-        forget = QPushButton(tr("Delete all…"))
-        forget.setObjectName("forgetAllButton")
-        forget.clicked.connect(self.forgetAllRequested)
+        forget = set_up(QPushButton(tr("Delete all…")), name="forgetAllButton", clicked=self.forgetAllRequested)
         return arrange(QHBoxLayout(), forget, STRETCH)
 
 
@@ -335,8 +333,7 @@ class SettingsDialog(ScrolledDialog):
         content = QWidget()
         column = arrange(QVBoxLayout(content), margins=(20, 18, 20, 8), spacing=8)
         for title, part in self._parts():
-            heading = PlainLabel(title)
-            heading.setProperty("role", "heading")
+            heading = set_up(PlainLabel(title), role="heading")
             arrange(column, heading, part, Gap(8))
         column.addWidget(make_remark(tr("Stored in {folder}").format(folder=folder)))
         self.set_content(content, self._footer())

@@ -132,8 +132,7 @@ class WelcomePage(Themed, QFrame):
         self._body = body
         self._make_texts()
         self.buttons = self._make_buttons()
-        self.skip = set_up(QPushButton(tr("Skip")), name="skipWelcome", role="quiet")
-        self.skip.clicked.connect(self.skipped)
+        self.skip = set_up(QPushButton(tr("Skip")), name="skipWelcome", role="quiet", clicked=self.skipped)
         self._hint = set_up(WrappedLabel(tr("Ctrl+K finds every command, including this page.")), role="muted")
         self._lay_out()
         body.installEventFilter(self)

@@ -91,8 +91,7 @@ class StepInternalsPanel(Themed, QWidget):
         self.layer.activated.connect(lambda _row: self._update_attention())
         self.remark = set_up(WrappedLabel("", self), role="muted")
         self.bars = BarList(theme_for("light"), tr("Influence on this step"), fits_labels=False)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = arrange(QVBoxLayout(self), margins=0)
         arrange(self._column, self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars)
         self._show_only(())
 

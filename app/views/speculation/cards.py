@@ -12,7 +12,7 @@ from app.state.draft_rounds import DraftRounds
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.speculation.round_report import speed_rows
-from app.widgets.building import STRETCH, Gap, arrange
+from app.widgets.building import STRETCH, Gap, arrange, set_up
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
 from core import words
@@ -127,8 +127,7 @@ class SpeculationCards(Themed, QWidget):
         self._update_speed_table()
 
     def _add_card(self, title: str, part: QWidget) -> QWidget:
-        heading = PlainLabel(title.upper(), self)
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(title.upper(), self), role="heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         card = QWidget(self)
         arrange(QVBoxLayout(card), heading, (part, 1), margins=0, spacing=4)

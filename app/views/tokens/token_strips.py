@@ -161,8 +161,7 @@ class ScoreStrip(Themed, TokenViewStrip):
         )
 
     def _add_chip(self) -> None:
-        chip = set_up(QPushButton(self.chip_row), clicked=self._on_clicked)
-        chip.setProperty("role", "chip")
+        chip = set_up(QPushButton(self.chip_row), clicked=self._on_clicked, role="chip")
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         self._chips.append(chip)
         self._row.insertWidget(len(self._chips) - 1, chip)

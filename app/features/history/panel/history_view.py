@@ -122,8 +122,7 @@ class HistoryFooter(Themed, QFrame):
         for label in (self.summary, self.deleted):
             label.setProperty("role", "muted")
         self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
-        self.undo = set_up(QPushButton(tr("Undo")), name="historyUndo", role="quiet")
-        self.undo.clicked.connect(self.undoRequested)
+        self.undo = set_up(QPushButton(tr("Undo")), name="historyUndo", role="quiet", clicked=self.undoRequested)
         self._lay_out()
         self.show_picked(None)
 
@@ -257,9 +256,7 @@ class HistoryView(QFrame):
         searching, offer = QWidget(), QWidget()
         row_of(searching, MARGIN, MARGIN, below=MARGIN // 2).addWidget(self.search)
         self.empty_action = FillButton(tr("Run this prompt"), offer)
-        column = QVBoxLayout(offer)
-        column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
-        column.setSpacing(MARGIN // 2)
+        column = arrange(QVBoxLayout(offer), margins=(MARGIN, 0, MARGIN, MARGIN), spacing=MARGIN // 2)
         arrange(column, self.empty, self.empty_action, STRETCH)
         self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot show all of it
         self._empty_page.setFrameShape(QFrame.Shape.NoFrame)

@@ -80,9 +80,7 @@ class RecorderDialog(BaseDialog):
         self.stop.setDefault(True)
         buttons.accepted.connect(self.stopRequested)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(10)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=10)
         arrange(column, self.time, self.meter, self.message, STRETCH, buttons)
         self.setMinimumWidth(320)
 

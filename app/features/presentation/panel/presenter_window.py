@@ -163,8 +163,7 @@ class PresenterWindow(Themed, QWidget):
         self._column = arrange(QVBoxLayout(self), head, (area, 1), self._controls())
 
     def _controls(self) -> QGridLayout:
-        self.play = set_up(QPushButton(), role="primary")
-        self.play.clicked.connect(self.played)
+        self.play = set_up(QPushButton(), role="primary", clicked=self.played)
         self.speed, self.view = PlainLabel(), PlainLabel()
         leave = set_up(QPushButton(tr("End")), tooltip=tr("End the presentation (Esc)"), clicked=self.exitRequested)
         grid = QGridLayout()

@@ -212,8 +212,7 @@ class ScheduleComparison(Themed, QWidget):
         self._lanes = lanes = QWidget()
         column = arrange(QVBoxLayout(lanes), margins=0)
         for words, shown in ((tr("Predicted"), self.expected), (tr("Measured"), self.measured)):
-            heading = PlainLabel(words.upper(), lanes)
-            heading.setProperty("role", "heading")
+            heading = set_up(PlainLabel(words.upper(), lanes), role="heading")
             arrange(column, heading, shown)
             shown.setAccessibleName(words)
             shown.picked.connect(self.set_time)

@@ -37,8 +37,7 @@ class TechniqueCard(QFrame):
         self.charts = ChartGrid(self)
         self.skipped = set_up(WrappedLabel("", self), role="muted")
         self.skipped.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        heading = PlainLabel(tr(speed.TITLES[technique]).upper(), self)
-        heading.setProperty("role", "heading")
+        heading = set_up(PlainLabel(tr(speed.TITLES[technique]).upper(), self), role="heading")
         arrange(QVBoxLayout(self), heading, self.sentence, self.charts, self.skipped, margins=(0, 8, 0, 8), spacing=8)
         self.hide()
 
