@@ -71,7 +71,6 @@ class _NumberEditor(_Box):
         box.setObjectName(f"param.{parameter.name}")
         box.setProperty("plain", True)
         box.setAlignment(Qt.AlignmentFlag.AlignRight)
-        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:
             box.setSpecialValueText(unset_label(parameter))
 
@@ -178,7 +177,6 @@ class ChoiceEditor(ComboBox):
         super().__init__(parent)
         self.setObjectName(f"param.{parameter.name}")
         self.problem = ""
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:
             self.addItem(unset_label(parameter), None)
         for choice in parameter.choices:

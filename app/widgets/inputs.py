@@ -15,48 +15,37 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView
 
 
-class ComboBox(QComboBox):
+if TYPE_CHECKING:
+    _Base = QWidget
+else:  # Qt classes cannot be combined: the input control is the second base of the classes below
+    _Base = object
+
+
+class _IgnoresWheel(_Base):
+    """Leaves the wheel, and the focus that it would take, to the page."""
+
+    def __init__(self, *arguments: Any, **properties: Any) -> None:
+        super().__init__(*arguments, **properties)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class ComboBox(_IgnoresWheel, QComboBox):
     """A combo box that ignores the wheel."""
 
-    def __init__(self, *arguments: Any, **properties: Any) -> None:
-        super().__init__(*arguments, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # by default the wheel also takes the focus
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-class SpinBox(QSpinBox):
+class SpinBox(_IgnoresWheel, QSpinBox):
     """A spin box that ignores the wheel."""
 
-    def __init__(self, *arguments: Any, **properties: Any) -> None:
-        super().__init__(*arguments, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-class DoubleSpinBox(QDoubleSpinBox):
+class DoubleSpinBox(_IgnoresWheel, QDoubleSpinBox):
     """A decimal spin box that ignores the wheel."""
 
-    def __init__(self, *arguments: Any, **properties: Any) -> None:
-        super().__init__(*arguments, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-
-class Slider(QSlider):
+class Slider(_IgnoresWheel, QSlider):
     """A slider that ignores the wheel."""
-
-    def __init__(self, *arguments: Any, **properties: Any) -> None:
-        super().__init__(*arguments, **properties)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 class TabBar(QTabBar):

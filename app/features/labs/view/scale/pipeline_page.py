@@ -36,7 +36,7 @@ class PipelinePage(Themed, ScalePage):
         self.scrubber = StepScrubber(self)
         self.scrubber.moved.connect(self._show_moment)
         self.moment = set_up(WrappedLabel("", self), name="scaleMoment")
-        self._lay_out()
+        arrange(self.body, self._scroll, self.scrubber, self.moment, STRETCH)
         _add_settings(self.form)
         self.form.changed.connect(self.refresh)
         self.lanes.picked.connect(self.go_to_time)
@@ -80,9 +80,6 @@ class PipelinePage(Themed, ScalePage):
     def go_to_time(self, time: float) -> None:
         """Go to the last event before or at `time`."""
         self.scrubber.go_to(max(0, bisect_left(self._times, time + 1e-9) - 1))
-
-    def _lay_out(self) -> None:
-        arrange(self.body, self._scroll, self.scrubber, self.moment, STRETCH)
 
     def _update_height(self) -> None:
         """Set the height so that all lanes and the scroll bar are visible."""
