@@ -1,4 +1,4 @@
-"""What the window can query about the layers at one step, and the findings: plain data."""
+"""Possible queries about the layers at one step, and their findings: plain data."""
 
 from __future__ import annotations
 
