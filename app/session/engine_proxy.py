@@ -10,32 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from app.session.engine import Engine
-from app.session.layer_jobs import PartialResult
 from app.state.recorded_run import WINDOW_REQUEST_KEY
 from app.state.request_json import request_to_json
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
-from core.errors import DecodescopeError
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core.events import BeamStep, CacheMeasured, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from app.state.layer_queries import ModelQuery
-    from core import StepCounterfactual
-    from core.events import Event
+    from app.session.queries.base import Query, Report
 
 
 class EngineProxy:
@@ -56,41 +39,17 @@ class EngineProxy:
         """Delegate to the wrapped engine."""
         return self._engine.stream(request, cancel)
 
-    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
+    def answer(self, query: Query, report: Report) -> object:
         """Delegate to the wrapped engine."""
-        return self._engine.handle_prefix(request)
-
-    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
-        """Delegate to the wrapped engine."""
-        return self._engine.export_model(request)
-
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Delegate to the wrapped engine."""
-        return self._engine.estimate_memory(request)
-
-    def has_native_step(self, request: BackendRequest) -> bool:
-        """Delegate to the wrapped engine."""
-        return self._engine.has_native_step(request)
-
-    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
-        """Delegate to the engine."""
-        return self._engine.check_adapter(request)
-
-    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Delegate to the wrapped engine."""
-        return self._engine.inspect_layers(request)
-
-    def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
-        """Delegate to the wrapped engine."""
-        return self._engine.replay_step(request)
+        return self._engine.answer(query, report)
 
 
 class DeterministicEngine(EngineProxy):
     """Wraps an engine, with drafting independent of the clock and events without times and free memory."""
 
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
-        """Always raise DecodescopeError, as free memory varies."""
-        raise DecodescopeError("Free memory is no part of a still picture.")
+    def answer(self, query: Query, report: Report) -> object:
+        """Return None for a result that varies, such as free memory."""
+        return super().answer(query, report) if query.is_reproducible else None
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """Return the events without times; no prefix cache is used."""

@@ -159,7 +159,7 @@ def test_libraries_open_before_the_import_and_only_then() -> None:
     import sys
 
     code = (
-        "import sys; from app.session.engine import open_libraries as o; first = o(); import torch;"
+        "import sys; from app.session.local_models import open_libraries as o; first = o(); import torch;"
         "print(first == (sys.platform == 'linux'), o(), torch.ones(2).sum().item())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)

@@ -154,7 +154,6 @@ ALLOWED = (
     Allowed("app/album/picture_script.py", r"instead = .*", "a line of a script"),
     Allowed("app/album/picture_drawing.py", r"Segment", "the class of a button"),
     Allowed("app/control/messages.py", r"Setup", "a kind of message"),
-    Allowed("app/session/engine_proxy.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"),
     Allowed("app/state/comparison/candidates.py", r"\{title\} \{label\}", "two that are translated, side by side"),
     Allowed("app/features/history/store", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
     Allowed("app/features/history/store/history_tables.py", r"(runs|deleted|pinned) .*", "SQL"),
