@@ -69,7 +69,6 @@ ALLOWED = (
         r"[A-Z][a-z]+|\{…\}\.\{…\} is deprecated\. .*",
         "former names, and a warning to programmers",
     ),
-    Allowed("core/common/former_name.py", r"Tokenscope", "the program's former name"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
