@@ -101,7 +101,7 @@ def describe_origin(trace: Trace) -> str:
 def _recorded_sentence(header: Header) -> str:
     when = _format_time(header.made)
     model = header.model
-    program = f"Decodescope {header.versions[NAME]}" if NAME in header.versions else ""
+    program = f"{NAME.capitalize()} {header.versions[NAME]}" if NAME in header.versions else ""
     if model is None:
         template = tr("Recorded on {when}; nothing is computed now.")
     elif not program:

@@ -22,7 +22,7 @@ FLAGS = (
     "-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
     "-fvisibility=hidden", "-shared", "-fPIC",
 )  # fmt: skip
-SWITCH_VARIABLE = "DECODESCOPE_QUICK_STEP"
+SWITCH_VARIABLE = "DECODESCOPE_NATIVE_STEP"
 """Environment variable: 0 disables the native kernels and their compilation."""
 _COMPILERS = ("g++", "clang++", "c++")
 

@@ -48,6 +48,7 @@ __all__ = [
     "stream",
 ]
 
+
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
     """Identify an engine (`kind`) and list its `models`. Raises EngineError."""
     from core.remote import remote_model  # imports http and ssl

@@ -44,7 +44,7 @@ class Environment:
     """One virtual environment in the project's folder.
 
     Its stamp is written last, so an environment without one is half-made; it records what was installed and from
-    which pyproject.toml, so that the next call need not ask pip.
+    which pyproject.toml, so that the next call does not run pip.
     """
 
     def __init__(self, root: Path, name: str) -> None:
@@ -115,7 +115,7 @@ class Environment:
         return "has a Python that does not start" if code else None
 
     def why_incomplete(self, wanted: Wanted) -> str | None:
-        """Why pip must be asked, in words, or None."""
+        """Return why pip must run, or None."""
         stamp = self.stamp()
         if stamp is None:
             return "nothing is installed yet"
@@ -166,7 +166,7 @@ class Environment:
             shutil.rmtree(str(self.folder))
 
     def install(self, wanted: Wanted, build: str) -> None:
-        """Ask pip for everything wanted. If pip gives up it leaves all as it was, and so does this."""
+        """Install all requirements with pip. A failure of pip leaves the environment unchanged."""
         check_project(self.project)
         before = self.stamp_file.read_bytes() if self.stamp_file.exists() else None
         extras = tuple(sorted(set(wanted.extras) | set((self.stamp() or {"extras": []})["extras"])))
