@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from core.deprecated_names import DEPRECATED_NAMES, current_name
 
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, measures, media, plugins, remote, strategies, trace
@@ -54,7 +51,7 @@ if TYPE_CHECKING:
     from core.generation.loading import load
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
-    from core.generation.step_replay import StepCounterfactual, replay_step
+    from core.generation.step_replay import StepCounterfactual, replay_step, what_if
     from core.generation.thread_choice import choose_threads, usable_processors
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
@@ -189,6 +186,7 @@ __all__ = [
     "watermark_found",
     "watermark_settings",
     "weights_cost",
+    "what_if",
     "why_missing",
     "why_not_draft",
     "why_not_generate",
@@ -310,6 +308,7 @@ _HOMES = {
     "why_not_generate": "core.code.script",
     "watermark_settings": "core.processors.pipeline_stages",
     "weights_cost": "core.generation.throughput_estimate",
+    "what_if": "core.generation.step_replay",
     "wrap": "core.models.loaded_model",
 }
 
@@ -332,8 +331,6 @@ _require_own_resources()
 
 
 def __getattr__(name: str) -> object:
-    if name in DEPRECATED_NAMES:
-        return getattr(sys.modules[__name__], current_name(__name__, name))
     if name in PUBLIC_MODULES:
         value: object = importlib.import_module(PUBLIC_MODULES[name])
     elif name in _HOMES:

@@ -262,7 +262,7 @@ def update(parts: list[str]) -> None:
 
 
 def main() -> int:
-    """What is asked for; 1 where a check finds something."""
+    """Run the requested command; return 1 if a check finds a problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["update", "compile", "check"])
     parser.add_argument("parts", nargs="*", metavar="PART")

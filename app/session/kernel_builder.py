@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IDLE_MS = 4000
 """Idle time before the compiler is started."""
-_NAME = "quickening"
+_NAME = "kernels"
 
 
 def build_kernels(cancel: threading.Event) -> BuildResult:

@@ -90,11 +90,14 @@ def _cut_detail(
     numbers: tuple[float, float, float], likely_tokens: LikelyTokens, removed: int, pieces: TokenTextSource
 ) -> StageDetail:
     """Create the detail; `numbers`: chance, random number and threshold."""
-    from core.events import Likely as Told  # created on demand
-    from core.events import StageDetail, TopCut
+    from core.events import (
+        Likely,  # created on demand
+        StageDetail,
+        TopCut,
+    )
 
     pairs = zip(likely_tokens.tokens[:MAX_DETAIL_TOKENS], likely_tokens.probabilities, strict=False)
-    likely = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
+    likely = tuple([Likely(token, pieces[token], share, token in pieces.special) for token, share in pairs])
     return StageDetail(top_cut=TopCut(*numbers, likely, likely_tokens.total, removed))
 
 

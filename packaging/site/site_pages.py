@@ -71,7 +71,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def navigation(pages: set[str]) -> list[Any]:
-    """Return the navigation as MkDocs wants it; pages that no section names are sorted into the one of their folder."""
+    """Return the navigation in the format of MkDocs; unlisted pages go into the section of their folder."""
     left = set(pages)
 
     def take(*names: str) -> list[str]:

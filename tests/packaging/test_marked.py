@@ -64,12 +64,6 @@ ALLOWED = (
     Allowed("core/generation/thread_choice.py", r"threads .*", "a key of a file"),
     Allowed("core/models/gguf/architectures.py", r"by group|log negated|joined by head", "names of operations"),
     Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
-    Allowed(
-        "core/deprecated_names.py",
-        r"[A-Z][a-z]+|\{…\}\.\{…\} is deprecated\. .*",
-        "former names, and a warning to programmers",
-    ),
-    Allowed("core/common/former_name.py", r"Tokenscope", "the program's former name"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
@@ -120,7 +114,7 @@ ALLOWED = (
     Allowed(
         "core/decoding/forward/native_weights.py",
         r"[a-z -]+",
-        "why a quick step steps aside: for the log",
+        "why the native step is not used: for the log",
     ),
     Allowed("core/native/native_library.py", r"\{…\} is of another version", "for the log"),
     Allowed("core/native/native_library.py", r"CPU part|Features|model name", "what Linux calls it"),
