@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="bad_words_ids",
+    transformers_classes=("NoBadWordsLogitsProcessor",),
     make=lambda value, context: transformers_processors().NoBadWordsLogitsProcessor(value, context.eos),
     order=70,
     label=mark("banned words"),

@@ -139,6 +139,10 @@ class Processor:
     phrase: str = ""
     """Name of the stage within a sentence, with `{v}` too; empty: the label."""
     kind: StageKind = "shift"
+    transformers_classes: tuple[str, ...] = ()
+    """Names of transformers' classes that do the same; stages of a foreign `generate` call are recognized by them."""
+    transformers_value: str = ""
+    """Attribute of those classes with the setting's value; empty: the value is read from the GenerationConfig."""
     parameter: Parameter | None = None
     """Its editor, help and range; None if only a GenerationConfig can set it."""
     extra_parameters: tuple[Parameter, ...] = ()

@@ -23,6 +23,7 @@ def _make(value: Sequence[int], context: Context) -> Transform:
 
 PROCESSOR = Processor(
     name="begin_suppress_tokens",
+    transformers_classes=("SuppressTokensAtBeginLogitsProcessor",),
     make=_make,
     order=150,
     label=mark("not first {v}"),

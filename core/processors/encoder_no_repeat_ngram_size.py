@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_no_repeat_ngram_size",
+    transformers_classes=("EncoderNoRepeatNGramLogitsProcessor",),
+    transformers_value="ngram_size",
     make=lambda value, context: transformers_processors().EncoderNoRepeatNGramLogitsProcessor(
         value, context.encoder_ids
     ),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_repetition_penalty",
+    transformers_classes=("EncoderRepetitionPenaltyLogitsProcessor",),
     make=lambda value, context: transformers_processors().EncoderRepetitionPenaltyLogitsProcessor(
         penalty=float(value), encoder_input_ids=context.encoder_ids
     ),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="epsilon_cutoff",
+    transformers_classes=("EpsilonLogitsWarper",),
+    transformers_value="epsilon",
     make=lambda value, context: transformers_processors().EpsilonLogitsWarper(
         epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),

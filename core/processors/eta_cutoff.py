@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="eta_cutoff",
+    transformers_classes=("EtaLogitsWarper",),
     make=lambda value, context: transformers_processors().EtaLogitsWarper(
         epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep, device=context.model.device
     ),

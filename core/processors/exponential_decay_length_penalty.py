@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="exponential_decay_length_penalty",
+    transformers_classes=("ExponentialDecayLengthPenalty",),
     make=lambda value, context: transformers_processors().ExponentialDecayLengthPenalty(
         tuple(value), context.eos, context.start
     ),

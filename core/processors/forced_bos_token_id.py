@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_bos_token_id",
+    transformers_classes=("ForcedBOSTokenLogitsProcessor",),
+    transformers_value="bos_token_id",
     make=lambda value, context: transformers_processors().ForcedBOSTokenLogitsProcessor(value),
     order=100,
     label=mark("forced first"),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_eos_token_id",
+    transformers_classes=("ForcedEOSTokenLogitsProcessor",),
     make=lambda value, context: transformers_processors().ForcedEOSTokenLogitsProcessor(
         context.max_length, value, device=context.model.device
     ),

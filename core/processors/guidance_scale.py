@@ -35,6 +35,8 @@ def _reorder_context(processor: Any, rows: Any) -> None:
 
 PROCESSOR = Processor(
     name="guidance_scale",
+    transformers_classes=("UnbatchedClassifierFreeGuidanceLogitsProcessor",),
+    transformers_value="guidance_scale",
     make=_make,
     order=10,
     label=mark("guidance {v}"),

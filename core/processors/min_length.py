@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_length",
+    transformers_classes=("MinLengthLogitsProcessor",),
+    transformers_value="min_length",
     make=lambda value, context: MinLengthBan(value, context.eos),
     order=80,
     label=mark("min length {v}"),

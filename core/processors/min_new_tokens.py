@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_new_tokens",
+    transformers_classes=("MinNewTokensLengthLogitsProcessor",),
+    transformers_value="min_new_tokens",
     make=lambda value, context: MinLengthBan(context.start + value, context.eos),
     order=90,
     label=mark("at least {v}"),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_p",
+    transformers_classes=("MinPLogitsWarper",),
+    transformers_value="min_p",
     make=lambda value, context: transformers_processors().MinPLogitsWarper(
         min_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="no_repeat_ngram_size",
+    transformers_classes=("NoRepeatNGramLogitsProcessor",),
+    transformers_value="ngram_size",
     make=lambda value, context: transformers_processors().NoRepeatNGramLogitsProcessor(value),
     order=50,
     label=mark("no {v}-gram twice"),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="remove_invalid_values",
+    transformers_classes=("InfNanRemoveLogitsProcessor",),
     make=lambda value, context: transformers_processors().InfNanRemoveLogitsProcessor(),
     order=120,
     label=mark("repaired"),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="renormalize_logits",
+    transformers_classes=("LogitNormalization",),
     make=lambda value, context: transformers_processors().LogitNormalization(),
     order=250,
     label=mark("renormalized"),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="repetition_penalty",
+    transformers_classes=("RepetitionPenaltyLogitsProcessor",),
+    transformers_value="penalty",
     make=lambda value, context: transformers_processors().RepetitionPenaltyLogitsProcessor(float(value)),
     order=40,
     label=mark("repetition {v}"),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="sequence_bias",
+    transformers_classes=("SequenceBiasLogitsProcessor",),
     make=lambda value, context: transformers_processors().SequenceBiasLogitsProcessor(sequence_bias=value),
     order=20,
     label=mark("sequence bias"),

@@ -8,6 +8,7 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="suppress_tokens",
+    transformers_classes=("SuppressTokensLogitsProcessor",),
     make=lambda value, context: transformers_processors().SuppressTokensLogitsProcessor(
         value, device=context.model.device
     ),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="temperature",
+    transformers_classes=("TemperatureLogitsWarper",),
+    transformers_value="temperature",
     make=lambda value, context: transformers_processors().TemperatureLogitsWarper(float(value)),
     order=160,
     label=mark("T {v}"),

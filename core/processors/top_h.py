@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_h",
+    transformers_classes=("TopHLogitsWarper",),
+    transformers_value="top_h",
     make=lambda value, context: transformers_processors().TopHLogitsWarper(top_h=value),
     order=170,
     label=mark("top-H {v}"),

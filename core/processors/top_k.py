@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_k",
+    transformers_classes=("TopKLogitsWarper",),
+    transformers_value="top_k",
     make=lambda value, context: transformers_processors().TopKLogitsWarper(
         top_k=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),

@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_p",
+    transformers_classes=("TopPLogitsWarper",),
+    transformers_value="top_p",
     make=lambda value, context: transformers_processors().TopPLogitsWarper(
         top_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),

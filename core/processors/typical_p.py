@@ -8,6 +8,8 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="typical_p",
+    transformers_classes=("TypicalLogitsWarper",),
+    transformers_value="mass",
     make=lambda value, context: transformers_processors().TypicalLogitsWarper(
         mass=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),

@@ -54,6 +54,7 @@ def _reorder_state(processor: Transform, rows: torch.Tensor) -> None:
 
 PROCESSOR = Processor(
     name="watermarking_config",
+    transformers_classes=("WatermarkLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"),
     make=_make,
     order=240,
     label=mark("watermark"),
