@@ -41,7 +41,7 @@ from resources.language import ENGLISH, LANGUAGES, translate_to  # noqa: E402
 OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
 PARTS = {
     "core": ("core",),
-    "explain": ("core/explain", "resources/glossary"),
+    "explain": ("core/explain", "core/glossary.py", "resources/glossary"),
     "window": ("app",),
     "views": ("app/views", "app/widgets", "app/features/labs/view"),
     "tours": ("resources/tours", "resources/examples.json"),

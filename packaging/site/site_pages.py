@@ -20,7 +20,7 @@ if str(ROOT) not in sys.path:
 
 import core  # noqa: E402  # after the root has been added to the path
 from app.start.cli.parser import make_parser  # noqa: E402
-from core.explain.glossary import terms  # noqa: E402
+from core.glossary import terms  # noqa: E402
 from resources.language import ENGLISH, set_language, tr  # noqa: E402
 
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")

@@ -105,7 +105,7 @@ def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
 def test_every_key_of_toml_files_is_on_their_page_and_the_example_is_read(root, tmp_path):
     from app.features.tours.state import tour, tour_file
     from app.features.tours.state.measures import MEASURES
-    from core.explain.glossary import GlossaryTerm
+    from core.glossary import GlossaryTerm
 
     page = (root / "docs" / "toml-files.md").read_text(encoding="utf-8")
     kinds = (tour.Tour, tour.TourSetting, tour.TourStep)
