@@ -73,26 +73,26 @@ def terms() -> Mapping[str, GlossaryTerm]:
 def _entry_terms() -> Iterator[GlossaryTerm]:
     """Yield the terms of the entries that describe themselves, plug-ins included."""
     explained = set(_written_subjects())
-    for subject, title, summary, description, settings in _described_entries():
+    for subject, title, description, settings in _described_entries():
         of = tuple(name for name in (subject, *settings) if name not in explained)
         if description is not None and of:
             explained.update(of)
             yield GlossaryTerm(
-                subject.replace(".", "_"), title, description.plain, description.usual or summary, description.exact,
+                subject.replace(".", "_"), title, description.plain, description.usual, description.exact,
                 description.source, description.address, description.also, of,
             )  # fmt: skip
 
 
-def _described_entries() -> Iterator[tuple[str, str, str, EntryDescription | None, tuple[str, ...]]]:
-    """Yield each entry's subject, title, summary, description and the subjects of its settings."""
+def _described_entries() -> Iterator[tuple[str, str, EntryDescription | None, tuple[str, ...]]]:
+    """Yield each entry's subject, title, description and the subjects of its settings."""
     for stage in processors.registry.values():
         if stage.parameter is not None:
             settings = tuple(f"param.{parameter.name}" for parameter in processor_settings(stage))
-            yield f"param.{stage.name}", stage.parameter.title, stage.parameter.help, stage.description, settings
+            yield f"param.{stage.name}", stage.parameter.title, stage.description, settings
     for kind, registry in (("strategy", strategies.registry), ("cache", caches.registry)):
         for entry in registry.values():
             settings = tuple(f"param.{parameter.name}" for parameter in entry.parameters)
-            yield f"{kind}.{entry.name}", entry.title, entry.summary, entry.description, settings
+            yield f"{kind}.{entry.name}", entry.title, entry.description, settings
 
 
 def term(name: str) -> GlossaryTerm:

@@ -79,7 +79,7 @@ def _generated_page(entry: Entry, language: str) -> str:
     about = entry.description
     lines = [f"# {_text(entry.title, language)}", "", f"*{_text(entry.summary, language)}*", ""]
     if about is not None:
-        lines += [_text(about.usual or about.plain, language), ""]
+        lines += [_text(about.usual, language), ""]
         lines += [f"## {_text(EXACTLY, language)}", "", _text(about.exact, language), ""]
     text = _complete_settings("\n".join(lines), entry, language)
     source = entry.paper if about is None else f"[{escape_markdown(about.source)}]({about.address})"

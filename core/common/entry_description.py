@@ -10,13 +10,13 @@ class EntryDescription(NamedTuple):
 
     plain: str
     """In words that need no knowledge of the field."""
+    usual: str
+    """In the terms of the field."""
     exact: str
     """The formula or the exact rule, as a sentence."""
     source: str
     """Author, title and year."""
     address: str
     """URL of the source, https."""
-    usual: str = ""
-    """In the terms of the field; empty: the entry's summary, or the help of the setting."""
     also: tuple[str, ...] = ()
     """Other names, by which the glossary is searched."""

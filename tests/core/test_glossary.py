@@ -20,7 +20,10 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", [*NAMES, *sorted(SETTINGS)])
 def test_every_name_of_the_program_has_its_term(name: str) -> None:
-    assert glossary.term_for(name) is not None
+    assert glossary.term_for(name) is not None, (
+        f"{name} has no term. Give the entry of its file a description=EntryDescription(…) "
+        f"(core/common/entry_description.py), or add {name!r} to `of` of a term in resources/glossary/."
+    )
 
 
 def test_a_term_explains_nothing_that_is_not_there() -> None:
@@ -59,7 +62,7 @@ def test_every_source_is_well_formed() -> None:
         address = urlsplit(term.address)
         assert address.scheme == "https"
         assert "." in address.netloc
-        assert re.search(r"\((19|20)\d\d\)$|documentation of|IEC|Loom", term.source), term.source
+        assert re.search(r"\((19|20)\d\d\)$|documentation of|IEC|Loom", term.source), f"{term.source}: add the year"
         if "arxiv.org" in term.address:
             assert re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{4,5}", term.address)
 
