@@ -74,7 +74,7 @@ def _entry_terms() -> Iterator[GlossaryTerm]:
     """Yield the terms of the entries that describe themselves, plug-ins included."""
     explained = set(_written_subjects())
     for subject, title, description, settings in _described_entries():
-        of = tuple(name for name in (subject, *settings) if name not in explained)
+        of = tuple(name for name in dict.fromkeys((subject, *settings)) if name not in explained)
         if description is not None and of:
             explained.update(of)
             yield GlossaryTerm(

@@ -90,3 +90,23 @@ def test_terms_are_found_in_the_language_of_now() -> None:
         assert glossary.term("token").title == "词元（token）"
     finally:
         language.set_language(language.ENGLISH)
+
+
+def test_an_entry_without_a_written_term_has_that_of_its_description() -> None:
+    from dataclasses import replace
+
+    from core.common.entry_description import EntryDescription
+
+    about = EntryDescription(
+        "In plain words.", "In usual words.", "Exactly.", "Nobody: A paper (2020)", "https://a.org"
+    )
+    new = replace(caches.registry["sink"], name="later", aliases=(), title="Later", description=about)
+    caches.registry.set_plugin_entries([new])
+    try:
+        term = glossary.term_for("cache.later")
+        assert term is not None
+        assert (term.term, term.plain, term.of) == ("Later", "In plain words.", ("cache.later",))
+        assert glossary.terms()["cache_later"] == term
+    finally:
+        caches.registry.set_plugin_entries([])
+    assert glossary.term_for("cache.later") is None
