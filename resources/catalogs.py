@@ -61,7 +61,7 @@ def as_mo(catalogue: Catalog) -> bytes:
     file = io.BytesIO()
     catalogue.creation_date = _DATE
     for message in list(catalogue):
-        if isinstance(message.id, tuple) and not all(message.string):
+        if isinstance(message.id, tuple) and not all(message.string or ("",)):
             catalogue.delete(message.id, message.context)
     write_mo(file, catalogue)
     return file.getvalue()

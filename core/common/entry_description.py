@@ -1,4 +1,4 @@
-"""What an entry of a registry says of itself for the glossary and the guide."""
+"""Description of a registry entry for the glossary and the guide."""
 
 from __future__ import annotations
 
