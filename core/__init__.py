@@ -15,7 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, labs, measures, media, plugins, remote, strategies, trace
+    from core import (
+        caches,
+        catalog,
+        errors,
+        events,
+        glossary,
+        labs,
+        measures,
+        media,
+        plugins,
+        remote,
+        strategies,
+        trace,
+    )
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
@@ -23,7 +36,7 @@ if TYPE_CHECKING:
     from core.decoding.prompt import encode
     from core.decoding.score_cache import ScoreCache
     from core.decoding.speculation.drafters.compatibility import why_not_draft
-    from core.explain import glossary, sizes, words
+    from core.explain import sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.counterfactual import explain_what_if
     from core.explain.draft_rounds import (
@@ -200,7 +213,7 @@ PUBLIC_MODULES = {
     "catalog": "core.catalog",
     "errors": "core.errors",
     "events": "core.events",
-    "glossary": "core.explain.glossary",
+    "glossary": "core.glossary",
     "labs": "core.labs",
     "measures": "core.measures",
     "media": "core.media",

@@ -13,6 +13,7 @@ PROCESSOR = Processor(
     order=70,
     label=mark("banned words"),
     phrase=mark("the list of banned words"),
+    plain_phrase=mark("the list of forbidden words"),
     kind="ban",
     parameter=Parameter(
         "bad_words_ids", mark("Banned phrases"), "tokens", None,

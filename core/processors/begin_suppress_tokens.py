@@ -28,6 +28,7 @@ PROCESSOR = Processor(
     order=150,
     label=mark("not first {v}"),
     phrase=mark("the list of tokens suppressed at the start"),
+    plain_phrase=mark("the list of words that may not come first"),
     kind="ban",
     parameter=Parameter(
         "begin_suppress_tokens", mark("Suppressed at the start"), "tokens", None,

@@ -16,6 +16,7 @@ PROCESSOR = Processor(
     order=60,
     label=mark("no {v}-gram of the source"),
     phrase=mark("the ban on any {v} tokens of the source"),
+    plain_phrase=mark("the rule “nothing copied from the source”"),
     kind="ban",
     parameter=Parameter(
         "encoder_no_repeat_ngram_size",

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     ),
     order=220,
     label=mark("epsilon {v}"),
+    plain_phrase=mark("the rule “nothing with almost no chance”"),
     kind="cut",
     parameter=Parameter(
         "epsilon_cutoff", mark("Epsilon cut-off"), "float", 0.0,

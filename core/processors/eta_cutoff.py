@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     ),
     order=230,
     label=mark("eta {v}"),
+    plain_phrase=mark("the rule “nothing with almost no chance here”"),
     kind="cut",
     parameter=Parameter(
         "eta_cutoff", mark("Eta cut-off"), "float", 0.0,

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     order=130,
     label=mark("decay"),
     phrase=mark("the exponential length penalty"),
+    plain_phrase=mark("the growing push to end"),
     parameter=Parameter(
         "exponential_decay_length_penalty", mark("Length decay"), "tokens", None,
         mark("[start, factor]: after this many new tokens, the end token's score rises exponentially."),

@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=100,
     label=mark("forced first"),
     phrase=mark("the forced first token"),
+    plain_phrase=mark("the fixed beginning"),
     kind="ban",
     parameter=Parameter(
         "forced_bos_token_id", mark("First token"), "int", None,

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     order=110,
     label=mark("forced last"),
     phrase=mark("the forced last token"),
+    plain_phrase=mark("the fixed ending"),
     kind="ban",
     parameter=Parameter(
         "forced_eos_token_id", mark("Last token"), "tokens", None,

@@ -40,6 +40,7 @@ PROCESSOR = Processor(
     make=_make,
     order=10,
     label=mark("guidance {v}"),
+    plain_phrase=mark("the pull towards the prompt"),
     parameter=Parameter(
         "guidance_scale", mark("Guidance"), "float", None,
         mark("Above 1, steer away from what the model would generate without the prompt. Doubles the "

@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=80,
     label=mark("min length {v}"),
     phrase=mark("the minimum length of {v}"),
+    plain_phrase=mark("the minimum length of the text"),
     kind="ban",
     parameter=Parameter(
         "min_length", mark("Min length with prompt"), "int", 0,

@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=90,
     label=mark("at least {v}"),
     phrase=mark("the minimum of {v} new tokens"),
+    plain_phrase=mark("the minimum length of the answer"),
     kind="ban",
     parameter=Parameter(
         "min_new_tokens", mark("At least"), "int", None,

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     ),
     order=200,
     label=mark("min-p {v}"),
+    plain_phrase=mark("the rule “nothing far behind the best”"),
     kind="cut",
     parameter=Parameter(
         "min_p", mark("Min-p"), "float", None,

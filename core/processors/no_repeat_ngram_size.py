@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=50,
     label=mark("no {v}-gram twice"),
     phrase=mark("the ban on repeating any {v} tokens"),
+    plain_phrase=mark("the rule “no repeated word sequences”"),
     kind="ban",
     parameter=Parameter(
         "no_repeat_ngram_size", mark("No repeated n-gram"), "int", 0,

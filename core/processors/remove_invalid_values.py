@@ -13,6 +13,7 @@ PROCESSOR = Processor(
     order=120,
     label=mark("repaired"),
     phrase=mark("the repair of invalid numbers"),
+    plain_phrase=mark("the repair of invalid numbers"),
     parameter=Parameter(
         "remove_invalid_values", mark("Repair invalid numbers"), "bool", False,
         mark("Replace NaN and infinity in the model's output instead of stopping with an error."), advanced=True,

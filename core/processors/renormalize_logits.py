@@ -12,6 +12,7 @@ PROCESSOR = Processor(
     make=lambda value, context: transformers_processors().LogitNormalization(),
     order=250,
     label=mark("renormalized"),
+    plain_phrase=mark("the renormalization"),
     parameter=Parameter(
         "renormalize_logits", mark("Renormalize"), "bool", False,
         mark("Turn the processed scores into a probability distribution again."), advanced=True,

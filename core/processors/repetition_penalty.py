@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=40,
     label=mark("repetition {v}"),
     phrase=mark("the repetition penalty of {v}"),
+    plain_phrase=mark("the penalty on repeated words"),
     parameter=Parameter(
         "repetition_penalty", mark("Repetition penalty"), "float", 1.0,
         mark("Above 1, tokens already in the text become less likely. 1: off."),

@@ -13,6 +13,7 @@ PROCESSOR = Processor(
     order=20,
     label=mark("sequence bias"),
     phrase=mark("the sequence bias"),
+    plain_phrase=mark("the list of preferred and unwanted words"),
     parameter=Parameter(
         "sequence_bias", mark("Sequence bias"), "tokens", None,
         mark("Make phrases more or less likely: a list of [[token ids], bias]."), form="biases", advanced=True,

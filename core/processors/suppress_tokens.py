@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     order=140,
     label=mark("suppressed {v}"),
     phrase=mark("the list of suppressed tokens"),
+    plain_phrase=mark("the list of words that are never written"),
     kind="ban",
     parameter=Parameter(
         "suppress_tokens",

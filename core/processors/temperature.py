@@ -14,6 +14,7 @@ PROCESSOR = Processor(
     order=160,
     label=mark("T {v}"),
     phrase=mark("temperature {v}"),
+    plain_phrase=mark("the temperature of {v}"),
     parameter=Parameter(
         "temperature", mark("Temperature"), "float", 1.0,
         mark("Below 1 likely tokens gain, above 1 unlikely ones do. Near 0 it equals greedy decoding."),

@@ -13,6 +13,7 @@ PROCESSOR = Processor(
     make=lambda value, context: transformers_processors().TopHLogitsWarper(top_h=value),
     order=170,
     label=mark("top-H {v}"),
+    plain_phrase=mark("the rule “only so much uncertainty”"),
     kind="cut",
     parameter=Parameter(
         "top_h", mark("Top-H"), "float", None,

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     ),
     order=180,
     label=mark("top-k {v}"),
+    plain_phrase=mark("the rule “only the best {v}”"),
     kind="cut",
     parameter=Parameter(
         "top_k", mark("Top-k"), "int", 50,

@@ -15,6 +15,7 @@ PROCESSOR = Processor(
     ),
     order=190,
     label=mark("top-p {v}"),
+    plain_phrase=mark("the rule “only the best, until their chances suffice”"),
     kind="cut",
     parameter=Parameter(
         "top_p", mark("Top-p"), "float", 1.0,

@@ -16,6 +16,7 @@ PROCESSOR = Processor(
     order=210,
     label=mark("typical {v}"),
     phrase=mark("typical sampling {v}"),
+    plain_phrase=mark("the rule “nothing too obvious or too odd”"),
     kind="cut",
     parameter=Parameter(
         "typical_p", mark("Typical"), "float", 1.0,

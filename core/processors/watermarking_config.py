@@ -59,6 +59,7 @@ PROCESSOR = Processor(
     order=240,
     label=mark("watermark"),
     phrase=mark("the watermark"),
+    plain_phrase=mark("the hidden watermark"),
     is_on=is_given,
     drafts=False,
     reorder_rows=_reorder_state,

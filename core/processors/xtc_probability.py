@@ -111,6 +111,7 @@ PROCESSOR = Processor(
     make=make,
     order=235,
     label=mark("XTC {v}"),
+    plain_phrase=mark("the random removal of the likeliest"),
     kind="ban",
     parameter=Parameter(
         "xtc_probability", mark("XTC"), "float", 0.0,

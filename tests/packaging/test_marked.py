@@ -193,15 +193,20 @@ def _allowed(path: Path, found: Found) -> Allowed | None:
     return next(fitting, None)
 
 
-@pytest.mark.parametrize("folder", folders())
-def test_every_sentence_is_marked(folder: str) -> None:
-    faults = [
-        f"{path.name}:{found.line}: {found.text!r}"
-        for path in sorted((ROOT / folder).glob("*.py"))
+def unmarked_texts(folder: str = "") -> list[str]:
+    """Return the unmarked texts of a folder, or of all; `packaging/translations.py check` lists them."""
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{found.line}: not marked: {found.text!r}"
+        for path in (sorted((ROOT / folder).glob("*.py")) if folder else files())
         for found in FOUND(path)
         if _allowed(path, found) is None
     ]
-    assert not faults, "\n".join(["not marked (tr, trn, trc or mark of resources.language):", *faults])
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_every_sentence_is_marked(folder: str) -> None:
+    faults = unmarked_texts(folder)
+    assert not faults, "\n".join(["Mark these with tr, trn, trc or mark of resources.language:", *faults])
 
 
 DRAWN = r"[MLC][\d. hvzHVMLCZ{}…]*|(\{…\}|[MLC ])+|color-mix.*|translate\(.*"

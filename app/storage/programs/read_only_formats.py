@@ -1,8 +1,8 @@
 """Read-only settings formats of other programs, each recognized by names unique to its files.
 
 Formats, from each program's documentation or its own files: SillyTavern (default/content/presets), Ollama
-(docs/modelfile.md, docs/api.md), LM Studio (preset.json), text-generation-webui (user_data/presets), OpenAI's and vLLM's
-request bodies.
+(docs/modelfile.md, docs/api.md), LM Studio (preset.json), text-generation-webui (user_data/presets), request bodies of
+OpenAI and vLLM.
 """
 
 from __future__ import annotations
