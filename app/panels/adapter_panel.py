@@ -12,6 +12,7 @@ from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import DoubleSpinBox, Slider
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -42,8 +43,7 @@ class AdapterRow(Themed, QWidget):
         super().__init__(parent)
         self.path, name = entry.path, adapters.adapter_name(entry.path)
         self.setToolTip(tooltip(entry.path))
-        self.switch = QCheckBox()
-        self.switch.setAccessibleName(tr("Use the adapter {name}").format(name=name))
+        self.switch = set_up(QCheckBox(), accessible_name=tr("Use the adapter {name}").format(name=name))
         self.name = ElidedLabel()
         self.name.setText(name)
         self.remove_button = QPushButton("×")
@@ -61,8 +61,7 @@ class AdapterRow(Themed, QWidget):
         self.strength.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.strength.setAccessibleName(tr("Strength of the adapter {name}").format(name=name))
         self.strength.setToolTip(tr("0 is the base model, 1 the adapter as it was trained"))
-        self.remark = WrappedLabel("", self)
-        self.remark.setProperty("role", "muted")
+        self.remark = set_up(WrappedLabel("", self), role="muted")
         self.remark.hide()
         self._lay_out()
         self.switch.toggled.connect(self._on_toggled)
@@ -104,11 +103,7 @@ class AdapterRow(Themed, QWidget):
         head.addWidget(self.remove_button)
         body.addWidget(self.slider, 1)
         body.addWidget(self.strength)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.addLayout(head)
-        self._column.addLayout(body)
-        self._column.addWidget(self.remark)
+        self._column = arrange(QVBoxLayout(self), head, body, self.remark, margins=0)
 
     def _sync_slider(self) -> None:
         with QSignalBlocker(self.slider):
@@ -150,13 +145,8 @@ class AdapterPanel(Themed, QWidget):
         self.add_button.setProperty("role", "quiet")
         self.add_button.setToolTip(tr("Add a LoRA adapter: a PEFT folder or a GGUF file"))
         self.add_button.clicked.connect(self.addRequested)
-        top = QHBoxLayout()
-        top.setContentsMargins(0, 0, 0, 0)
-        top.addWidget(heading, 1)
-        top.addWidget(self.add_button)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        self._column.addLayout(top)
+        top = arrange(QHBoxLayout(), (heading, 1), self.add_button, margins=0)
+        self._column = arrange(QVBoxLayout(self), top, margins=(MARGIN, 0, MARGIN, 0))
         self.rows: list[AdapterRow] = []
         self.hide()
 

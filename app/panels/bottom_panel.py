@@ -9,6 +9,7 @@ from shiboken6 import isValid
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.labels import TextBlock
 from app.widgets.plain_text import PlainLabel
 
@@ -39,10 +40,7 @@ class BottomPanel(Themed, QFrame):
 
     def create_button(self, name: str, pressed: SignalInstance, role: str = "quiet") -> QPushButton:
         """Create one of the panel's buttons, without a text."""
-        made = QPushButton()
-        made.setObjectName(name)
-        made.setProperty("role", role)
-        made.clicked.connect(pressed)
+        made = set_up(QPushButton(), name=name, role=role, clicked=pressed)
         made.installEventFilter(self)
         return made
 

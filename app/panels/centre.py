@@ -6,14 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QProgressBar,
-    QScrollArea,
-    QSplitter,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QProgressBar, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from app.panels.view_column import ViewColumn
 from app.state.run import Run
@@ -22,6 +15,7 @@ from app.theme.themed import Themed
 from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.inputs import LazyComboBox
 from resources.language import tr
@@ -44,9 +38,7 @@ class MessageArea(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._content = QWidget()
-        self._column = QVBoxLayout(self._content)
-        self._column.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        self._column.setSpacing(0)
+        self._column = arrange(QVBoxLayout(self._content), margins=(MARGIN, 0, MARGIN, 0), spacing=0)
         for banner in banners:
             self._column.addWidget(banner)
         self.setWidget(self._content)
@@ -102,8 +94,7 @@ class Centre(Themed, QWidget):
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
         self._progress_container = QWidget()
-        self.progress = QProgressBar(self._progress_container, textVisible=False)
-        self.progress.setObjectName("loadingBar")
+        self.progress = set_up(QProgressBar(self._progress_container, textVisible=False), name="loadingBar")
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName(tr("Loading"))
         self.columns = [ViewColumn(self._specs)]
@@ -225,9 +216,7 @@ class Centre(Themed, QWidget):
         self.progress.setFixedHeight(2)
 
     def _make_corner(self) -> None:
-        self.sequence_combo = LazyComboBox()
-        self.sequence_combo.setObjectName("sequenceCombo")
-        self.sequence_combo.setAccessibleName(tr("Shown sequence"))
+        self.sequence_combo = set_up(LazyComboBox(), name="sequenceCombo", accessible_name=tr("Shown sequence"))
         self.sequence_combo.hide()
         self.sequence_combo.currentIndexChanged.connect(self.sequenceRequested)
         self.split_button = IconButton("split", tr("Split the views"))
@@ -238,12 +227,8 @@ class Centre(Themed, QWidget):
         self.columns[0].header.corner.addWidget(self.split_button)
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        place = QVBoxLayout(self._progress_container)
-        place.setContentsMargins(0, 0, 0, 0)
-        place.addWidget(self.progress)
+        column = arrange(QVBoxLayout(self), margins=0, spacing=0)
+        arrange(QVBoxLayout(self._progress_container), self.progress, margins=0)
         column.addWidget(self._progress_container)
         first = self.columns[0]
         self.messages = MessageArea((self.error_banner, self.notice_banner), first)

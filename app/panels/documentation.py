@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 
 from app.state import guide_pages
 from app.theme.theme import Theme
+from app.widgets.building import arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import as_plain_text
@@ -175,23 +176,15 @@ class DocumentationDialog(BaseDialog):
     """The list of pages, those that contain the words of the search field, and the page that is selected."""
 
     def __init__(self, folder: Path, language: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("documentation")
-        self.setWindowTitle(tr("Documentation"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.field = QLineEdit(self)
-        self.field.setObjectName("documentationField")
+        super().__init__(parent, "documentation", tr("Documentation"))
+        self.field = set_up(QLineEdit(self), name="documentationField", accessible_name=tr("Search the documentation"))
         self.field.setPlaceholderText(tr("Words on a page"))
-        self.field.setAccessibleName(tr("Search the documentation"))
         self.field.setClearButtonEnabled(True)
-        self.list = QListWidget(self)
-        self.list.setObjectName("documentationList")
-        self.list.setAccessibleName(tr("Pages"))
+        self.list = set_up(QListWidget(self), name="documentationList", accessible_name=tr("Pages"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setWordWrap(True)
         self.list.setSpacing(2)  # so that wrapped titles stay apart
-        self.no_matches = WrappedLabel(tr("No matches. Try a shorter search."), self)
-        self.no_matches.setProperty("role", "muted")
+        self.no_matches = set_up(WrappedLabel(tr("No matches. Try a shorter search."), self), role="muted")
         self.no_matches.hide()
         self.browser = DocumentationBrowser(folder, self)
         self._back = QPushButton(tr("Back"), self)
@@ -229,19 +222,9 @@ class DocumentationDialog(BaseDialog):
         buttons.addButton(self._back, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        left = QVBoxLayout()
-        left.addWidget(self.field)
-        left.addWidget(self.list, 1)
-        left.addWidget(self.no_matches)
-        both = QHBoxLayout()
-        both.setSpacing(18)
-        both.addLayout(left, 1)
-        both.addWidget(self.browser, 3)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
-        column.addLayout(both, 1)
-        column.addWidget(buttons)
+        left = arrange(QVBoxLayout(), self.field, (self.list, 1), self.no_matches)
+        both = arrange(QHBoxLayout(), (left, 1), (self.browser, 3), spacing=18)
+        arrange(QVBoxLayout(self), (both, 1), buttons, margins=(20, 16, 20, 16), spacing=12)
         self.resize(_WIDTH, _HEIGHT)
 
     @Slot(str)

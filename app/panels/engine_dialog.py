@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.theme import Theme
 from app.widgets.accessibility.accessible_widget import announce
+from app.widgets.building import arrange
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from resources.language import tr
@@ -51,10 +52,7 @@ class EngineDialog(BaseDialog):
 
     def __init__(self, keyring_reason: str, parent: QWidget | None = None) -> None:
         """`keyring_reason`: why no key can be stored; empty if one can."""
-        super().__init__(parent)
-        self.setObjectName("engineDialog")
-        self.setWindowTitle(tr("Connect to an engine"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "engineDialog", tr("Connect to an engine"))
         self.address, self.key = QLineEdit(), QLineEdit()
         self.keep_key_box = QCheckBox(tr("Store the key in the system keyring"))
         self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network to that machine"))
@@ -156,9 +154,7 @@ class EngineDialog(BaseDialog):
     def _lay_out(self) -> None:
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
-        row = QHBoxLayout()
-        row.addWidget(self.address, 1)
-        row.addWidget(self.list_button)
+        row = arrange(QHBoxLayout(), (self.address, 1), self.list_button)
         form.addRow(tr("Address"), row)
         form.addRow("", self.allow_plain_box)
         form.addRow(tr("Key"), self.key)

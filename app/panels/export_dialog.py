@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.storage.exported_files import CSV, JSON
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from app.widgets.plain_text import PlainLabel
@@ -83,18 +84,14 @@ class ExportDialog(BaseDialog):
     copyRequested = Signal(str, str, object)
 
     def __init__(self, offers: Sequence[ExportTarget], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("exportDialog")
-        self.setWindowTitle(tr("Save or copy"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "exportDialog", tr("Save or copy"))
         self.offers = tuple(offers)
         self.content_combo, self.format_combo, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
         self.full_height_box = QCheckBox(tr("Full height"), self)
         self.escape_formulas_box = QCheckBox(tr("Escape formula-like text"), self)
-        self.description = PlainLabel(self, wordWrap=True)
-        self.description.setProperty("role", "muted")
+        self.description = set_up(PlainLabel(self, wordWrap=True), role="muted")
         self._fill()
         self._lay_out()
         self._connect()
@@ -124,11 +121,7 @@ class ExportDialog(BaseDialog):
 
     def _lay_out(self) -> None:
         self._size = QWidget(self)
-        size = QHBoxLayout(self._size)
-        size.setContentsMargins(0, 0, 0, 0)
-        for part in (self.width_box, PlainLabel("×", self), self.height_box):
-            size.addWidget(part)
-        size.addStretch(1)
+        arrange(QHBoxLayout(self._size), self.width_box, PlainLabel("×", self), self.height_box, STRETCH, margins=0)
         form = self._form = QFormLayout()
         for title, field in (
             (tr("Content"), self.content_combo),
@@ -152,12 +145,7 @@ class ExportDialog(BaseDialog):
         self.save.setDefault(True)
         self.copy = self.buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        column.addLayout(form)
-        column.addStretch(1)
-        column.addWidget(self.buttons)
+        arrange(QVBoxLayout(self), form, STRETCH, self.buttons, margins=(20, 16, 20, 16), spacing=14)
         self.setMinimumSize(_WIDTH, self.sizeHint().height())
 
     def _connect(self) -> None:
@@ -226,18 +214,16 @@ class ExportDialog(BaseDialog):
 
 
 def _pixels(parent: QWidget, name: str) -> QSpinBox:
-    box = SpinBox(parent)
+    box = set_up(SpinBox(parent), accessible_name=name)
     box.setRange(_SMALLEST, _LARGEST)
-    box.setAccessibleName(name)
     return box
 
 
 def _scale(parent: QWidget) -> QDoubleSpinBox:
-    box = DoubleSpinBox(parent)
+    box = set_up(DoubleSpinBox(parent), accessible_name=tr("Scale"))
     box.setRange(_SMALLEST_SCALE, _LARGEST_SCALE)
     box.setSingleStep(0.5)
     box.setDecimals(2)
     box.setSuffix(" ×")
     box.setValue(2.0)
-    box.setAccessibleName(tr("Scale"))
     return box

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 import core
 from app.state.text_formats import SchemaField, form_problem, from_schema, from_text, to_schema, to_text
 from app.theme.theme import tab_distance
+from app.widgets.building import arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.labels import WrappedLabel
@@ -72,10 +73,7 @@ class GrammarEditor(QWidget):
         for kind in parameter.choices:
             self.kinds.addItem(tr(_TITLES[str(kind)]), kind)
         self.setFocusProxy(self.kinds)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(6)
-        self._column.addWidget(self.kinds)
+        self._column = arrange(QVBoxLayout(self), self.kinds, margins=0, spacing=6)
         self.kinds.currentIndexChanged.connect(self._on_kind)
 
     def plain_value(self) -> Any:
@@ -147,19 +145,15 @@ class GrammarEditor(QWidget):
 
     def _ensure_text(self) -> ExactTextEdit:
         if self.text is None:
-            self.text = ExactTextEdit(self)
+            self.text = set_up(ExactTextEdit(self), accessible_name=tr("Grammar text"), role="code")
             self.text.setObjectName(f"{self.objectName()}.text")
-            self.text.setAccessibleName(tr("Grammar text"))
             self.text.setTabChangesFocus(True)
             self.text.setTabStopDistance(tab_distance(self.text.font()))
-            self.text.setProperty("role", "code")
             self.text.setFixedHeight(self.text.fontMetrics().lineSpacing() * _LINES + 18)
             self.text.textChanged.connect(self._on_text)
             self._column.addWidget(self.text)
-            self.form_button = QPushButton(tr("Edit as a form…"), self)
+            self.form_button = set_up(QPushButton(tr("Edit as a form…"), self), role="quiet", clicked=self.open_form)
             self.form_button.setObjectName(f"{self.objectName()}.form")
-            self.form_button.setProperty("role", "quiet")
-            self.form_button.clicked.connect(self.open_form)
             self._column.addWidget(self.form_button, 0, Qt.AlignmentFlag.AlignLeft)
         return self.text
 
@@ -195,17 +189,11 @@ class SchemaForm(BaseDialog):
     schemaAccepted = Signal(object)
 
     def __init__(self, fields: Sequence[SchemaField], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("schemaForm")
-        self.setWindowTitle(tr("JSON fields"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "schemaForm", tr("JSON fields"))
         self.rows: list[FieldRow] = []
         self._grid = QGridLayout()
-        self._note = WrappedLabel()
-        self._note.setProperty("role", "muted")
-        self.add_button = QPushButton(tr("Add a field"), self)
-        self.add_button.setProperty("role", "quiet")
-        self.add_button.clicked.connect(self.add_field)
+        self._note = set_up(WrappedLabel(), role="muted")
+        self.add_button = set_up(QPushButton(tr("Add a field"), self), role="quiet", clicked=self.add_field)
         self._lay_out()
         for field in fields or (SchemaField(""),):
             self._add(field)
@@ -225,8 +213,7 @@ class SchemaForm(BaseDialog):
         for place, title in enumerate(
             (tr("Name"), tr("Type"), tr("Max. length, or comma-separated words"), tr("Required"))
         ):
-            label = PlainLabel(title, wordWrap=True)
-            label.setProperty("role", "muted")
+            label = set_up(PlainLabel(title, wordWrap=True), role="muted")
             self._grid.addWidget(label, 0, place)
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnStretch(2, 1)
@@ -237,11 +224,9 @@ class SchemaForm(BaseDialog):
         self._scroll = scroll = QScrollArea(widgetResizable=True)
         scroll.setWidget(self._content)
         scroll.setAccessibleName(self.windowTitle())
-        self._column = column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
-        for part in (scroll, self._note, self.buttons):
-            column.addWidget(part)
+        self._column = arrange(
+            QVBoxLayout(self), scroll, self._note, self.buttons, margins=(20, 16, 20, 16), spacing=12
+        )
         self.resize(self.fontMetrics().horizontalAdvance("x") * 96, self.fontMetrics().lineSpacing() * 20)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -309,8 +294,7 @@ class FieldRow(QWidget):
         self.limit = _LimitEditor(field, parent)
         self.required = QCheckBox(parent)
         self.required.setChecked(field.is_required)
-        self.remove = QPushButton(tr("Remove"), parent)
-        self.remove.setProperty("role", "quiet")
+        self.remove = set_up(QPushButton(tr("Remove"), parent), role="quiet")
         names = (tr("Field name"), tr("Field type"), tr("Required field"))
         for part, name in zip((self.name, self.kind, self.required), names, strict=True):
             part.setAccessibleName(name)
@@ -356,10 +340,7 @@ class _LimitEditor(QWidget):
         self.max_length.setAccessibleName(tr("Maximum length in characters"))
         self.words.setAccessibleName(tr("Words to choose from"))
         self.words.setPlaceholderText(tr("cat, dog, bird"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.max_length)
-        column.addWidget(self.words)
+        arrange(QVBoxLayout(self), self.max_length, self.words, margins=0)
 
     def show_kind(self, kind: str) -> None:
         """Show the limit that applies to this type."""

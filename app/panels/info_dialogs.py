@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QGridLayout,
-    QLabel,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from app.state import setting_values
@@ -23,6 +15,7 @@ from app.state.licences import third_party_parts
 from app.state.run import Run
 from app.state.setting_changes import SettingChange
 from app.theme.theme import tab_distance
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
@@ -44,25 +37,18 @@ class TableDialog(BaseDialog):
     """Two-column table in groups with headings; the text can be selected and copied."""
 
     def __init__(self, title: str, groups: Iterable[tuple[str, TableRows]], name: str, parent: QWidget | None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setWindowTitle(window_title(title))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, name, window_title(title))
         content = QWidget()
         self._grid = QGridLayout(content)
         self._grid.setHorizontalSpacing(28)
         self._grid.setColumnStretch(1, 1)
         for heading, rows in groups:
             self._add_group(heading, rows)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=title)
         scroll.setWidget(content)
-        scroll.setAccessibleName(title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.addWidget(scroll)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), scroll, buttons, margins=(20, 16, 20, 16))
         size = content.sizeHint()
         self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
 
@@ -82,8 +68,7 @@ class TableDialog(BaseDialog):
 
     @staticmethod
     def _label(text: str, role: str) -> QLabel:
-        label = PlainLabel(text)
-        label.setProperty("role", role)
+        label = set_up(PlainLabel(text), role=role)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 
@@ -179,10 +164,7 @@ class HelpDialog(BaseDialog):
     commandRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None, term: glossary.GlossaryTerm | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("helpDialog")
-        self.setWindowTitle(tr("Help"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "helpDialog", tr("Help"))
         content = QWidget()
         self._grid = QGridLayout(content)
         self._grid.setHorizontalSpacing(28)
@@ -194,13 +176,10 @@ class HelpDialog(BaseDialog):
         labels = {shortcut.action: (shortcut.label, tr(shortcut.title)) for shortcut in SHORTCUTS}
         self._add_group(tr("Important keys"), (labels[name] for name in KEYS))
         self._grid.setRowStretch(self._grid.rowCount(), 1)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Help"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(content)
-        scroll.setAccessibleName(tr("Help"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.addWidget(scroll, 1)
+        column = arrange(QVBoxLayout(self), (scroll, 1), margins=(20, 16, 20, 16))
         column.addWidget(self._buttons())
         metrics = self.fontMetrics()
         self.resize(max(640, 76 * metrics.averageCharWidth()), min(680, 40 * metrics.height()))
@@ -222,8 +201,7 @@ class HelpDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         titles = {command.name: command for command in COMMANDS}
         for name in LINKED_COMMANDS:
-            button = QPushButton(tr(titles[name].short_title))
-            button.setObjectName(f"help.{name}")
+            button = set_up(QPushButton(tr(titles[name].short_title)), name=f"help.{name}")
             button.setAutoDefault(False)
             if key := key_of(name):
                 button.setToolTip(tooltip(key))
@@ -239,8 +217,7 @@ class HelpDialog(BaseDialog):
 
 
 def _label(text: str, role: str) -> PlainLabel:
-    label = PlainLabel(text)
-    label.setProperty("role", role)
+    label = set_up(PlainLabel(text), role=role)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
@@ -261,13 +238,9 @@ class CodeDialog(BaseDialog):
         self.flavour = SegmentedControl([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
         self.flavour.setVisible(len(scripts) > 1)
         self.flavour.chosen.connect(self.show_flavour)
-        self.reason = WrappedLabel(reason)
-        self.reason.setProperty("role", "muted")
+        self.reason = set_up(WrappedLabel(reason), role="muted")
         self.reason.setVisible(bool(reason))
-        self.code = ExactTextEdit(self)
-        self.code.setObjectName("code")
-        self.code.setProperty("role", "code")
-        self.code.setAccessibleName(tr("Code of the run"))
+        self.code = set_up(ExactTextEdit(self), name="code", role="code", accessible_name=tr("Code of the run"))
         self.code.setReadOnly(True)
         self.code.setTabStopDistance(tab_distance(self.code.font()))
         self.code.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)

@@ -21,6 +21,7 @@ from app.state.layer_queries import (
 )
 from app.theme.theme import theme_for
 from app.views.text.token_wording import token_text
+from app.widgets.building import arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -115,11 +116,8 @@ class LensDialog(BaseDialog):
     stopRequested = Signal()
 
     def __init__(self, query: LayerInspectionQuery, texts: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, "lensPage", tr("All tokens, layer by layer"))
         self._query = query
-        self.setObjectName("lensPage")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("All tokens, layer by layer"))
         self.ensurePolished()
         self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
@@ -137,24 +135,15 @@ class LensDialog(BaseDialog):
         self.resize(980, 560)
 
     def _lay_out(self) -> None:
-        foot = QHBoxLayout()
-        foot.addWidget(self.progress, 1)
-        foot.addWidget(self.stop)
+        foot = arrange(QHBoxLayout(), (self.progress, 1), self.stop)
         for title, name, step in (("−", tr("Smaller"), -1), ("+", tr("Larger"), 1)):
-            button = QPushButton(caption(title), self)
-            button.setAccessibleName(name)
-            button.setToolTip(tooltip(name))
+            button = set_up(QPushButton(caption(title), self), accessible_name=name, tooltip=tooltip(name))
             button.clicked.connect(lambda _on=False, step=step: self.zoom(step))
             foot.addWidget(button)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.rejected.connect(self.close)
         foot.addWidget(buttons)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
-        column.addWidget(self.head)
-        column.addWidget(self.grid, 1)
-        column.addLayout(foot)
+        arrange(QVBoxLayout(self), self.head, (self.grid, 1), foot, margins=(20, 16, 20, 16), spacing=12)
 
     @Slot(object)
     def handle_answer(self, answer: Answer) -> None:

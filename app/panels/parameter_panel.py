@@ -12,6 +12,7 @@ import core
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.state.setting_values import is_number
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import delete_widget
 from app.widgets.plain_text import PlainLabel
 from core import strategies
@@ -74,14 +75,9 @@ class ParameterFrame(QWidget):
         self.reset_button.setObjectName("resetButton")
         self.reset_button.setProperty("role", "quiet")
         self.reset_button.setAccessibleName(tr("Reset all {heading}").format(heading=heading_text.lower()))
-        top = QHBoxLayout()
-        top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
-        top.addWidget(heading, 1)
-        top.addWidget(self.reset_button)
-        self.more_button = QPushButton()
+        top = arrange(QHBoxLayout(), (heading, 1), self.reset_button, margins=(MARGIN, 0, MARGIN - 6, 0))
+        self.more_button = set_up(QPushButton(), name="moreButton", role="quiet")
         self.more_button.setCheckable(True)
-        self.more_button.setObjectName("moreButton")
-        self.more_button.setProperty("role", "quiet")
         self.common, self.advanced = _column(), _column()
         self.advanced_section = QWidget()
         self.advanced_section.setLayout(self.advanced)
@@ -89,11 +85,7 @@ class ParameterFrame(QWidget):
         self._lay_out(top)
 
     def _lay_out(self, top: QHBoxLayout) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addLayout(self.common)
+        column = arrange(QVBoxLayout(self), top, self.common, margins=0, spacing=4)
         line = QHBoxLayout()
         line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
         line.addWidget(self.more_button, 0, Qt.AlignmentFlag.AlignLeft)
@@ -102,10 +94,7 @@ class ParameterFrame(QWidget):
 
 
 def _column() -> QVBoxLayout:
-    column = QVBoxLayout()
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(4)
-    return column
+    return arrange(QVBoxLayout(), margins=0, spacing=4)
 
 
 _SAMPLING_PARAMETERS = strategies.drawing()

@@ -15,6 +15,7 @@ from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import Slider
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
@@ -244,15 +245,12 @@ class ParameterRow(Themed, QWidget):
         self.label = WrappedLabel(tr(self.parameter.title), self)
         self.label.setBuddy(self.editor)
         self.label.installEventFilter(self)
-        self.note = PlainLabel(self, wordWrap=True)
-        self.note.setProperty("role", "muted")
+        self.note = set_up(PlainLabel(self, wordWrap=True), role="muted")
         self.note.hide()
         self.slider = make_slider(self.parameter, self.editor)
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        column.setSpacing(0)
+        column = arrange(QVBoxLayout(self), margins=(MARGIN, 0, MARGIN, 0), spacing=0)
         self._top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._top.setSpacing(8)
         self._top.addWidget(self.label, 1)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowLayout, clear_layout
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from resources.language import mark, tr
@@ -38,16 +39,9 @@ class PresetBar(QWidget):
         )
         self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openRequested)
-        top = QHBoxLayout()
-        top.setContentsMargins(0, 0, 0, 0)
-        top.addWidget(heading, 1)
-        top.addWidget(self.open_button)
+        top = arrange(QHBoxLayout(), (heading, 1), self.open_button, margins=0)
         self._chips = FlowLayout()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addLayout(self._chips)
+        arrange(QVBoxLayout(self), top, self._chips, margins=(MARGIN, 0, MARGIN, 0), spacing=4)
 
     def show_presets(self, shipped: Sequence[tuple[str, Path]], saved: Sequence[tuple[str, Path]]) -> None:
         """Show one chip for each preset; a saved preset replaces a shipped one of the same name."""
@@ -78,20 +72,14 @@ class PresetBar(QWidget):
 
     @staticmethod
     def _make_chip(text: str, label: str) -> QPushButton:
-        chip = QPushButton(caption(text))
+        chip = set_up(QPushButton(caption(text)), tooltip=tooltip(label), accessible_name=label)
         chip.setProperty("role", "chip")
-        chip.setToolTip(tooltip(label))
-        chip.setAccessibleName(label)
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         return chip
 
     @staticmethod
     def _quiet_button(text: str, label: str) -> QPushButton:
-        button = QPushButton(caption(text))
-        button.setProperty("role", "quiet")
-        button.setToolTip(tooltip(label))
-        button.setAccessibleName(label)
-        return button
+        return set_up(QPushButton(caption(text)), role="quiet", tooltip=tooltip(label), accessible_name=label)
 
     @Slot()
     def _on_chip(self) -> None:

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
-    QTextEdit,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
 from app.state import conversation
@@ -24,6 +16,7 @@ from app.storage.examples import ExamplePrompt
 from app.theme.theme import Theme, tab_distance
 from app.theme.themed import Themed
 from app.widgets import text_documents
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.inputs import changes_text_size
@@ -138,10 +131,9 @@ class PromptPanel(Themed, QWidget):
         self.editor = PromptEdit(self)
         self.mode = SegmentedControl((("text", tr("Text")), ("chat", tr("Chat"))), tr("Prompt type"), self)
         self.score_button = self._score_button()
-        self.reuse_label = ElidedLabel()
-        self.reuse_label.setObjectName("reuseLine")
-        self.reuse_label.setProperty("role", "muted")
-        self.reuse_label.setAccessibleName(tr("Cached part of the prompt"))
+        self.reuse_label = set_up(
+            ElidedLabel(), name="reuseLine", role="muted", accessible_name=tr("Cached part of the prompt")
+        )
         self.reuse_label.hide()
         self._reuse_color = QColor()
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
@@ -234,8 +226,7 @@ class PromptPanel(Themed, QWidget):
 
     def _score_button(self) -> QToolButton:
         """Create the button that scores the text without generating."""
-        button = QToolButton()
-        button.setObjectName("scoreButton")
+        button = set_up(QToolButton(), name="scoreButton")
         button.setText(tr("Score this text"))
         button.setAccessibleName(tr("Score this text"))
         button.setToolTip(tr("Rate how likely each token is, without generating"))
@@ -246,8 +237,7 @@ class PromptPanel(Themed, QWidget):
         return button
 
     def _chip(self, number: int, example: ExamplePrompt) -> QPushButton:
-        chip = QPushButton(tr(example.title))
-        chip.setObjectName(f"example.{example.id}")
+        chip = set_up(QPushButton(tr(example.title)), name=f"example.{example.id}")
         chip.setProperty("role", "chip")
         chip.setProperty("number", number)
         chip.setToolTip(tr(example.about))
@@ -258,10 +248,8 @@ class PromptPanel(Themed, QWidget):
         return chip
 
     def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
-        chip = QPushButton(tr("More…"))
-        chip.setObjectName("moreExamples")
+        chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"))
         chip.setProperty("role", "chip")
-        chip.setAccessibleName(tr("More examples"))
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
         for example in examples:
@@ -278,22 +266,15 @@ class PromptPanel(Themed, QWidget):
         heading = PlainLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)
-        top = QHBoxLayout()
-        top.addWidget(heading, 1)
-        top.addWidget(self.mode)
+        top = arrange(QHBoxLayout(), (heading, 1), self.mode)
         self.examples_row = QWidget()
         chips = FlowLayout()
         for chip in (self.score_button, *self._chips, self.more):
             chips.addWidget(chip)
-        row = QVBoxLayout(self.examples_row)
-        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        row.addLayout(chips)
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        column.setSpacing(6)
-        column.addLayout(top)
-        column.addWidget(self.editor)
-        column.addWidget(self.reuse_label)
+        arrange(QVBoxLayout(self.examples_row), chips, margins=(MARGIN, 0, MARGIN, 0))
+        self._column = arrange(
+            QVBoxLayout(self), top, self.editor, self.reuse_label, margins=(MARGIN, 0, MARGIN, 0), spacing=6
+        )
 
     def _set_mode(self, is_chat: bool) -> None:
         self.mode.set_value("chat" if is_chat else "text")

@@ -17,6 +17,7 @@ from app.state import setting_values
 from app.storage.examples import ExamplePrompt
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
@@ -31,8 +32,7 @@ class ExampleBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("exampleBar")
-        self.title = ElidedLabel()
-        self.title.setProperty("role", "muted")
+        self.title = set_up(ElidedLabel(), role="muted")
         self.back = QPushButton(tr("Back to my settings"))
         self.back.setObjectName("leaveExample")
         self.back.setProperty("role", "quiet")
@@ -40,10 +40,7 @@ class ExampleBar(QWidget):
             tr("Restore the model, strategy, cache, parameters, seed and prompt used before the example")
         )
         self.back.clicked.connect(self.backRequested)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
-        row.addWidget(self.title, 1)
-        row.addWidget(self.back)
+        arrange(QHBoxLayout(self), (self.title, 1), self.back, margins=(MARGIN, 0, MARGIN, 0))
         self.hide()
 
     def show_example(self, title: str) -> None:
@@ -73,11 +70,10 @@ class SetupPanel(Themed, QFrame):
         self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
         self.presets = PresetBar()
-        self.help = RichLabel()
+        self.help = set_up(
+            RichLabel(), name="parameterHelp", role="muted", accessible_name=tr("Help for the hovered setting")
+        )
         self.help.setWordWrap(True)
-        self.help.setObjectName("parameterHelp")
-        self.help.setProperty("role", "muted")
-        self.help.setAccessibleName(tr("Help for the hovered setting"))
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.memory_label = PlainLabel(wordWrap=True)
         self.memory_label.setObjectName("fitLine")
@@ -199,34 +195,21 @@ class SetupPanel(Themed, QFrame):
 
     def _lay_out(self) -> None:
         self._content = QWidget()
-        inner = self._inner = QVBoxLayout(self._content)
-        inner.setContentsMargins(0, 14, 0, 16)
+        inner = self._inner = arrange(QVBoxLayout(self._content), margins=(0, 14, 0, 16))
         for part in self._parts_in_order:
             inner.addWidget(part)
         inner.addStretch(1)
-        scroll = self._scroll = ScrollArea(widgetResizable=True)
-        scroll.setObjectName("setupScroll")
+        scroll = self._scroll = set_up(ScrollArea(widgetResizable=True), name="setupScroll")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(self._content)
-        self._help_area = QFrame()
-        self._help_area.setProperty("role", "foot")
-        long_help = QScrollArea(widgetResizable=True)
-        long_help.setObjectName("helpScroll")
+        self._help_area = set_up(QFrame(), role="foot")
+        long_help = set_up(QScrollArea(widgetResizable=True), name="helpScroll")
         long_help.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         long_help.setFrameShape(QFrame.Shape.NoFrame)
         long_help.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         long_help.setWidget(self.help)
-        foot = QVBoxLayout(self._help_area)
-        foot.setContentsMargins(MARGIN, 8, 4, 8)
-        foot.addWidget(long_help)
+        arrange(QVBoxLayout(self._help_area), long_help, margins=(MARGIN, 8, 4, 8))
         self._page = QWidget()
-        column = QVBoxLayout(self._page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(scroll, 1)
-        column.addWidget(self.memory_label)
-        column.addWidget(self._help_area)
-        self._pages = QVBoxLayout(self)
-        self._pages.setContentsMargins(0, 0, 0, 0)
-        self._pages.addWidget(self._page)
+        arrange(QVBoxLayout(self._page), (scroll, 1), self.memory_label, self._help_area, margins=0, spacing=0)
+        self._pages = arrange(QVBoxLayout(self), self._page, margins=0)

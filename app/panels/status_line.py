@@ -17,6 +17,7 @@ from app.state.setting_changes import SettingChange
 from app.state.worker_messages import DecodeBackend, ModelInfo
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -47,10 +48,7 @@ class StatusLine(Themed, QFrame):
         self.device = self._label(tr("Device"), ElidedLabel())
         self.number_labels = {name: self._label(tr(title), PlainLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label(tr("Outcome"), ElidedLabel())
-        self.settings_button = QPushButton()
-        self.settings_button.setObjectName("usedSettings")
-        self.settings_button.setProperty("role", "quiet")
-        self.settings_button.clicked.connect(self.settingsRequested)
+        self.settings_button = set_up(QPushButton(), name="usedSettings", role="quiet", clicked=self.settingsRequested)
         self.settings_button.hide()
         self.setup_toggle = IconButton("panel-left", tr("Prompt and parameters"))
         self.timeline_toggle = IconButton("panel-bottom", tr("Timeline"))
@@ -205,9 +203,7 @@ class StatusLine(Themed, QFrame):
         return label
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 10, 0)
-        row.setSpacing(GAP)
+        row = arrange(QHBoxLayout(self), margins=(16, 0, 10, 0), spacing=GAP)
         self.device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         row.addWidget(self.device)
         for label in self.number_labels.values():
@@ -215,10 +211,7 @@ class StatusLine(Themed, QFrame):
         row.addStretch(1)
         row.addWidget(self.outcome)
         row.addWidget(self.settings_button)
-        ends = QHBoxLayout()
-        ends.setSpacing(2)
-        for button in (self.history_button, *self.toggles):
-            ends.addWidget(button)
+        ends = arrange(QHBoxLayout(), self.history_button, *self.toggles, spacing=2)
         row.addLayout(ends)
 
 

@@ -14,6 +14,7 @@ from app.panels.commands import key_of
 from app.storage.settings import MAX_SEED
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import RunButton
 from app.widgets.drafter_marks import paint_drafter_mark
 from app.widgets.icons import IconButton
@@ -39,8 +40,7 @@ class SeedBox(Themed, QFrame):
         super().__init__(parent)
         self.setObjectName("seedBox")
         self.label = PlainLabel(tr("Seed"), self)
-        self.spin = SpinBox(self)
-        self.spin.setObjectName("seedSpin")
+        self.spin = set_up(SpinBox(self), name="seedSpin")
         self.spin.setRange(0, MAX_SEED)
         self.spin.setProperty("plain", True)
         self.spin.setAccessibleName(tr("Seed"))
@@ -50,11 +50,7 @@ class SeedBox(Themed, QFrame):
         self.lock_button.setCheckable(True)
         self.spin.valueChanged.connect(self._on_value)
         self.lock_button.toggled.connect(self._on_lock)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 2, 0)
-        row.setSpacing(2)
-        for part in (self.label, self.spin, self.lock_button):
-            row.addWidget(part)
+        arrange(QHBoxLayout(self), self.label, self.spin, self.lock_button, margins=(8, 0, 2, 0), spacing=2)
         self._on_lock()
 
     @property
@@ -266,9 +262,7 @@ class Toolbar(Themed, QFrame):
         super().__init__(parent)
         self.setObjectName("toolbar")
         self.setProperty("role", "bar")
-        self.brand = RichLabel()
-        self.brand.setProperty("role", "brand")
-        self.brand.setAccessibleName("Decodescope")
+        self.brand = set_up(RichLabel(), role="brand", accessible_name="Decodescope")
         self.model = PickerCombo("modelCombo", tr("Model"), 176)
         self.strategy = PickerCombo("strategyCombo", tr("Strategy"), 196)
         self.draft = DraftPicker("draftCombo", tr("Draft model"), 150)
@@ -277,12 +271,10 @@ class Toolbar(Themed, QFrame):
         self.seed = SeedBox()
         self.export_button = IconButton("save", tr("Save or copy… ({key})").format(key=key_of("save_picture")))
         self.export_button.setObjectName("exportButton")
-        self.tours_button = QToolButton()
-        self.tours_button.setObjectName("toursButton")
+        self.tours_button = set_up(QToolButton(), name="toursButton")
         self.tours_button.setText(tr("Tours"))
         self.tours_button.setToolTip(tr("Guided tours ({key})").format(key=key_of("choose_tour")))
-        self.run_button = RunButton()
-        self.run_button.setObjectName("runButton")
+        self.run_button = set_up(RunButton(), name="runButton")
         self._lay_out()
 
     @property
@@ -337,10 +329,7 @@ class Toolbar(Themed, QFrame):
             picker.set_assigned_width(width)
 
     def _lay_out(self) -> None:
-        row = self._row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
-        row.addWidget(self.brand)
+        row = self._row = arrange(QHBoxLayout(self), self.brand, margins=(16, 0, 16, 0), spacing=8)
         row.addSpacing(8)
         for picker in self.pickers:
             picker.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)

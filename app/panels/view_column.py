@@ -15,6 +15,7 @@ from app.theme.themed import Themed, apply_theme
 from app.views import ViewSpec
 from app.views.base import View
 from app.views.shared.glossary_tooltip import LazyTooltip
+from app.widgets.building import arrange
 from resources.language import tr
 
 
@@ -41,11 +42,7 @@ class ViewColumn(Themed, QWidget):
             self.stack.addWidget(QWidget())
         self.tabs.currentChanged.connect(self._on_tab)
         self.header.tool_container.widthChanged.connect(self.fit_header)
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.stack, 1)
+        self._column = arrange(QVBoxLayout(self), self.header, (self.stack, 1), margins=0, spacing=0)
         for index, spec in enumerate(self._specs):
             self.tabs.set_removed(index, spec.hidden_when_empty)
         self._on_tab(0)

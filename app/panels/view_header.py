@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QStackedW
 from app.panels.commands import MAX_VIEW_KEYS
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import TabBar
 from app.widgets.plain_text import caption
 from resources.language import tr
@@ -48,8 +49,7 @@ class ViewTabs(TabBar):
         self.setElideMode(Qt.TextElideMode.ElideNone)
         for title in titles:
             self.addTab(caption(title))
-        self.more_button = QToolButton()
-        self.more_button.setObjectName("moreViews")
+        self.more_button = set_up(QToolButton(), name="moreViews")
         self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more_button.setAccessibleName(tr("More views"))
         self.more_button.setToolTip(tr("More views"))
@@ -152,8 +152,7 @@ class ViewHeader(Themed, QFrame):
         self.setProperty("role", "bar")
         self._row_height = 40
         self.tabs = ViewTabs(titles)
-        self.tools = QStackedWidget()
-        self.tools.setObjectName("toolStack")
+        self.tools = set_up(QStackedWidget(), name="toolStack")
         for _tab in range(self.tabs.count()):
             self.tools.addWidget(QWidget())
         self.tool_container = ToolContainer()
@@ -171,17 +170,10 @@ class ViewHeader(Themed, QFrame):
         self._first_line.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
         self._first_line.addWidget(self.tabs.more_button)
         self._first_line.addStretch(1)
-        side = self._side_row = QHBoxLayout(self.tool_container)
-        side.setContentsMargins(0, 0, 0, 0)
-        side.setSpacing(2 * GAP)
-        side.addWidget(self.tools)
+        self._side_row = arrange(QHBoxLayout(self.tool_container), self.tools, margins=0, spacing=2 * GAP)
         self._first_line.addWidget(self.tool_container)
         self._first_line.addLayout(self.corner)
-        rows = QVBoxLayout(self)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(0)
-        rows.addLayout(self._first_line)
-        rows.addLayout(self._second_line)
+        arrange(QVBoxLayout(self), self._first_line, self._second_line, margins=0, spacing=0)
 
     def restyle(self, theme: Theme) -> None:
         self._row_height = theme.px(20) + theme.space(20)

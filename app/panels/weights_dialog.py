@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QDialogButtonBox, QHBoxLayout, QRadi
 
 from app.panels.settings.form import make_remark
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
+from app.widgets.building import arrange, set_up
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.labels import WrappedLabel
@@ -43,8 +44,7 @@ class WeightsMemorySelector(QWidget):
             self._group.addButton(button)
         self._button_of(memory).setChecked(True)
         self.about = make_remark("")
-        self.speed_label = make_remark("")
-        self.speed_label.setObjectName("weightsPace")
+        self.speed_label = set_up(make_remark(""), name="weightsPace")
         self._lay_out()
         self.set_reason("")
         self._group.buttonClicked.connect(self._on_chosen)
@@ -151,9 +151,7 @@ class WeightsDialog(ScrolledDialog):
         self._lines = {line.kind: line for line in lines}
         self._buttons: dict[str, QRadioButton] = {}
         content = QWidget()
-        self._column = QVBoxLayout(content)
-        self._column.setContentsMargins(20, 16, 20, 8)
-        self._column.setSpacing(4)
+        self._column = arrange(QVBoxLayout(content), margins=(20, 16, 20, 8), spacing=4)
         for line in lines:
             self._add(line, line.kind == kind)
         self.memory = memory
@@ -180,17 +178,13 @@ class WeightsDialog(ScrolledDialog):
         self._buttons[kind].setChecked(True)
 
     def _add(self, line: WeightsOption, is_chosen: bool) -> None:
-        button = QRadioButton(caption(line.title))
-        button.setObjectName(f"weights.{line.kind}")
+        button = set_up(QRadioButton(caption(line.title)), name=f"weights.{line.kind}")
         button.setChecked(is_chosen)
         button.setEnabled(not line.reason)
         button.setAccessibleDescription(line.reason or line.about)
         button.toggled.connect(self._on_toggled)
-        about = WrappedLabel(line.reason or line.about)
-        about.setProperty("role", "muted")
-        below = QVBoxLayout()
-        below.setContentsMargins(_INDENT, 0, 0, 6)
-        below.addWidget(about)
+        about = set_up(WrappedLabel(line.reason or line.about), role="muted")
+        below = arrange(QVBoxLayout(), about, margins=(_INDENT, 0, 0, 6))
         self._buttons[line.kind] = button
         self._column.addWidget(button)
         self._column.addLayout(below)

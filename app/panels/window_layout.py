@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange
 from resources.language import tr
 
 PREFERRED_WIDTHS, MIN_WIDTHS, REQUIRED_WIDTHS = (300, 324), (236, 250), (173, 194)
@@ -130,9 +131,7 @@ class WindowBody(QWidget):
     def __init__(self, toolbar: QWidget, middle: QWidget, timeline: QWidget, status: QWidget) -> None:
         super().__init__()
         self._timeline = timeline
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = arrange(QVBoxLayout(self), margins=0, spacing=0)
         for part in (toolbar, middle, timeline, status):
             self._column.addWidget(part, 1 if part is middle else 0)
 

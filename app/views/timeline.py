@@ -18,6 +18,7 @@ from app.views.base import Table, View
 from app.views.replay import SPEEDS, STEP_SPEED, Replay
 from app.views.shared.table_export import timeline_table
 from app.views.text.token_wording import format_bits, surprise_bits, token_text
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import IconButton, create_icon
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.sparkline import MAX_BAR_VALUE, Sparkline, SparklineCurve, height_fraction
@@ -161,9 +162,7 @@ class ChoiceButton(QToolButton):
 def create_speed_button(parent: QWidget) -> ChoiceButton:
     """Return the button for the replay speed, one of `SPEEDS`."""
     entries = {speed: tr("Step by step") if speed == STEP_SPEED else title for speed, title in SPEEDS.items()}
-    button = ChoiceButton("speedButton", tr("Speed"), entries, parent)
-    button.setToolTip(tr("Replay speed"))
-    return button
+    return set_up(ChoiceButton("speedButton", tr("Speed"), entries, parent), tooltip=tr("Replay speed"))
 
 
 def create_measure_button(parent: QWidget) -> ChoiceButton:
@@ -193,8 +192,7 @@ class Timeline(View):
         self.sparkline = Sparkline(theme_for("light"), self)
         self.count_label = PlainLabel("", self)
         self.speed_button, self.measure_button = create_speed_button(self), create_measure_button(self)
-        self.guess_button = QToolButton(self)
-        self.guess_button.setObjectName("guessButton")
+        self.guess_button = set_up(QToolButton(self), name="guessButton")
         self.guess_button.setText(tr("Guess"))
         self.measure = "surprise"
         """The measure of the bars: a name in `MEASURES`."""
@@ -218,9 +216,7 @@ class Timeline(View):
         self.measure_button.chosen.connect(self.set_measure)
         self.guess_button.setToolTip(tr("Guess mode: the text pauses before a word, and you guess it"))
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row = self._row = QHBoxLayout(self)
-        for widget in (self.play_button, self.back_button, self.forward_button):
-            row.addWidget(widget)
+        row = self._row = arrange(QHBoxLayout(self), self.play_button, self.back_button, self.forward_button)
         row.addSpacing(6)
         row.addWidget(self.sparkline, 1)
         row.addSpacing(6)

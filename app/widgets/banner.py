@@ -12,6 +12,7 @@ from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
 from app.widgets.accessibility import announce
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.labels import WrappedLabel
@@ -97,37 +98,26 @@ class Banner(Themed, QFrame):
         self._icon_label = PlainLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
-        self.details = QPlainTextEdit(self, readOnly=True)
+        self.details = set_up(QPlainTextEdit(self, readOnly=True), accessible_name=tr("Details of the message"))
         self.details.setObjectName(f"{self.objectName()}Details")
-        self.details.setAccessibleName(tr("Details of the message"))
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.hide()
-        self.details_button = QPushButton(tr("Details"), self)
+        self.details_button = set_up(QPushButton(tr("Details"), self), name="detailsButton", role="quiet")
         self.details_button.setCheckable(True)
-        self.details_button.setObjectName("detailsButton")
-        self.details_button.setProperty("role", "quiet")
         self.details_button.toggled.connect(self.details.setVisible)
-        self.close_button = IconButton("close", tr("Dismiss this message"), self)
-        self.close_button.clicked.connect(self.dismiss)
+        self.close_button = set_up(IconButton("close", tr("Dismiss this message"), self), clicked=self.dismiss)
         self._lay_out()
         self.set_theme(self._theme)
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(3)
-        for part in (self.title, self.cause, self.remedy):
-            words.addWidget(part)
+        words = arrange(QVBoxLayout(), self.title, self.cause, self.remedy, spacing=3)
         self._actions = FlowRow(self)
         self._actions.flow.addWidget(self.details_button)
         row, self._lower_layout = QHBoxLayout(), QVBoxLayout()
         row.setSpacing(_GAP)
         self._lower_layout.addWidget(self._actions)
         self._lower_layout.addWidget(self.details)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(12, 10, 8, 10)
-        outer.setSpacing(6)
-        outer.addLayout(row)
-        outer.addLayout(self._lower_layout)
+        arrange(QVBoxLayout(self), row, self._lower_layout, margins=(12, 10, 8, 10), spacing=6)
         row.addWidget(self._icon_label, 0, Qt.AlignmentFlag.AlignTop)
         row.addLayout(words, 1)
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
@@ -156,10 +146,8 @@ class Banner(Themed, QFrame):
         self._actions.setVisible(bool(actions) or not self.details_button.isHidden())
 
     def _action_button(self, name: str, label: str) -> QPushButton:
-        button = QPushButton(caption(label), self._actions)
-        button.setObjectName(f"{name}Action")
+        button = set_up(QPushButton(caption(label), self._actions), name=f"{name}Action", clicked=self._on_action)
         button.setProperty("action", name)
-        button.clicked.connect(self._on_action)
         return button
 
     @Slot()

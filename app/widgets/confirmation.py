@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.widgets.building import set_up
 from resources.language import tr
 
 
@@ -19,8 +20,7 @@ def ask(
     `name` is its object name. The function returns at once; the box deletes itself when it is closed.
     """
     role = QMessageBox.ButtonRole.DestructiveRole if is_destructive else QMessageBox.ButtonRole.AcceptRole
-    box = QMessageBox(QMessageBox.Icon.Warning, title, "", parent=parent)
-    box.setObjectName(name)
+    box = set_up(QMessageBox(QMessageBox.Icon.Warning, title, "", parent=parent), name=name)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(question)
     box.setInformativeText(details)

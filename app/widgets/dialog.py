@@ -7,6 +7,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.themed import Themed, inherit_theme
+from app.widgets.building import arrange
 from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
 
@@ -17,8 +18,13 @@ WINDOW_FRAME = QSize(16, 40)
 class BaseDialog(Themed, QDialog):
     """Base class of the dialogs: the Tab order goes line by line and wraps around, and the theme is the window's."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, name: str = "", title: str = "") -> None:
+        """A dialog with a name is deleted when it is closed."""
         super().__init__(parent)
+        if name:
+            self.setObjectName(name)
+            self.setWindowTitle(title)
+            self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._order = TabOrder(self, lambda: (self,))
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -69,19 +75,15 @@ class FittedScrollArea(QScrollArea):
 class ScrolledDialog(BaseDialog):
     """A dialog with scrolled contents and buttons that stay visible below."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, parent: QWidget | None = None, name: str = "", title: str = "") -> None:
+        super().__init__(parent, name, title)
         self._scroll = FittedScrollArea()
 
     def set_content(self, content: QWidget, buttons: QWidget) -> None:
         """Lay out the contents and the buttons."""
         self._scroll.setWidget(content)
         buttons.setContentsMargins(20, 8, 20, 16)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self._scroll, 1)
-        outer.addWidget(buttons)
+        arrange(QVBoxLayout(self), (self._scroll, 1), buttons, margins=0, spacing=0)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Use the full available height; Qt alone limits a window to two thirds of the screen."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 from app.panels.bottom_panel import BottomPanel
 from app.theme.theme import theme_for
 from app.widgets.bars import BarList, BarRow
+from app.widgets.building import set_up
 from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
@@ -77,8 +78,7 @@ class GuessPanel(BottomPanel):
         head.addWidget(self.leave)
         head.addWidget(self.next)
         for number in range(4):
-            button = QPushButton()
-            button.setObjectName(f"guess{number + 1}")
+            button = set_up(QPushButton(), name=f"guess{number + 1}")
             button.clicked.connect(lambda _checked=False, number=number: self.picked.emit(number))
             self.choices.append(button)
             row.addWidget(button, 1)

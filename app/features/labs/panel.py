@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.features.labs.view.preference.view import PreferenceView
 from app.features.labs.view.speed.view import SpeedView
+from app.widgets.building import arrange
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
@@ -15,19 +15,13 @@ class PreferenceLabDialog(BaseDialog):
     """Window of the preference lab; not modal, so runs continue in the main window."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("preferenceLab")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Preference lab"))
+        super().__init__(parent, "preferenceLab", tr("Preference lab"))
         self.view = PreferenceView(self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         buttons.setContentsMargins(20, 0, 20, 16)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.view)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), self.view, buttons, margins=0)
         self.resize(960, 720)
 
     def wording_changed(self) -> None:
@@ -42,19 +36,12 @@ class SpeedLabDialog(BaseDialog):
     """Window of the speed lab; not modal, deleted on close."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("speedLab")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Speed lab: measure ways to lower latency"))
+        super().__init__(parent, "speedLab", tr("Speed lab: measure ways to lower latency"))
         self.view = SpeedView(self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        column.addWidget(self.view, 1)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), (self.view, 1), buttons, margins=(20, 16, 20, 16), spacing=14)
         self.resize(*SIZE)
 
     def wording_changed(self) -> None:

@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from app.widgets.plain_text import tooltip
@@ -196,12 +197,8 @@ class CommandPalette(Themed, QFrame):
         self._make_field()
         self._make_list()
         self._footer = QWidget(self)
-        below = QVBoxLayout(self._footer)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.addWidget(self.description_label, 0, Qt.AlignmentFlag.AlignTop)
-        column = self._column = QVBoxLayout(self)
-        for part in (self.field, self.list, self._footer):
-            column.addWidget(part)
+        arrange(QVBoxLayout(self._footer), (self.description_label, 0, Qt.AlignmentFlag.AlignTop), margins=0)
+        self._column = arrange(QVBoxLayout(self), self.field, self.list, self._footer)
         self.setAutoFillBackground(True)
         self.hide()
         body.installEventFilter(self)

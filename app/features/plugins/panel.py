@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.file_dialogs import open_folder_dialog
 from app.widgets.flow_layout import FlowRow, clear_layout
@@ -55,8 +56,7 @@ class PluginRow(QFrame):
         self.box.setEnabled(plugin.path is None or bool(plugin.digest))
         self.box.setAccessibleDescription(plugin.contents or plugin.summary)
         self.box.clicked.connect(self._on_clicked)
-        top = QHBoxLayout()
-        top.addWidget(self.box, 1)
+        top = arrange(QHBoxLayout(), (self.box, 1))
         if plugin.path is not None:
             self.edit = self._quiet_button(tr("Edit"), tr("Edit {plugin}"))
             self.edit.clicked.connect(self._on_edit)
@@ -66,10 +66,7 @@ class PluginRow(QFrame):
             self.remove.setToolTip(tooltip(tr("Remove the folder from this list. Its files are not changed.")))
             self.remove.clicked.connect(self._on_remove)
             top.addWidget(self.remove)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 10, 14, 10)
-        column.setSpacing(4)
-        column.addLayout(top)
+        column = arrange(QVBoxLayout(self), top, margins=(14, 10, 14, 10), spacing=4)
         for text, role in (
             (plugin.contents or plugin.summary, ""),
             (plugin.error.cause if plugin.error is not None else "", "danger"),
@@ -82,15 +79,13 @@ class PluginRow(QFrame):
             self.setToolTip(tooltip(plugin.error.details))
 
     def _quiet_button(self, text: str, name: str) -> QPushButton:
-        button = QPushButton(caption(text), self)
-        button.setProperty("role", "quiet")
+        button = set_up(QPushButton(caption(text), self), role="quiet")
         button.setAutoDefault(False)
         button.setAccessibleName(name.format(plugin=self.plugin.title))
         return button
 
     def _add_line(self, column: QVBoxLayout, text: str, role: str) -> None:
-        label = WrappedLabel(text, self)
-        label.setProperty("role", role)
+        label = set_up(WrappedLabel(text, self), role=role)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column.addWidget(label)
 
@@ -122,39 +117,26 @@ class PluginDialog(BaseDialog):
     loadRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("pluginDialog")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Plug-ins"))
+        super().__init__(parent, "pluginDialog", tr("Plug-ins"))
         self.rows: list[PluginRow] = []
         self._asked_path = ""
         introduction = WrappedLabel(tr(_INTRODUCTION), self)
-        self.message = WrappedLabel("", self)
-        self.message.setProperty("role", "warning")
+        self.message = set_up(WrappedLabel("", self), role="warning")
         self.load = self._button("loadPlugins", tr("Load plug-ins"))
         self.load.clicked.connect(self.loadRequested)
-        self.empty = WrappedLabel("", self)
-        self.empty.setProperty("role", "muted")
+        self.empty = set_up(WrappedLabel("", self), role="muted")
         content = QWidget(self)
-        self._list = QVBoxLayout()
-        self._list.setSpacing(8)
-        inner = QVBoxLayout(content)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.addWidget(self.empty)
-        inner.addLayout(self._list)
-        inner.addStretch(1)
-        area = QScrollArea(self)
+        self._list = arrange(QVBoxLayout(), spacing=8)
+        arrange(QVBoxLayout(content), self.empty, self._list, STRETCH, margins=0)
+        area = set_up(QScrollArea(self), accessible_name=tr("Plug-ins"))
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setAccessibleName(tr("Plug-ins"))
         area.setWidget(content)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(12)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=12)
         for part in (introduction, self._make_buttons(), self.message, self.load):
             column.addWidget(part)
         column.setAlignment(self.load, Qt.AlignmentFlag.AlignLeft)
@@ -180,8 +162,7 @@ class PluginDialog(BaseDialog):
         return row
 
     def _button(self, name: str, text: str) -> QPushButton:
-        button = QPushButton(caption(text), self)
-        button.setObjectName(name)
+        button = set_up(QPushButton(caption(text), self), name=name)
         button.setAutoDefault(False)
         return button
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
@@ -18,10 +21,11 @@ class SettingsForm(QWidget):
 
     changed = Signal(str)
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Any) -> None:
+        """`settings` is the section that the form edits."""
         super().__init__()
-        self.rows = QFormLayout(self)
-        self.rows.setContentsMargins(0, 0, 0, 0)
+        self._settings = settings
+        self.rows = arrange(QFormLayout(self), margins=0)
         self.rows.setHorizontalSpacing(18)
 
     def add(self, label: str, part: QWidget) -> None:
@@ -29,20 +33,31 @@ class SettingsForm(QWidget):
         part.setMinimumWidth(180)
         self.rows.addRow(label, part)
 
+    def bind(self, part: QComboBox | QSpinBox | QCheckBox, key: str, topic: str) -> None:
+        """Store each value chosen in `part` under `key` of the section, then emit `changed(topic)`."""
+        match part:
+            case QComboBox():
+                part.currentIndexChanged.connect(lambda _index: self._store(key, selected_value(part), topic))
+            case QSpinBox():
+                part.valueChanged.connect(lambda value: self._store(key, value, topic))
+            case _:
+                part.toggled.connect(lambda on: self._store(key, on, topic))
+
+    def _store(self, key: str, value: object, topic: str) -> None:
+        setattr(self._settings, key, value)
+        self.changed.emit(topic)
+
 
 def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
     """Create a check box."""
-    box = QCheckBox(caption(title))
-    box.setObjectName(name)
+    box = set_up(QCheckBox(caption(title)), name=name)
     box.setChecked(on)
     return box
 
 
 def make_combo_box(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
     """Create a combo box of (value, marked title) pairs; an unknown chosen value is added as itself."""
-    combo = ComboBox()
-    combo.setObjectName(name)
-    combo.setAccessibleName(label)
+    combo = set_up(ComboBox(), name=name, accessible_name=label)
     for value, title in choices:
         combo.addItem(tr(title), value)
     if combo.findData(chosen) < 0:
@@ -58,9 +73,7 @@ def selected_value(combo: QComboBox) -> str:
 
 def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: int = 1024) -> QSpinBox:
     """Create a spin box for an integer."""
-    spin = SpinBox()
-    spin.setObjectName(name)
-    spin.setAccessibleName(label)
+    spin = set_up(SpinBox(), name=name, accessible_name=label)
     spin.setRange(minimum, maximum)
     spin.setValue(value)
     spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move the text of a spin box
@@ -69,6 +82,4 @@ def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: 
 
 def make_remark(text: str) -> WrappedLabel:
     """Create a muted remark."""
-    label = WrappedLabel(text)
-    label.setProperty("role", "muted")
-    return label
+    return set_up(WrappedLabel(text), role="muted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import (
@@ -39,6 +40,7 @@ from app.storage.settings import (
     UpdatesSection,
 )
 from app.widgets.animation.motion import prefers_reduced_motion
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.dialog import ScrolledDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -56,12 +58,11 @@ class AppearanceSettings(SettingsForm):
     languageChosen = Signal(str)
 
     def __init__(self, settings: AppearanceSection) -> None:
-        super().__init__()
-        self._settings = settings
+        super().__init__(settings)
         self.language = make_combo_box("languageChoice", tr("Language"), language_titles(), settings.language)
         self.language.activated.connect(self._on_language)
         self.theme = make_combo_box("themeChoice", tr("Theme"), scheme_titles(), settings.theme)
-        self.theme.currentIndexChanged.connect(self._on_theme)
+        self.bind(self.theme, "theme", "appearance")
         percent, min_percent, max_percent = (
             round(scale * 100) for scale in (settings.font_scale, MIN_SCALE, MAX_SCALE)
         )
@@ -73,21 +74,11 @@ class AppearanceSettings(SettingsForm):
             "depthChoice", tr("Wording"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
         )
         self.wording.setToolTip(tr(_DEPTH_HELP))
-        self.wording.currentIndexChanged.connect(self._on_depth)
+        self.bind(self.wording, "depth", "appearance")
         self.add(tr("Language"), self.language)
         self.add(tr("Theme"), self.theme)
         self.add(tr("Text size"), self.scale)
         self.add(tr("Wording"), self.wording)
-
-    @Slot()
-    def _on_theme(self) -> None:
-        self._settings.theme = selected_value(self.theme)
-        self.changed.emit("appearance")
-
-    @Slot()
-    def _on_depth(self) -> None:
-        self._settings.depth = selected_value(self.wording)
-        self.changed.emit("appearance")
 
     @Slot()
     def _on_language(self) -> None:
@@ -114,28 +105,26 @@ class ComputeSettings(SettingsForm):
     """Device, data type, threads, decode backend, and number of recorded alternatives."""
 
     def __init__(self, settings: ComputeSection) -> None:
-        super().__init__()
-        self._settings = settings
+        super().__init__(settings)
         self.device = make_combo_box("deviceChoice", tr("Device"), DEVICES, settings.device)
-        self.device.currentIndexChanged.connect(self._on_device)
+        self.bind(self.device, "device", "compute")
         self.dtype = make_combo_box("dtypeChoice", tr("Data type"), DTYPES, settings.dtype)
-        self.dtype.currentIndexChanged.connect(self._on_dtype)
+        self.bind(self.dtype, "dtype", "compute")
         self.threads = make_spin_box("threadsChoice", tr("CPU threads"), settings.threads)
         self.threads.setSpecialValueText(tr("Automatic"))
-        self.threads.valueChanged.connect(self._on_threads)
+        self.bind(self.threads, "threads", "compute")
         self.top_n = make_spin_box("topChoice", tr("Recorded alternatives"), settings.top_n, maximum=100)
         self.top_n.setSpecialValueText(tr("none"))
         self.top_n.setToolTip(tr(_TRACING_HELP))
-        self.top_n.valueChanged.connect(self._on_top_n)
+        self.bind(self.top_n, "top_n", "tracing")
         self.add(tr("Device"), self.device)
         self.add(tr("Data type"), self.dtype)
         self.add(tr("CPU threads"), self.threads)
         self.add(tr("Alternatives"), self.top_n)
         self.rows.addRow("", make_remark(tr(_TRACING_HELP)))
         self.native_code = make_check_box("quickChoice", tr("Use native code (faster)"), settings.quick_steps)
-        self.native_code.toggled.connect(self._on_native_code)
-        self.backend_label = make_remark(tr(_NATIVE_CODE_HELP))
-        self.backend_label.setObjectName("quickStanding")
+        self.bind(self.native_code, "quick_steps", "steps")
+        self.backend_label = set_up(make_remark(tr(_NATIVE_CODE_HELP)), name="quickStanding")
         self.rows.addRow(self.native_code)
         self.rows.addRow("", self.backend_label)
 
@@ -146,31 +135,6 @@ class ComputeSettings(SettingsForm):
         )
         self.backend_label.setToolTip(tooltip(backend.details if backend is not None else ""))
 
-    @Slot()
-    def _on_device(self) -> None:
-        self._settings.device = selected_value(self.device)
-        self.changed.emit("compute")
-
-    @Slot()
-    def _on_dtype(self) -> None:
-        self._settings.dtype = selected_value(self.dtype)
-        self.changed.emit("compute")
-
-    @Slot(int)
-    def _on_threads(self, threads: int) -> None:
-        self._settings.threads = threads
-        self.changed.emit("compute")
-
-    @Slot(bool)
-    def _on_native_code(self, on: bool) -> None:
-        self._settings.quick_steps = on
-        self.changed.emit("steps")
-
-    @Slot(int)
-    def _on_top_n(self, count: int) -> None:
-        self._settings.top_n = count
-        self.changed.emit("tracing")
-
 
 class HistorySettings(SettingsForm):
     """History on or off, its budget, and a button to delete it."""
@@ -178,17 +142,17 @@ class HistorySettings(SettingsForm):
     forgetAllRequested = Signal()
 
     def __init__(self, settings: HistorySection) -> None:
-        super().__init__()
-        self._settings = settings
+        super().__init__(settings)
         self.keep_box = make_check_box("historyChoice", tr("Keep every run, on this machine only"), settings.keep)
-        self.keep_box.toggled.connect(self._on_keep)
+        self.bind(self.keep_box, "keep", "history")
         self.budget = make_spin_box(
             "historyBudget", tr("Disk space for saved runs"), settings.budget_mib, 1, MAX_HISTORY_MIB
         )
         self.budget.setSuffix(" MiB")
         self.budget.setToolTip(tr("When the limit is reached, the oldest unpinned runs are deleted."))
         self.budget.setEnabled(settings.keep)
-        self.budget.valueChanged.connect(self._on_budget)
+        self.keep_box.toggled.connect(self.budget.setEnabled)
+        self.bind(self.budget, "budget_mib", "history")
         self.rows.addRow(self.keep_box)
         self.add(tr("At most"), self.budget)
         self.rows.addRow("", self._delete_all_row())
@@ -197,64 +161,34 @@ class HistorySettings(SettingsForm):
         forget = QPushButton(tr("Delete all…"))
         forget.setObjectName("forgetAllButton")
         forget.clicked.connect(self.forgetAllRequested)
-        line = QHBoxLayout()
-        line.addWidget(forget)
-        line.addStretch(1)
-        return line
-
-    @Slot(bool)
-    def _on_keep(self, on: bool) -> None:
-        self._settings.keep = on
-        self.budget.setEnabled(on)
-        self.changed.emit("history")
-
-    @Slot(int)
-    def _on_budget(self, mib: int) -> None:
-        self._settings.budget_mib = mib
-        self.changed.emit("history")
+        return arrange(QHBoxLayout(), forget, STRETCH)
 
 
 class MemorySettings(SettingsForm):
     """Prefix reuse, its memory budget, and the fallback cache."""
 
     def __init__(self, settings: ComputeSection) -> None:
-        super().__init__()
-        self._settings = settings
+        super().__init__(settings)
         self.reuse = make_check_box("reuseChoice", tr("Reuse cached prefixes of earlier runs"), settings.reuse)
         self.reuse.setToolTip(
             tr("If a prompt begins like an earlier text, the run starts from the cache of that text.")
         )
-        self.reuse.toggled.connect(self._on_reuse)
+        self.bind(self.reuse, "reuse", "reuse")
         title = tr("Memory for cached prefixes")
         self.budget = make_spin_box("reuseBudget", title, settings.reuse_mib, 1, MAX_REUSE_MIB)
         self.budget.setSuffix(" MiB")
         self.budget.setEnabled(settings.reuse)
-        self.budget.valueChanged.connect(self._on_budget)
+        self.reuse.toggled.connect(self.budget.setEnabled)
+        self.bind(self.budget, "reuse_mib", "reuse")
         title = tr("If memory runs out, switch to a smaller cache")
         self.fallback = make_check_box("fallbackChoice", title, settings.memory_fallback)
         self.fallback.setToolTip(
             tr("Only a cache that produces the same text is used; a message appears when it happens.")
         )
-        self.fallback.toggled.connect(self._on_fallback)
+        self.bind(self.fallback, "memory_fallback", "reuse")
         self.rows.addRow(self.reuse)
         self.add(tr("At most"), self.budget)
         self.rows.addRow(self.fallback)
-
-    @Slot(bool)
-    def _on_reuse(self, on: bool) -> None:
-        self._settings.reuse = on
-        self.budget.setEnabled(on)
-        self.changed.emit("reuse")
-
-    @Slot(int)
-    def _on_budget(self, mib: int) -> None:
-        self._settings.reuse_mib = mib
-        self.changed.emit("reuse")
-
-    @Slot(bool)
-    def _on_fallback(self, on: bool) -> None:
-        self._settings.memory_fallback = on
-        self.changed.emit("reuse")
 
 
 class UpdateSettings(SettingsForm):
@@ -262,8 +196,8 @@ class UpdateSettings(SettingsForm):
 
     def __init__(self, settings: UpdatesSection, address: str, unavailable_reason: str) -> None:
         """`address` is the one that a check contacts; `unavailable_reason` says why there is none, or is empty."""
-        super().__init__()
-        self._settings, self._address = settings, address
+        super().__init__(settings)
+        self._address = address
         title = tr("Check for new versions once a week")
         self.check = make_check_box("updatesChoice", title, settings.check and not unavailable_reason)
         self.check.setEnabled(not unavailable_reason)
@@ -317,15 +251,10 @@ class PermissionSettings(QWidget):
     def __init__(self, settings: ModelsSection) -> None:
         super().__init__()
         self._settings = settings
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        self.allowed = QListWidget()
-        self.allowed.setObjectName("allowedList")
-        self.allowed.setAccessibleName(tr("Permissions of individual models"))
+        column = arrange(QVBoxLayout(self), margins=0)
+        self.allowed = set_up(QListWidget(), name="allowedList", accessible_name=tr("Permissions of individual models"))
         self.allowed.setFixedHeight(84)
-        self.revoke = QPushButton(tr("Revoke permission"))
-        self.revoke.setObjectName("revokeButton")
-        self.revoke.clicked.connect(self._on_revoke)
+        self.revoke = set_up(QPushButton(tr("Revoke permission")), name="revokeButton", clicked=self._on_revoke)
         self.none_allowed = make_remark(tr("No model may load pickled weights or run custom code."))
         column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
@@ -360,40 +289,30 @@ class StageSettings(QWidget):
     def __init__(self, settings: AppearanceSection) -> None:
         super().__init__()
         self._settings = settings
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        self._column = arrange(QVBoxLayout(self), margins=0)
         still = tr("Reduced motion is turned on in the system settings.") if prefers_reduced_motion() else ""
-        self.animated = self._add("animatedChoice", tr("Animate choices when presenting"), settings.animated, still)
-        self.animated.toggled.connect(self._on_animated)
+        self.animated = self._add("animatedChoice", "animated", tr("Animate choices when presenting"), still)
         self.sounds = self._add(
             "soundsChoice",
+            "sounds",
             tr("Play sounds for accepted and rejected drafts and at the end"),
-            settings.sounds,
             sound_unsupported_reason(),
         )
-        self.sounds.toggled.connect(self._on_sounds)
 
-    def _add(self, name: str, title: str, on: bool, unavailable_reason: str) -> QCheckBox:
-        box = QCheckBox(caption(title))
-        box.setObjectName(name)
-        box.setChecked(on and not unavailable_reason)
+    def _add(self, name: str, key: str, title: str, unavailable_reason: str) -> QCheckBox:
+        box = set_up(QCheckBox(caption(title)), name=name)
+        box.setChecked(getattr(self._settings, key) and not unavailable_reason)
         box.setEnabled(not unavailable_reason)
+        box.toggled.connect(partial(self._store, key))
         self._column.addWidget(box)
         if unavailable_reason:
             box.setAccessibleDescription(unavailable_reason)
-            label = WrappedLabel(unavailable_reason)
-            label.setProperty("role", "muted")
+            label = set_up(WrappedLabel(unavailable_reason), role="muted")
             self._column.addWidget(label)
         return box
 
-    @Slot(bool)
-    def _on_animated(self, on: bool) -> None:
-        self._settings.animated = on
-        self.changed.emit()
-
-    @Slot(bool)
-    def _on_sounds(self, on: bool) -> None:
-        self._settings.sounds = on
+    def _store(self, key: str, on: bool) -> None:
+        setattr(self._settings, key, on)
         self.changed.emit()
 
 
@@ -412,16 +331,11 @@ class SettingsDialog(ScrolledDialog):
         update_address: str = "",
         updates_unavailable_reason: str = "",
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, "settingsDialog", tr("Settings"))
         self._update_address, self._updates_unavailable_reason = update_address, updates_unavailable_reason
-        self.setObjectName("settingsDialog")
-        self.setWindowTitle(tr("Settings"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
         content = QWidget()
-        column = QVBoxLayout(content)
-        column.setContentsMargins(20, 18, 20, 8)
-        column.setSpacing(8)
+        column = arrange(QVBoxLayout(content), margins=(20, 18, 20, 8), spacing=8)
         for title, part in self._parts():
             heading = PlainLabel(title)
             heading.setProperty("role", "heading")

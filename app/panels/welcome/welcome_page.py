@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSi
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets import icons
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from resources.language import tr
 
@@ -134,12 +135,9 @@ class WelcomePage(Themed, QFrame):
         self._body = body
         self._make_texts()
         self.buttons = self._make_buttons()
-        self.skip = QPushButton(tr("Skip"))
-        self.skip.setObjectName("skipWelcome")
-        self.skip.setProperty("role", "quiet")
+        self.skip = set_up(QPushButton(tr("Skip")), name="skipWelcome", role="quiet")
         self.skip.clicked.connect(self.skipped)
-        self._hint = WrappedLabel(tr("Ctrl+K finds every command, including this page."))
-        self._hint.setProperty("role", "muted")
+        self._hint = set_up(WrappedLabel(tr("Ctrl+K finds every command, including this page.")), role="muted")
         self._lay_out()
         body.installEventFilter(self)
         self.hide()
@@ -178,8 +176,7 @@ class WelcomePage(Themed, QFrame):
 
     def _make_texts(self) -> None:
         self._sample = UnderlineSample(self)
-        self._title = WrappedLabel(tr("Watch a language model decide what to write"))
-        self._title.setObjectName("welcomeTitle")
+        self._title = set_up(WrappedLabel(tr("Watch a language model decide what to write")), name="welcomeTitle")
         self._introduction = WrappedLabel(
             tr(
                 "A language model writes one small piece of text at a time. Decodescope shows every "
@@ -200,17 +197,14 @@ class WelcomePage(Themed, QFrame):
         )  # fmt: skip
         ways = []
         for name, icon, title, about, signal in entries:
-            way = WelcomeButton(name, icon, title, about, self)
-            way.clicked.connect(signal)
+            way = set_up(WelcomeButton(name, icon, title, about, self), clicked=signal)
             ways.append(way)
         return tuple(ways)
 
     def _lay_out(self) -> None:
         self._content = QWidget()
         column = self._column = QVBoxLayout(self._content)
-        foot = QHBoxLayout()
-        foot.addWidget(self._hint, 1)
-        foot.addWidget(self.skip)
+        foot = arrange(QHBoxLayout(), (self._hint, 1), self.skip)
         column.addStretch(1)
         for part in (self._sample, self._title, self._introduction):
             column.addWidget(part)
@@ -220,16 +214,9 @@ class WelcomePage(Themed, QFrame):
         column.addLayout(foot)
         column.addStretch(2)
         middle = QWidget()
-        row = QHBoxLayout(middle)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addStretch(1)
-        row.addWidget(self._content, 100)
-        row.addStretch(1)
-        scroll = QScrollArea(widgetResizable=True)
-        scroll.setObjectName("welcomeScroll")
+        arrange(QHBoxLayout(middle), STRETCH, (self._content, 100), STRETCH, margins=0)
+        scroll = set_up(QScrollArea(widgetResizable=True), name="welcomeScroll")
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(middle)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(scroll)
+        arrange(QVBoxLayout(self), scroll, margins=0)

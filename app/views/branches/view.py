@@ -14,6 +14,7 @@ from app.views.base import Table, View
 from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import add_fill_button, paint_empty_page
 from app.views.text.token_wording import format_token_count
+from app.widgets.building import arrange
 from app.widgets.tree_canvas import TreeCanvas
 from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
 from core import cut_short
@@ -97,9 +98,7 @@ class BranchesView(View):
         self.canvas.setAccessibleName(tr("Runs that branched from each other"))
         self.canvas.node_tooltip = lambda node: node_tooltip(self._members[node]) if node < len(self._members) else ""
         self.canvas.selection.nodeSelected.connect(self._on_node)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.canvas)
+        arrange(QVBoxLayout(self), self.canvas, margins=0)
         self.setFocusProxy(self.canvas)
         self._show_parts()
 

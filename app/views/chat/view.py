@@ -29,6 +29,7 @@ from app.views.base import Excerpt, Table, View
 from app.views.chat.area import EMPTY_HINT, EMPTY_TITLE, ChatArea
 from app.views.shared.empty_page import add_fill_button
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from app.widgets.building import arrange, set_up
 from app.widgets.overlays import FocusRing
 from app.widgets.plain_text import caption, tooltip
 from core.events import Event
@@ -49,9 +50,7 @@ class ChatTools(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
+        row = arrange(QHBoxLayout(self), margins=0, spacing=2)
         self.formatted = self._button(
             tr("Formatted"),
             "formattedButton",
@@ -88,10 +87,7 @@ class ChatTools(Themed, QWidget):
             button.setFont(theme.font(12))
 
     def _button(self, title: str, name: str, help_text: str) -> QPushButton:
-        button = QPushButton(caption(title), self)
-        button.setObjectName(name)
-        button.setProperty("role", "quiet")
-        button.setToolTip(tooltip(help_text))
+        button = set_up(QPushButton(caption(title), self), name=name, role="quiet", tooltip=tooltip(help_text))
         button.setAccessibleDescription(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setEnabled(False)
@@ -162,8 +158,7 @@ class ChatFooter(Themed, QWidget):
         super().__init__(parent)
         self._policy, self._min_full_width = tr(POLICIES[DROP]), theme.px(500)
         self.meter = ContextMeter(theme, self)
-        self.overflow_button = QToolButton(self)
-        self.overflow_button.setObjectName("whenFullButton")
+        self.overflow_button = set_up(QToolButton(self), name="whenFullButton")
         self.overflow_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.overflow_button.setToolTip(tr("What happens when the next message no longer fits into the context"))
         self.overflow_button.setAccessibleName(tr("What happens when the context is full"))
@@ -176,10 +171,7 @@ class ChatFooter(Themed, QWidget):
             self._group.addAction(action)
         self._group.triggered.connect(self._on_action)
         self.overflow_button.setMenu(menu)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.meter, 1)
-        row.addWidget(self.overflow_button)
+        arrange(QHBoxLayout(self), (self.meter, 1), self.overflow_button, margins=0)
 
     def show_conversation(self, conversation: Conversation) -> None:
         """Update the meter and the policy."""
@@ -231,11 +223,7 @@ class ChatView(View):
         )
         for part in (self, self.area):
             part.setAccessibleName(tr("Chat"))
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self._column.addWidget(self.area, 1)
-        self._column.addWidget(self._footer)
+        self._column = arrange(QVBoxLayout(self), (self.area, 1), self._footer, margins=0, spacing=0)
         self.setFocusProxy(self.area)
         self._connect()
         self.set_theme(theme)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import STRETCH, arrange
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
 
@@ -24,8 +25,7 @@ class ChartGrid(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid = arrange(QGridLayout(self), margins=0)
         self._cells: list[QWidget] = []
         self._headings: list[QLabel] = []
         self.plots: list[PlotPanel] = []
@@ -56,12 +56,7 @@ class ChartGrid(Themed, QWidget):
         heading, plot = PlainLabel(cell), PlotPanel(title, cell, min_size=(160, 60))
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        column = QVBoxLayout(cell)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(heading)
-        column.addWidget(plot)
-        column.addStretch(1)
+        arrange(QVBoxLayout(cell), heading, plot, STRETCH, margins=0, spacing=2)
         plot.set_theme(self._theme)
         self._cells.append(cell)
         self._headings.append(heading)

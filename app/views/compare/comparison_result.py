@@ -24,6 +24,7 @@ from app.views.compare.plots import (
     sweep_plots,
 )
 from app.views.compare.results import ResultTable
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowRow, clear_layout
 from app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
 from app.widgets.plots import TitledPlot
@@ -47,8 +48,7 @@ class TextCards(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid = arrange(QGridLayout(self), margins=0)
         self.cards: list[TextCard] = []
 
     def restyle(self, theme: Theme) -> None:
@@ -89,9 +89,7 @@ class TextCard(QFrame):
         self.entry, self._cards = entry, cards
         is_reference = entry is comparison.reference
         title = entry.candidate.title
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.px(4))
+        self._column = arrange(QVBoxLayout(self), margins=0, spacing=theme.px(4))
         self._label(f"{REFERENCE_MARK} {title}" if is_reference else title, "heading")
         self._label(entry_summary(comparison, entry), "muted")
         self.text = RichLabel(diff_html(comparison.word_diff(entry), is_reference, theme), self)
@@ -110,15 +108,13 @@ class TextCard(QFrame):
         self._column.addWidget(row)
 
     def _label(self, text: str, role: str) -> None:
-        label = PlainLabel(text, self, wordWrap=True)
-        label.setProperty("role", role)
+        label = set_up(PlainLabel(text, self, wordWrap=True), role=role)
         self._column.addWidget(label)
 
     def _button(self, text: str, help_text: str, is_visible: bool) -> QPushButton:
-        button = QPushButton(caption(text), self)
-        button.setProperty("role", "quiet")
-        button.setAccessibleName(help_text)
-        button.setToolTip(tooltip(help_text))
+        button = set_up(
+            QPushButton(caption(text), self), role="quiet", accessible_name=help_text, tooltip=tooltip(help_text)
+        )
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setVisible(is_visible)
         return button
@@ -182,11 +178,8 @@ class BackToBaseRow(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = PlainLabel(self, wordWrap=True)
-        self._words.setProperty("role", "muted")
-        self.button = QPushButton(trc("to the other run", "Back"), self)
-        self.button.setObjectName("compareBack")
-        self.button.setProperty("role", "quiet")
+        self._words = set_up(PlainLabel(self, wordWrap=True), role="muted")
+        self.button = set_up(QPushButton(trc("to the other run", "Back"), self), name="compareBack", role="quiet")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.button.clicked.connect(self.clicked)
         row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)

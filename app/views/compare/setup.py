@@ -21,6 +21,7 @@ from app.views.compare.comparison_kinds import (
     comparison_unsupported_reason,
 )
 from app.views.compare.sweep_form import SweepForm
+from app.widgets.building import STRETCH, arrange
 from app.widgets.flow_layout import FlowRow, clear_layout
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -131,17 +132,9 @@ class CompareSetup(QWidget):
         self.samples_button.setCursor(Qt.CursorShape.PointingHandCursor)
         label = PlainLabel(tr("Count"), self._seed_row)
         label.setBuddy(self.seeds)
-        row = QHBoxLayout(self._seed_row)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(label)
-        row.addWidget(self.seeds)
-        row.addStretch(1)
-        row.addWidget(self.samples_button)
+        arrange(QHBoxLayout(self._seed_row), label, self.seeds, STRETCH, self.samples_button, margins=0)
         self._reasons.setProperty("role", "muted")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.chips, self._seed_row, self.sweep, self._reasons):
-            column.addWidget(part)
+        arrange(QVBoxLayout(self), self.chips, self._seed_row, self.sweep, self._reasons, margins=0)
 
     def add_run(self, run: Run) -> None:
         """Add a finished run to the offered runs."""

@@ -14,6 +14,7 @@ from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import RunRequest
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import PlainLabel
@@ -42,8 +43,7 @@ class SweepForm(Themed, QWidget):
         self.parameter = ComboBox(self)
         self.low, self.high, self.list = QLineEdit(self), QLineEdit(self), QLineEdit(self)
         self.steps, self.seeds = SpinBox(self), SpinBox(self)
-        self.problem = PlainLabel(self, wordWrap=True)
-        self.problem.setProperty("role", "danger")
+        self.problem = set_up(PlainLabel(self, wordWrap=True), role="danger")
         self._set_names()
         self._lay_out()
         self.parameter.currentIndexChanged.connect(self._on_parameter)
@@ -83,10 +83,7 @@ class SweepForm(Themed, QWidget):
         )
         for words, part in named:
             fields.flow.addWidget(_labelled(words, part, fields))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(fields)
-        column.addWidget(self.problem)
+        arrange(QVBoxLayout(self), fields, self.problem, margins=0)
 
     def restyle(self, theme: Theme) -> None:
         for edit in (self.low, self.high):
@@ -186,9 +183,7 @@ class SweepForm(Themed, QWidget):
 def _labelled(words: str, part: QWidget, parent: QWidget) -> QWidget:
     """Return a field with its label in front, kept together."""
     pair = QWidget(parent)
-    row = QHBoxLayout(pair)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(6)
+    row = arrange(QHBoxLayout(pair), margins=0, spacing=6)
     label = PlainLabel(words, pair)
     label.setBuddy(part)
     row.addWidget(label)

@@ -29,6 +29,7 @@ from app.views.compare.comparison_kinds import (
 from app.views.compare.comparison_result import ComparisonResult
 from app.views.compare.setup import CompareSetup
 from app.views.shared.empty_page import FillButton, ScrolledView
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.screen import WorkWhenVisible
@@ -46,12 +47,9 @@ class CompareHead(QObject):
         self._base: Run | None = None
         kinds = [(kind, tr(title)) for kind, title in KINDS]
         self.kind = SegmentedControl(kinds, tr("What to compare"), page, wraps=True)
-        self.button = QPushButton(tr("Compare"), page)
-        self.button.setObjectName("compareButton")
-        self.button.setProperty("role", "primary")
+        self.button = set_up(QPushButton(tr("Compare"), page), name="compareButton", role="primary")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.description = PlainLabel(page, wordWrap=True)
-        self.description.setProperty("role", "muted")
+        self.description = set_up(PlainLabel(page, wordWrap=True), role="muted")
         self.setup = CompareSetup(page)
         self.top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self.top.addWidget(self.kind, 1)
@@ -126,10 +124,7 @@ class ProgressRow(Themed, QWidget):
         self.bar.setObjectName("compareProgress")
         self.bar.setAccessibleName(tr("Completed runs"))
         self.words.setProperty("role", "muted")
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.bar, self.words):
-            self._column.addWidget(part)
+        self._column = arrange(QVBoxLayout(self), self.bar, self.words, margins=0)
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))

@@ -14,6 +14,7 @@ from app.views.inspector import inspector_rows
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import is_remote_token
 from app.widgets.bars import BarList
+from app.widgets.building import arrange
 from app.widgets.plain_text import PlainLabel
 from core import words
 from resources.language import tr
@@ -41,10 +42,7 @@ class InspectorSection(Themed, QWidget):
         self._remark.hide()
         self.term = term
         add_glossary_tooltip(self._title, lambda: self.term)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._title, self._remark, part):
-            self._column.addWidget(widget)
+        self._column = arrange(QVBoxLayout(self), self._title, self._remark, part, margins=0)
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(7))

@@ -13,6 +13,7 @@ from app.theme.themed import Themed
 from app.views.inspector.inspector_rows import with_bold_figures
 from app.views.node_reports import NodeReport, ReportRow
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.labels import TextBlock
 from app.widgets.plain_text import PlainLabel
 from resources.language import join_sentences, tr
@@ -24,8 +25,7 @@ class ReportTable(Themed, QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._content: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid = arrange(QGridLayout(self), margins=0)
         self._cells: list[QLabel] = []
         self._is_stacked = False
 
@@ -118,14 +118,12 @@ class NodeCard(Themed, QFrame):
         self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")
         self._facts = TextBlock(self, "muted")
         add_glossary_tooltip(self._heading, lambda: self.report.term if self.report is not None else "")
-        self._card = QFrame(self)
-        self._card.setProperty("role", "card")
+        self._card = set_up(QFrame(self), role="card")
         self._sentence = TextBlock(self._card, rich=True)
         self._text_title, self._text = self._title(tr("Text so far")), TextBlock(self)
         self._table_title, self._table = self._title(""), ReportTable(self)
         self._score_title, self._score = self._title(tr("Score")), TextBlock(self, "muted")
-        self._card_layout = QHBoxLayout(self._card)
-        self._card_layout.addWidget(self._sentence)
+        self._card_layout = arrange(QHBoxLayout(self._card), self._sentence)
         column = self._column = QVBoxLayout(self)
         for widget in (self._heading, self._token, self._facts, self._card, self._text_title, self._text,
                        self._table_title, self._table, self._score_title, self._score):  # fmt: skip
@@ -134,9 +132,7 @@ class NodeCard(Themed, QFrame):
         self.set_theme(theme_for("light"))
 
     def _title(self, text: str) -> QLabel:
-        label = PlainLabel(text.upper(), self)
-        label.setProperty("role", "heading")
-        return label
+        return set_up(PlainLabel(text.upper(), self), role="heading")
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(5))

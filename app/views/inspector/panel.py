@@ -21,6 +21,7 @@ from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import FillButton
 from app.views.shared.table_export import alternative_table
 from app.views.tokens.token_headings import is_waiting
+from app.widgets.building import arrange
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import TextBlock
 from app.widgets.overlays import FocusRing
@@ -41,9 +42,7 @@ class EmptyInspectorPage(Themed, QFrame):
         self.setProperty("role", "panel")
         self.heading, self.title, self.facts = (TextBlock(self, role) for role in ("heading", "title", "muted"))
         self.offer = FillButton(tr("Run this prompt"), self)
-        self._column = QVBoxLayout(self)
-        for widget in (self.heading, self.title, self.facts):
-            self._column.addWidget(widget)
+        self._column = arrange(QVBoxLayout(self), self.heading, self.title, self.facts)
         self._column.addSpacing(6)
         self._column.addWidget(self.offer)
         self._column.addStretch(1)
@@ -81,8 +80,7 @@ class InspectorPages(Themed, ScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._container = QWidget(self)
-        self._column = QVBoxLayout(self._container)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = arrange(QVBoxLayout(self._container), margins=0)
         self.empty = EmptyInspectorPage(self._container)
         self._column.addWidget(self.empty)
         self.setWidget(self._container)
@@ -195,9 +193,7 @@ class Inspector(View):
         self.area.empty.offer.fillRequested.connect(lambda: self.signals.fillRequested.emit(AS_SET))
         self.setAccessibleName(tr("Inspector"))
         self.setFocusProxy(self.area)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.area)
+        arrange(QVBoxLayout(self), self.area, margins=0)
         self.set_theme(theme_for("light"))
         self._update_page()
 

@@ -13,6 +13,7 @@ from app.theme.themed import Themed
 from app.views.inspector import stage_values as values
 from app.views.inspector.inspector_section import InspectorSection
 from app.widgets.bars import BarList
+from app.widgets.building import arrange
 from app.widgets.plots import PlotPanel
 from app.widgets.repeat_arc import RepeatArc
 from app.widgets.scale import NumberScale
@@ -29,8 +30,7 @@ class StagePicture(Themed, QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column = arrange(QVBoxLayout(self), margins=0)
 
     def restyle(self, theme: Theme) -> None:
         self.column.setSpacing(theme.px(6))
@@ -167,9 +167,7 @@ class StagePictures(Themed, QWidget):
         super().__init__(parent)
         self._theme = theme
         self._sections: dict[str, tuple[InspectorSection, StagePicture]] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = arrange(QVBoxLayout(self), margins=0, spacing=0)
 
     def restyle(self, theme: Theme) -> None:
         for section, _ in self._sections.values():

@@ -17,6 +17,7 @@ from app.views.inspector.inspector_section import InspectorSection
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import token_text
 from app.widgets.bars import BarList
+from app.widgets.building import set_up
 from app.widgets.buttons import SegmentedControl
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox
@@ -88,8 +89,7 @@ class StepInternalsPanel(Themed, QWidget):
         for choice in (self.other, self.instead):
             choice.activated.connect(lambda _row: self._request("influence"))
         self.layer.activated.connect(lambda _row: self._update_attention())
-        self.remark = WrappedLabel("", self)
-        self.remark.setProperty("role", "muted")
+        self.remark = set_up(WrappedLabel("", self), role="muted")
         self.bars = BarList(theme_for("light"), tr("Influence on this step"), fits_labels=False)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -98,9 +98,7 @@ class StepInternalsPanel(Themed, QWidget):
         self._show_only(())
 
     def _make_combo(self, name: str, label: str) -> QComboBox:
-        combo = ComboBox(self)
-        combo.setObjectName(name)
-        combo.setAccessibleName(label)
+        combo = set_up(ComboBox(self), name=name, accessible_name=label)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(MIN_CONTENTS_LENGTH)
         return combo

@@ -25,6 +25,7 @@ from app.views.inspector.inspector_section import (
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
 from app.views.text.token_wording import is_remote_token, token_text
 from app.widgets.bars import BarList
+from app.widgets.building import arrange, set_up
 from app.widgets.funnel import FunnelStage, FunnelWidget
 from app.widgets.labels import TextBlock
 from app.widgets.plain_text import tooltip
@@ -52,11 +53,8 @@ class BranchBar(Themed, QWidget):
         self._alternatives: Sequence[Alternative] = ()
         self._forbidden = frozenset[int]()
         self._index = 0
-        self.button = QPushButton(self)
-        self.button.setObjectName("branchButton")
-        self.button.clicked.connect(self._on_confirmed)
-        self.field = QLineEdit(self)
-        self.field.setObjectName("branchField")
+        self.button = set_up(QPushButton(self), name="branchButton", clicked=self._on_confirmed)
+        self.field = set_up(QLineEdit(self), name="branchField")
         self.field.setPlaceholderText(tr("or type other words"))
         self.field.setAccessibleName(tr("Other text at this position"))
         self.field.setToolTip(tr("Other text at this position; ↑ and ↓ go through the alternatives"))
@@ -64,9 +62,7 @@ class BranchBar(Themed, QWidget):
         self.field.textChanged.connect(self._update_button)
         self.field.returnPressed.connect(self._on_confirmed)
         self.field.installEventFilter(self)
-        self._column = QVBoxLayout(self)
-        self._column.addWidget(self.button)
-        self._column.addWidget(self.field)
+        self._column = arrange(QVBoxLayout(self), self.button, self.field)
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(6))
@@ -172,8 +168,7 @@ class FunnelSection(Themed, QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.stages = FunnelWidget(theme)
-        self.stages.setObjectName("funnel")
+        self.stages = set_up(FunnelWidget(theme), name="funnel")
         self._section = InspectorSection(tr("Funnel"), self.stages, "row.funnel", self)
         self._pictures: StagePictures | None = None
         """Created with the first step that has stage details."""
@@ -181,10 +176,9 @@ class FunnelSection(Themed, QWidget):
         self._default_order.setObjectName("defaultOrder")
         self._default_order.setProperty("role", "quiet")
         self._default_order.setToolTip(tr("Restore the order used by transformers"))
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.addWidget(self._section)
-        self._column.addWidget(self._default_order, 0, Qt.AlignmentFlag.AlignLeft)
+        self._column = arrange(
+            QVBoxLayout(self), self._section, (self._default_order, 0, Qt.AlignmentFlag.AlignLeft), margins=0
+        )
         self._default_order.clicked.connect(lambda: self.orderWanted.emit(None))
         self.stages.stageMoved.connect(self._on_moved)
 
@@ -247,9 +241,7 @@ class TokenPage(Themed, QFrame):
         self.setProperty("role", "panel")
         self.heading, self.title = TextBlock(self, "heading"), TextBlock(self, "title")
         self.facts, self.numbers = TextBlock(self, "muted"), TextBlock(self, "muted", rich=True)
-        self.card = QFrame(self)
-        self.card.setProperty("role", "card")
-        self.card.setObjectName("reason")
+        self.card = set_up(QFrame(self), role="card", name="reason")
         self.sentence = TextBlock(self.card, rich=True)
         self.bars, self.comparison_bars = BarList(theme, tr("Alternatives")), BarList(theme, tr("Comparison model"))
         self.bars.setObjectName("alternatives")
@@ -273,8 +265,7 @@ class TokenPage(Themed, QFrame):
         return self.candidates, self.comparison, self.layers, self.funnel, self.figures
 
     def _build(self) -> None:
-        self._card_layout = QHBoxLayout(self.card)
-        self._card_layout.addWidget(self.sentence)
+        self._card_layout = arrange(QHBoxLayout(self.card), self.sentence)
         column = self._column = QVBoxLayout(self)
         above, below = (self.heading, self.title, self.facts), (self.card, self.candidates, self.branch)
         for widget in (*above, *below, *self._sections[1:]):

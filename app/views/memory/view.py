@@ -18,6 +18,7 @@ from app.views.memory.report import cache_report
 from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import ScrolledView
 from app.views.shared.table_export import cache_table
+from app.widgets.building import arrange
 from app.widgets.buttons import MenuButton
 from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
 from core.events import Event
@@ -37,10 +38,7 @@ class MemoryTools(Themed, QWidget):
         words = tr("Save the cache of this run as a prefix, or start from a saved one")
         actions = ((tr("Save prefix…"), self._choose_save_path), (tr("Load prefix…"), self._choose_load_path))
         self.button = MenuButton("prefixButton", tr("Prefix"), words, actions, self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        row.addWidget(self.button)
+        arrange(QHBoxLayout(self), self.button, margins=0, spacing=2)
 
     def restyle(self, theme: Theme) -> None:
         self.button.setFont(theme.font(12))

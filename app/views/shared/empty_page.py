@@ -14,6 +14,7 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.base import View
+from app.widgets.building import arrange
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
 from resources.language import tr
@@ -156,9 +157,7 @@ class ScrolledView(View):
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setWidget(self._page)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._scroll)
+        arrange(QVBoxLayout(self), self._scroll, margins=0)
         self.offer = add_fill_button(self, self, offer, AS_SET, lambda: (self._title, self._hint))
 
     @property

@@ -12,6 +12,7 @@ from app.state.draft_rounds import DraftRounds
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.speculation.round_report import speed_rows
+from app.widgets.building import arrange
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
 from core import words
@@ -130,11 +131,7 @@ class SpeculationCards(Themed, QWidget):
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         card = QWidget(self)
-        column = QVBoxLayout(card)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(heading)
-        column.addWidget(part, 1)
+        arrange(QVBoxLayout(card), heading, (part, 1), margins=0, spacing=4)
         self._cards.append(card)
         return card
 
@@ -178,8 +175,7 @@ class SpeculationCards(Themed, QWidget):
 
     def _make_table(self) -> QWidget:
         table = QWidget(self)
-        outer = QVBoxLayout(table)
-        outer.setContentsMargins(0, 0, 0, 0)
+        outer = arrange(QVBoxLayout(table), margins=0)
         self._grid.setColumnStretch(0, 1)
         for row, texts in enumerate([("", trc("speed", "plain"), trc("speed", "drafted")), *speed_rows(None, None)]):
             cells: list[QLabel] = [PlainLabel(text, table) for text in texts]

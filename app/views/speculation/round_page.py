@@ -17,6 +17,7 @@ from app.views.base import ViewSignals
 from app.views.speculation.cards import SpeculationCards
 from app.views.speculation.round_report import EXTRA_NODE, RoundSelection, describe_round, round_tree
 from app.views.tree.tools import TreeLegend
+from app.widgets.building import arrange
 from app.widgets.drafter_marks import MARK_SIZE, drafter_letter, paint_drafter_mark
 from app.widgets.plain_text import PlainLabel
 from app.widgets.tree_canvas import TreeCanvas
@@ -182,9 +183,7 @@ class RoundPage(Themed, QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = arrange(QVBoxLayout(inner), margins=0, spacing=0)
         for part in (self.canvas, self.legend, self._description, self.cards):
             column.addWidget(part, int(part is self.canvas))
         self.setWidget(inner)

@@ -20,6 +20,7 @@ from app.views.shared.table_export import draft_round_table
 from app.views.speculation.round_page import DraftComparison, RoundPage
 from app.views.speculation.round_report import RoundSelection, describe_round, node_report
 from app.views.speculation.round_strip import RoundStrip
+from app.widgets.building import arrange, set_up
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import Event
@@ -62,18 +63,11 @@ class SpeculationTools(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.label = PlainLabel("", self)
-        self.label.setProperty("role", "muted")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        row.addWidget(self.label)
+        self.label = set_up(PlainLabel("", self), role="muted")
+        row = arrange(QHBoxLayout(self), self.label, margins=0, spacing=2)
         for text, name, slot in (("‹", tr("Previous round"), self._back), ("›", tr("Next round"), self._on)):
-            button = QToolButton(self)
+            button = set_up(QToolButton(self), accessible_name=name, tooltip=tooltip(name), clicked=slot)
             button.setText(text)
-            button.setAccessibleName(name)
-            button.setToolTip(tooltip(name))
-            button.clicked.connect(slot)
             row.addWidget(button)
 
     @Slot()
@@ -114,11 +108,7 @@ class SpeculationView(View):
         self._info: ModelInfo | None = None
         self.offer = add_fill_button(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))
         self.setAccessibleName(tr("Speculation"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.strip)
-        column.addWidget(self.page, 1)
+        arrange(QVBoxLayout(self), self.strip, (self.page, 1), margins=0, spacing=0)
         self.setFocusProxy(self.strip)
         self.strip.roundPicked.connect(self.show_round)
         self.cards.roundPicked.connect(self.show_round)

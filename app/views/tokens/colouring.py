@@ -18,6 +18,7 @@ from app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thick
 from app.views.text.token_decorations import ORIGIN_LEGEND
 from app.views.text.token_decorations import WATERMARK_LEGEND as SIGNS
 from app.views.tokens.area import TokenArea
+from app.widgets.building import arrange, set_up
 from app.widgets.legend import ColourLegend, LegendStep
 from core import strategies
 from resources.language import mark, tr
@@ -38,17 +39,13 @@ class TokenTools(Themed, QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_terse = False
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        self.colour = QToolButton(self)
-        self.colour.setObjectName("colourButton")
+        row = arrange(QHBoxLayout(self), margins=0, spacing=4)
+        self.colour = set_up(QToolButton(self), name="colourButton")
         self.colour.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.colour.setAccessibleName(tr("What the colours show"))
         self.colour.setToolTip(tr("What the underlines show"))
         self.colour.setMenu(self._menu())
-        self.whitespace = QToolButton(self)
-        self.whitespace.setObjectName("whitespaceButton")
+        self.whitespace = set_up(QToolButton(self), name="whitespaceButton")
         self.whitespace.setCheckable(True)
         self.whitespace.setText("␣↵")
         self.whitespace.setAccessibleName(tr("Show spaces and line breaks"))

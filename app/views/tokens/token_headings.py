@@ -13,6 +13,7 @@ from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_an
 from app.views.text.column import TokenColumn
 from app.views.text.token_wording import format_token_count
 from app.views.tokens.token_columns import drawn_count
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import words
@@ -96,14 +97,9 @@ class SequenceChips(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(6)
-        self._status_label = PlainLabel(self)
-        self._status_label.setProperty("role", "muted")
-        self.number_box = SpinBox(self)
-        self.number_box.setObjectName("textNumber")
-        self.number_box.setAccessibleName(tr("Text"))
+        self._row = arrange(QHBoxLayout(self), margins=0, spacing=6)
+        self._status_label = set_up(PlainLabel(self), role="muted")
+        self.number_box = set_up(SpinBox(self), name="textNumber", accessible_name=tr("Text"))
         self.number_box.setPrefix(tr("Text "))
         self.number_box.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.number_box.valueChanged.connect(self._on_number)
@@ -141,10 +137,9 @@ class SequenceChips(Themed, QWidget):
             self.number_box.setValue(shown + 1)
 
     def _add(self, number: int) -> None:
-        chip = QPushButton(str(number + 1), self)
+        chip = set_up(QPushButton(str(number + 1), self), accessible_name=tr("Text {number}").format(number=number + 1))
         chip.setCheckable(True)
         chip.setProperty("role", "chip")
-        chip.setAccessibleName(tr("Text {number}").format(number=number + 1))
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._group.addButton(chip, number)
         self._row.insertWidget(number, chip)

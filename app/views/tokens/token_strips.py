@@ -17,6 +17,7 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.text.token_wording import token_text
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
 from app.widgets.plain_text import caption, tooltip
@@ -80,9 +81,7 @@ class ScoreStrip(Themed, TokenViewStrip):
             label.setProperty("role", "muted")
         self.chip_row = QWidget(self)
         self.chip_row.setMinimumWidth(1)  # chips without room are hidden
-        self._row = QHBoxLayout(self.chip_row)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addStretch(1)
+        self._row = arrange(QHBoxLayout(self.chip_row), STRETCH, margins=0)
         self._chips: list[QPushButton] = []
         self._chip_count, self._has_comparison = 0, False
         for part in (self.summary, self.comparison, self.chip_row):
@@ -163,10 +162,9 @@ class ScoreStrip(Themed, TokenViewStrip):
         )
 
     def _add_chip(self) -> None:
-        chip = QPushButton(self.chip_row)
+        chip = set_up(QPushButton(self.chip_row), clicked=self._on_clicked)
         chip.setProperty("role", "chip")
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
-        chip.clicked.connect(self._on_clicked)
         self._chips.append(chip)
         self._row.insertWidget(len(self._chips) - 1, chip)
 
@@ -198,14 +196,10 @@ class MediumCard(Themed, QWidget):
         self.description.setProperty("role", "muted")
         self.name.setToolTip(tooltip(self.description.text()))
         self.setAccessibleName(f"{self.name.text()}: {self.description.text()}")
-        self._column = QVBoxLayout()
-        for label in (self.name, self.description, self.position_label):
-            self._column.addWidget(label)
-        self._column.addStretch(1)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addWidget(self.preview, 0, Qt.AlignmentFlag.AlignTop)
-        self._row.addLayout(self._column, 1)
+        self._column = arrange(QVBoxLayout(), self.name, self.description, self.position_label, STRETCH)
+        self._row = arrange(
+            QHBoxLayout(self), (self.preview, 0, Qt.AlignmentFlag.AlignTop), (self._column, 1), margins=0
+        )
 
     def show_medium(self, medium: Medium) -> None:
         """Show the file's preview, or why it can no longer be read."""

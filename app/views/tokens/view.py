@@ -21,6 +21,7 @@ from app.views.tokens.area import TokenArea
 from app.views.tokens.colouring import ColouringController, TokenTools
 from app.views.tokens.token_headings import EMPTY_HINT, SequenceChips, empty_title_and_hint, is_waiting
 from app.views.tokens.token_input import TokenKeyHandler, TokenMouseHandler, selected_token_menu_position
+from app.widgets.building import arrange
 from app.widgets.legend import ColourLegend
 from app.widgets.overlays import FocusRing
 from resources.language import tr
@@ -56,11 +57,7 @@ class TokenViewLayout(QObject):
         self.offer = add_fill_button(view, area, tr("Run this prompt"), AS_SET, lambda: empty_title_and_hint(area.run))
         self._view, self._area, self._legend, self._look_choice = view, area, legend, look_choice
         self._is_presenting = False
-        self._column = QVBoxLayout(view)
-        self._column.setSpacing(0)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.chips, area, legend):
-            self._column.addWidget(part)
+        self._column = arrange(QVBoxLayout(view), self.chips, area, legend, spacing=0, margins=0)
         self._column.setStretchFactor(area, 1)
         self.chips.sequenceChosen.connect(view.signals.sequenceActivated)
         area.arranged.connect(self.arrange)

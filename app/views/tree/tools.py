@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
 from app.widgets.accessibility import AccessibleWidget
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
 from app.widgets.tree_canvas import PRUNED, TreeCanvas
@@ -48,11 +49,7 @@ class TreeTools(Themed, QWidget):
         self.more.setMenu(QMenu(self))
         self.more.menu().aboutToShow.connect(self._fill_more_menu)
         self.table.setChecked(True)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(2)
-        for button in (*self._buttons, self.more):
-            self._row.addWidget(button)
+        self._row = arrange(QHBoxLayout(self), *self._buttons, self.more, margins=0, spacing=2)
         self._connect()
         self.set_pruned("dimmed", tr("Pruned"), tr("Pruned branches: shown, dimmed or hidden"))
 
@@ -69,12 +66,9 @@ class TreeTools(Themed, QWidget):
         self.table.toggled.connect(self.tableToggled)
 
     def _button(self, name: str, text: str, help_text: str, checkable: bool = False) -> QToolButton:
-        button = QToolButton(self)
-        button.setObjectName(name)
+        button = set_up(QToolButton(self), name=name, tooltip=tooltip(help_text), accessible_name=help_text)
         button.setText(text)
         button.setCheckable(checkable)
-        button.setToolTip(tooltip(help_text))
-        button.setAccessibleName(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         return button
 
@@ -168,8 +162,7 @@ class FindBar(Themed, QFrame):
         self.field = QLineEdit(self, placeholderText=tr("Find a token"))
         self.field.setObjectName("findField")
         self.field.setAccessibleName(tr("Find a token"))
-        self.count = PlainLabel("", self)
-        self.count.setProperty("role", "muted")
+        self.count = set_up(PlainLabel("", self), role="muted")
         self.back = IconButton("step-back", tr("Previous"), self)
         self.forward = IconButton("step-forward", trc("of what was found", "Next"), self)
         self.close_button = IconButton("close", tr("Close (Esc)"), self)

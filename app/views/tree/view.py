@@ -27,6 +27,7 @@ from app.views.tree.displayed_tree import DisplayedTree, NodePicker, PathLine
 from app.views.tree.tools import FindBar, TreeFinder, TreeLegend, TreeTools
 from app.views.tree.tree_actions import TreeActions, paint_empty_tree
 from app.views.tree.tree_content import TreeContent, TreeSplit
+from app.widgets.building import arrange
 from app.widgets.plain_text import caption
 from app.widgets.tree_canvas import TreeCanvas
 from core import words
@@ -125,12 +126,7 @@ class TreeView(View):
         self.canvas.setObjectName("treeCanvas")
         self.canvas.node_tooltip = lambda node: self.tree.content.tooltip(node) if self.tree.content is not None else ""
         self._split = TreeSplit(self.canvas, (self.table, self.samples), self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._split, 1)
-        column.addWidget(self._path)
-        column.addLayout(self.actions_bar.bottom_row)
+        arrange(QVBoxLayout(self), (self._split, 1), self._path, self.actions_bar.bottom_row, margins=0, spacing=0)
         self.setFocusProxy(self.canvas)
         self._show_parts()
 

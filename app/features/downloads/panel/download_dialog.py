@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from app.features.downloads.panel.model_page import ModelPage
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
@@ -181,15 +182,10 @@ class DownloadDialog(BaseDialog):
     folderRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("downloadDialog")
-        self.setWindowTitle(tr("Get a model"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "downloadDialog", tr("Get a model"))
         self._make_search()
         self.list, self.page = HubModelList(self), ModelPage(self)
-        self.note = WrappedLabel()
-        self.note.setObjectName("downloadNote")
-        self.note.setProperty("role", "muted")
+        self.note = set_up(WrappedLabel(), name="downloadNote", role="muted")
         self.hint = WrappedLabel(
             tr(
                 "Search the Hugging Face Hub by part of a name, for instance “TinyStories”. For every "
@@ -216,16 +212,12 @@ class DownloadDialog(BaseDialog):
         self._empty.setVisible(not rows)
 
     def _make_search(self) -> None:
-        self.field = QLineEdit(self)
-        self.field.setObjectName("downloadSearch")
+        self.field = set_up(QLineEdit(self), name="downloadSearch", accessible_name=tr("Search the hub"))
         self.field.setPlaceholderText(tr("Part of a name, or owner/name; leave empty for the most downloaded"))
-        self.field.setAccessibleName(tr("Search the hub"))
         self.field.setClearButtonEnabled(True)
         self.field.returnPressed.connect(self._search)
-        self.button = QPushButton(tr("Search the hub"), self)
-        self.button.setObjectName("searchHub")
+        self.button = set_up(QPushButton(tr("Search the hub"), self), name="searchHub", clicked=self._search)
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self._search)
 
     def _lay_out(self) -> None:
         buttons = QDialogButtonBox(self)

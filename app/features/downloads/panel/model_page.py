@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFrame,
-    QProgressBar,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.worker_messages import DownloadStatus
 from app.widgets.banner import Banner
+from app.widgets.building import arrange, set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox
 from app.widgets.labels import WrappedLabel
@@ -259,28 +252,22 @@ class ModelPage(QScrollArea):
         self.facts.setProperty("role", "muted")
         self.files.setProperty("role", "muted")
         self.progress_label.setObjectName("downloadHow")
-        self.files_heading = PlainLabel()
-        self.files_heading.setProperty("role", "heading")
+        self.files_heading = set_up(PlainLabel(), role="heading")
         self.bar = QProgressBar(maximum=1000, textVisible=False)
         self.bar.setObjectName("downloadBar")
         self.bar.setAccessibleName(tr("Download progress"))
         self.banner = Banner("downloadBanner")
-        self.pickle = QCheckBox(tr("Download pickled weights anyway"))
-        self.pickle.setObjectName("allowPickle")
-        self.variants = ComboBox()
-        self.variants.setObjectName("ggufVariants")
-        self.variants.setAccessibleName(tr("GGUF file"))
+        self.pickle = set_up(QCheckBox(tr("Download pickled weights anyway")), name="allowPickle")
+        self.variants = set_up(ComboBox(), name="ggufVariants", accessible_name=tr("GGUF file"))
         self.variants.activated.connect(self._on_variant)
         self.variants.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.variants.setMinimumContentsLength(_VARIANT_LENGTH)
-        self.variants_heading = PlainLabel(tr("GGUF file"))
-        self.variants_heading.setProperty("role", "heading")
+        self.variants_heading = set_up(PlainLabel(tr("GGUF file")), role="heading")
 
     def _make_buttons(self) -> None:
         self.buttons = {}
         for name, title in ACTIONS.items():
-            button = QPushButton(tr(title))
-            button.setObjectName(f"{name}Model")
+            button = set_up(QPushButton(tr(title)), name=f"{name}Model")
             button.setAutoDefault(False)
             if name in _PRIMARY_ACTIONS:
                 button.setProperty("role", "primary")
@@ -289,9 +276,7 @@ class ModelPage(QScrollArea):
 
     def _lay_out(self) -> None:
         page, row = QWidget(), FlowRow()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(8)
+        column = arrange(QVBoxLayout(page), margins=(0, 0, 8, 0), spacing=8)
         for button in self.buttons.values():
             row.flow.addWidget(button)
         for part in (self.title, self.facts, self.variants_heading, self.variants, self.verdict, self.pickle, row,

@@ -25,6 +25,7 @@ from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.shared.empty_page import FillButton
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.inputs import ScrollArea
 from app.widgets.labels import ElidedLabel, WrappedLabel
@@ -62,8 +63,7 @@ class HistoryHeader(Themed, QWidget):
         self.close_button.clicked.connect(self.closeRequested)
         self._make_menu()
         row = row_of(self, MARGIN, RIGHT)
-        self._heading = PlainLabel(tr("HISTORY"))
-        self._heading.setProperty("role", "heading")
+        self._heading = set_up(PlainLabel(tr("HISTORY")), role="heading")
         row.addWidget(self._heading, 1)
         for button in self._buttons:
             row.addWidget(button)
@@ -98,8 +98,7 @@ class HistoryHeader(Themed, QWidget):
 
     def _make_menu(self) -> None:
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.more)
-        menu.setObjectName("historyActions")
+        menu = set_up(QMenu(self.more), name="historyActions")
         self._keep = menu.addAction(tr("Keep a history"))
         self._keep.setCheckable(True)
         self._keep.triggered.connect(self.keepRequested)
@@ -123,9 +122,7 @@ class HistoryFooter(Themed, QFrame):
         for label in (self.summary, self.deleted):
             label.setProperty("role", "muted")
         self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
-        self.undo = QPushButton(tr("Undo"))
-        self.undo.setObjectName("historyUndo")
-        self.undo.setProperty("role", "quiet")
+        self.undo = set_up(QPushButton(tr("Undo")), name="historyUndo", role="quiet")
         self.undo.clicked.connect(self.undoRequested)
         self._lay_out()
         self.show_picked(None)
@@ -163,8 +160,7 @@ class HistoryFooter(Themed, QFrame):
         self.summary.setVisible(taken + self.summary.sizeHint().width() <= self.width())
 
     def _button(self, name: str, icon: str, title: str) -> IconButton:
-        button = IconButton(icon, tr(title))
-        button.setObjectName(f"history.{name}")
+        button = set_up(IconButton(icon, tr(title)), name=f"history.{name}")
         button.clicked.connect(lambda: self.actionRequested.emit(name))
         return button
 
@@ -179,19 +175,12 @@ class HistoryFooter(Themed, QFrame):
         row.addStretch(1)
         for button in self.buttons.values():
             row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._undo_bar)
-        column.addWidget(acting)
+        arrange(QVBoxLayout(self), self._undo_bar, acting, margins=0, spacing=0)
 
 
 def row_of(widget: QWidget, left: int, right: int, above: int = 0, below: int = 0) -> QHBoxLayout:
     """Create a row that fills `widget`."""
-    row = QHBoxLayout(widget)
-    row.setContentsMargins(left, above, right, below)
-    row.setSpacing(2)
-    return row
+    return arrange(QHBoxLayout(widget), margins=(left, above, right, below), spacing=2)
 
 
 TYPING_MS = 120
@@ -220,8 +209,7 @@ class HistoryView(QFrame):
         self.list.menuRequested.connect(self._fill_menu)
         self.list.runs.renameRequested.connect(self.renameRequested)
         self.footer.actionRequested.connect(self._on_action)
-        self.empty = WrappedLabel("")
-        self.empty.setProperty("role", "muted")
+        self.empty = set_up(WrappedLabel(""), role="muted")
         self._make_search()
         self._lay_out()
 
@@ -286,13 +274,7 @@ class HistoryView(QFrame):
         self._pages = QStackedWidget()
         for page in (self._empty_page, self.list):
             self._pages.addWidget(page)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for part in (self.header, searching):
-            column.addWidget(part)
-        column.addWidget(self._pages, 1)
-        column.addWidget(self.footer)
+        column = arrange(QVBoxLayout(self), self.header, searching, (self._pages, 1), self.footer, margins=0, spacing=0)
 
     @Slot(str)
     def _on_action(self, name: str) -> None:

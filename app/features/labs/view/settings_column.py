@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollAre
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import ComboBox
 from app.widgets.plain_text import PlainLabel
 
@@ -23,9 +24,7 @@ class SettingsColumn(Themed, QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(label)
         self.page = QWidget(self)
-        self.column = QVBoxLayout(self.page)
-        self.column.setContentsMargins(0, 0, 12, 0)
-        self.column.setSpacing(4)
+        self.column = arrange(QVBoxLayout(self.page), margins=(0, 0, 12, 0), spacing=4)
         self.setWidget(self.page)
 
     def restyle(self, theme: Theme) -> None:
@@ -33,9 +32,7 @@ class SettingsColumn(Themed, QScrollArea):
 
     def make_heading(self, text: str) -> QLabel:
         """Return a heading for the settings below it."""
-        label = PlainLabel(text.upper(), self.page)
-        label.setProperty("role", "heading")
-        return label
+        return set_up(PlainLabel(text.upper(), self.page), role="heading")
 
     def make_combo(self) -> QComboBox:
         """Return a combo box that is not wider than the column."""
@@ -46,9 +43,8 @@ class SettingsColumn(Themed, QScrollArea):
 
     def editor_label(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
         """Return the label of an editor, and set the editor's object name to `name`."""
-        label = PlainLabel(text, self.page)
+        label = set_up(PlainLabel(text, self.page), role="muted")
         label.setWordWrap(True)
-        label.setProperty("role", "muted")
         label.setBuddy(editor)
         editor.setObjectName(name)
         editor.setAccessibleName(text)
@@ -60,17 +56,10 @@ def lay_out_beside_settings(page: QWidget, settings: SettingsColumn, name: str) 
     `name` is the accessible name of the scroll area.
     """
     shown = QWidget(page)
-    column = QVBoxLayout(shown)
-    column.setContentsMargins(0, 0, 8, 0)
-    column.setSpacing(12)
-    scroll = QScrollArea(page)
-    scroll.setAccessibleName(name)
+    column = arrange(QVBoxLayout(shown), margins=(0, 0, 8, 0), spacing=12)
+    scroll = set_up(QScrollArea(page), accessible_name=name)
     scroll.setWidgetResizable(True)
     scroll.setFrameShape(QFrame.Shape.NoFrame)
     scroll.setWidget(shown)
-    row = QHBoxLayout(page)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(16)
-    row.addWidget(settings)
-    row.addWidget(scroll, 1)
+    arrange(QHBoxLayout(page), settings, (scroll, 1), margins=0, spacing=16)
     return column

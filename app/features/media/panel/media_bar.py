@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QVBoxLayo
 from app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel, WrappedLabel
@@ -114,9 +115,7 @@ class MediaCard(Themed, QFrame):
         self.thumbnail = MediumThumbnail(self)
         self.name, self.facts = ElidedLabel(), ElidedLabel()
         self.facts.setProperty("role", "muted")
-        self.reason = WrappedLabel()
-        self.reason.setObjectName("mediaReason")
-        self.reason.setProperty("role", "muted")
+        self.reason = set_up(WrappedLabel(), name="mediaReason", role="muted")
         self.reason.hide()
         self.play = IconButton("play", tr("Play"), self, checked_name="stop")
         self.play.setCheckable(True)
@@ -175,23 +174,9 @@ class MediaCard(Themed, QFrame):
             self.thumbnail.show_sound(medium.peaks)
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(1)
-        words.addStretch(1)
-        words.addWidget(self.name)
-        words.addWidget(self.facts)
-        words.addStretch(1)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.thumbnail)
-        row.addLayout(words, 1)
-        row.addWidget(self.play)
-        row.addWidget(self.remove)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(7, 7, 5, 7)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self.reason)
+        words = arrange(QVBoxLayout(), STRETCH, self.name, self.facts, STRETCH, spacing=1)
+        row = arrange(QHBoxLayout(), self.thumbnail, (words, 1), self.play, self.remove, spacing=8)
+        arrange(QVBoxLayout(self), row, self.reason, margins=(7, 7, 5, 7), spacing=4)
         self.set_theme(theme_for("light"))
 
     @Slot()
@@ -214,19 +199,13 @@ class MediaBar(Themed, QWidget):
         self.setObjectName("mediaBar")
         self.cards: list[MediaCard] = []
         self.buttons: Mapping[str, AttachButton] = {kind: AttachButton(kind, self) for kind in KINDS}
-        self.required_label = WrappedLabel(parent=self)
-        self.required_label.setObjectName("mediaWanted")
-        self.required_label.setProperty("role", "muted")
+        self.required_label = set_up(WrappedLabel(parent=self), name="mediaWanted", role="muted")
         self.required_label.hide()
         self._row = FlowRow(self)
         for button in self.buttons.values():
             self._row.flow.addWidget(button)
             button.hide()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(6)
-        self._column.addWidget(self.required_label)
-        self._column.addWidget(self._row)
+        self._column = arrange(QVBoxLayout(self), self.required_label, self._row, margins=0, spacing=6)
 
     def show_buttons(self, kinds: Sequence[str]) -> None:
         """Show the buttons for the kinds the model supports."""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -67,9 +68,7 @@ class RecorderDialog(BaseDialog):
         self.setWindowTitle(tr("Record"))
         self._is_done = False
         self._loudest = 0.0
-        self.time = PlainLabel("0:00")
-        self.time.setProperty("role", "title")
-        self.time.setAccessibleName(tr("Recorded so far"))
+        self.time = set_up(PlainLabel("0:00"), role="title", accessible_name=tr("Recorded so far"))
         self.meter = LevelMeter(self)
         self.message = WrappedLabel(
             tr("Recording stops automatically after {minutes:g} minutes.").format(minutes=max_seconds / 60)

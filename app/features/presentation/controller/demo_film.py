@@ -30,6 +30,7 @@ from app.theme.theme import Theme, panel_stylesheet, stage_theme, theme_for
 from app.theme.themed import Themed
 from app.views import VIEWS
 from app.widgets.animation.motion import DURATION, AnimatedWidget
+from app.widgets.building import arrange
 from app.widgets.file_dialogs import open_save_dialog
 from app.widgets.overlays import SpotlightOverlay
 from app.widgets.plain_text import as_plain_text
@@ -56,9 +57,7 @@ class OffscreenStage(Themed, QWidget):
         self._choices = ChoiceDisplay(self._caption.middle, staged)
         self._spotlight = SpotlightOverlay(self._view, staged)
         self._spotlight.target_rect = self._view.spotlight_rect
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = arrange(QVBoxLayout(self), margins=0, spacing=0)
         column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # all frames have the same size
         column.addWidget(self._view, 1)
         column.addWidget(self._caption)

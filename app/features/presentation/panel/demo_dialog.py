@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QFormLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QVBoxLayout, QWidget
 
 from app.features.presentation.store import KINDS, PNGS, WEBM, webm_unsupported_reason
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.inputs import ComboBox, DoubleSpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -50,8 +45,7 @@ class DemoDialog(QDialog):
         self._steps = steps
         self.kind, self.size_box, self.theme = ComboBox(self), ComboBox(self), ComboBox(self)
         self.speed_box = DoubleSpinBox(self)
-        self.message = WrappedLabel("", self)
-        self.message.setProperty("role", "muted")
+        self.message = set_up(WrappedLabel("", self), role="muted")
         self._fill()
         self._lay_out()
         self._update_message()
@@ -98,13 +92,7 @@ class DemoDialog(QDialog):
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self._on_save)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        column.addLayout(form)
-        column.addWidget(self.message)
-        column.addStretch(1)
-        column.addWidget(buttons)
+        arrange(QVBoxLayout(self), form, self.message, STRETCH, buttons, margins=(20, 16, 20, 16), spacing=14)
         self.setMinimumWidth(430)
 
     @Slot()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushBut
 from app.theme.theme import Theme, panel_stylesheet
 from app.theme.themed import Themed
 from app.widgets.accessibility.accessible_widget import announce
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.icons import IconButton
 from app.widgets.labels import ElidedLabel, WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -29,16 +30,9 @@ class StageCaption(Themed, QFrame):
         self.title, self.progress = ElidedLabel(), PlainLabel()
         self.sentence = WrappedLabel()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.middle = QVBoxLayout()
-        self.middle.setContentsMargins(0, 0, 0, 0)
-        line = QHBoxLayout()
-        line.addWidget(self.title, 1)
-        line.addWidget(self.progress)
-        column = self._column = QVBoxLayout(self)
-        column.addLayout(line)
-        column.addLayout(self.middle)
-        column.addWidget(self.sentence)
-        column.addStretch(1)
+        self.middle = arrange(QVBoxLayout(), margins=0)
+        line = arrange(QHBoxLayout(), (self.title, 1), self.progress)
+        self._column = arrange(QVBoxLayout(self), line, self.middle, self.sentence, STRETCH)
         self._max_height = 0
 
     def restyle(self, theme: Theme) -> None:
@@ -155,38 +149,29 @@ class PresenterWindow(Themed, QWidget):
         self.closed.emit()
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.addWidget(self.progress, 1)
-        head.addWidget(self.elapsed)
+        head = arrange(QHBoxLayout(), (self.progress, 1), self.elapsed)
         head.addSpacing(16)
         head.addWidget(self.clock)
         self._notes_heading, self._after_heading = _heading(tr("Notes")), _heading(tr("Next"))
         words = QWidget()
-        text = QVBoxLayout(words)
-        text.setContentsMargins(0, 0, 0, 0)
+        text = arrange(QVBoxLayout(words), margins=0)
         self._headings = [_heading(tr("Now on stage")), self._notes_heading, self._after_heading]
         for part in (self._headings[0], self.current, self.reason, self._notes_heading, self.notes, self._after_heading,
                      self.next_step):  # fmt: skip
             text.addWidget(part)
         text.addStretch(1)
-        area = QScrollArea(self, widgetResizable=True)
+        area = set_up(QScrollArea(self, widgetResizable=True), accessible_name=tr("Notes"))
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setAccessibleName(tr("Notes"))
         area.setWidget(words)
-        column = self._column = QVBoxLayout(self)
-        column.addLayout(head)
-        column.addWidget(area, 1)
+        column = self._column = arrange(QVBoxLayout(self), head, (area, 1))
         column.addLayout(self._controls())
 
     def _controls(self) -> QGridLayout:
-        self.play = QPushButton()
-        self.play.setProperty("role", "primary")
+        self.play = set_up(QPushButton(), role="primary")
         self.play.clicked.connect(self.played)
         self.speed, self.view = PlainLabel(), PlainLabel()
-        leave = QPushButton(tr("End"))
-        leave.setToolTip(tr("End the presentation (Esc)"))
-        leave.clicked.connect(self.exitRequested)
+        leave = set_up(QPushButton(tr("End")), tooltip=tr("End the presentation (Esc)"), clicked=self.exitRequested)
         grid = QGridLayout()
         row: list[QWidget] = [
             self._button("step-back", tr("One step back"), self.stepped, -1),
@@ -213,13 +198,10 @@ class PresenterWindow(Themed, QWidget):
         )
 
     def _button(self, icon: str, label: str, signal: SignalInstance, offset: int) -> IconButton:
-        button = IconButton(icon, label, self)
-        button.clicked.connect(lambda: signal.emit(offset))
+        button = set_up(IconButton(icon, label, self), clicked=lambda: signal.emit(offset))
         self._buttons.append(button)
         return button
 
 
 def _heading(title: str) -> QLabel:
-    label = PlainLabel(title.upper())
-    label.setProperty("role", "heading")
-    return label
+    return set_up(PlainLabel(title.upper()), role="heading")

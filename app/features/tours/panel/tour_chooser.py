@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QGridLayout,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.features.tours.state import Tour, TourError
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import surrounding_theme
+from app.widgets.building import arrange, set_up
 from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import available_rect
 from resources.language import tr
@@ -38,8 +31,7 @@ class TourCard(QPushButton):
         self.setAccessibleDescription(tr(tour.about))
         column = QVBoxLayout(self)
         for text, role in ((f"{number}  {tr(tour.title)}", "tourTitle"), (tr(tour.about), "muted")):
-            label = PlainLabel(text, wordWrap=True)
-            label.setProperty("role", role)
+            label = set_up(PlainLabel(text, wordWrap=True), role=role)
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             column.addWidget(label)
         column.addStretch(1)
@@ -71,13 +63,11 @@ class TourChooser(QDialog):
 
     def _lay_out(self, problems: Sequence[TourError], theme: Theme) -> None:
         page = QWidget()
-        grid = QGridLayout(page)
-        grid.setSpacing(theme.space(10))
+        grid = arrange(QGridLayout(page), spacing=theme.space(10))
         for number, card in enumerate(self.cards):
             grid.addWidget(card, number // COLUMNS, number % COLUMNS)
         for problem in problems:
-            label = PlainLabel(f"{problem.cause} {problem.remedy}", wordWrap=True)
-            label.setProperty("role", "warning")
+            label = set_up(PlainLabel(f"{problem.cause} {problem.remedy}", wordWrap=True), role="warning")
             grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
         scroll = QScrollArea(widgetResizable=True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -88,9 +78,7 @@ class TourChooser(QDialog):
         intro.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        for widget in (intro, scroll, buttons):
-            column.addWidget(widget)
+        arrange(QVBoxLayout(self), intro, scroll, buttons)
         room = available_rect(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
         width = (self.width() - theme.px(80)) // COLUMNS

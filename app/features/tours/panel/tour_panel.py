@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.panels.bottom_panel import BottomPanel
 from app.theme.themed import Themed
+from app.widgets.building import STRETCH, arrange
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -133,11 +134,6 @@ class TourPanel(BottomPanel):
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.addWidget(self.title)
-        row.addWidget(self.dots)
-        row.addStretch(1)
-        for button in (self.leave, self.play, self.back, self.next):
-            row.addWidget(button)
+        row = arrange(QHBoxLayout(), self.title, self.dots, STRETCH, self.leave, self.play, self.back, self.next)
         self.column.addLayout(row)
         self.column.addWidget(self.sentence)

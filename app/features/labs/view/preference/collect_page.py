@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.features.labs.state import CompletionsToRank, LabRequest
 from app.features.labs.view.preference.lab_page import LabPage
 from app.features.labs.view.preference.training_pages import EXAMPLE_PROMPT
+from app.widgets.building import set_up
 from app.widgets.inputs import SpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -141,10 +142,9 @@ class CollectPage(LabPage):
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMaximumHeight(self.fontMetrics().height() * 5)
-        self.count = SpinBox(self)
+        self.count = set_up(SpinBox(self), accessible_name=tr("Number of endings"))
         self.count.setRange(MIN_COUNT, MAX_COUNT)
         self.count.setValue(DEFAULT_COUNT)
-        self.count.setAccessibleName(tr("Number of endings"))
         self.pairwise = QCheckBox(tr("Two at a time"), self)
         self.pairwise.toggled.connect(self._show_mode)
         self.order, self.duel = OrderList(self), PairwiseComparison(self)
@@ -156,13 +156,11 @@ class CollectPage(LabPage):
             QPushButton(tr("Save this ranking"), self),
             QPushButton(tr("Export pairs…"), self),
         )
-        self.tie = QPushButton(tr("Tie with the one above (=)"), self)
-        self.tie.clicked.connect(self.order.toggle_tie)
+        self.tie = set_up(QPushButton(tr("Tie with the one above (=)"), self), clicked=self.order.toggle_tie)
         self.save_button.clicked.connect(self._on_keep)
         self.export.clicked.connect(self.exportWanted)
         self.duel.answered.connect(self._on_answered)
-        self.saved_count = PlainLabel("", self)
-        self.saved_count.setProperty("role", "muted")
+        self.saved_count = set_up(PlainLabel("", self), role="muted")
         self._fill()
         self._show_mode(False)
 
@@ -228,8 +226,7 @@ class CollectPage(LabPage):
 
 def _in_scroll_area(duel: PairwiseComparison) -> QScrollArea:
     """Return a scroll area, so that long endings do not enlarge the window."""
-    scroll = QScrollArea()
-    scroll.setAccessibleName(tr("Two at a time"))
+    scroll = set_up(QScrollArea(), accessible_name=tr("Two at a time"))
     scroll.setWidgetResizable(True)
     scroll.setFrameShape(QFrame.Shape.NoFrame)
     scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -258,8 +255,7 @@ class PairwiseComparison(QFrame):
             shortcut = QShortcut(QKeySequence(key), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(lambda key=key: self.answer(key))
-        self.remaining_label = PlainLabel("", self)
-        self.remaining_label.setProperty("role", "muted")
+        self.remaining_label = set_up(PlainLabel("", self), role="muted")
         self._lay_out()
         self.show_texts(())
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.features.labs.state import LabRequest, Task
 from app.state.worker_messages import ErrorReport
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import STRETCH, arrange, set_up
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel, PlotSpec
@@ -42,29 +35,20 @@ class LabPage(Themed, QFrame):
         super().__init__(parent)
         self.setProperty("role", "panel")
         self._column_count = column_count
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(10)
+        self.column = arrange(QVBoxLayout(self), margins=0, spacing=10)
         self.description, self.status = WrappedLabel(description, self), WrappedLabel("", self)
         self.status.setObjectName("labStatus")
-        self.controls = QHBoxLayout()
-        self.controls.setSpacing(8)
-        self.start = QPushButton(tr("Start"), self)
-        self.start.setProperty("role", "primary")
-        self.start.clicked.connect(self._on_start)
+        self.controls = arrange(QHBoxLayout(), spacing=8)
+        self.start = set_up(QPushButton(tr("Start"), self), role="primary", clicked=self._on_start)
         self.plots = [PlotPanel(name, self, min_size=(200, 110)) for name in plots]
         self.headings = [PlainLabel(name, self) for name in plots]
-        self.grid = QGridLayout()
-        self.grid.setSpacing(8)
+        self.grid = arrange(QGridLayout(), spacing=8)
         self._is_busy = False
         self._lay_out()
 
     def _lay_out(self) -> None:
         self.column.addWidget(self.description)
-        row = QHBoxLayout()
-        row.addLayout(self.controls)
-        row.addStretch(1)
-        row.addWidget(self.start)
+        row = arrange(QHBoxLayout(), self.controls, STRETCH, self.start)
         self.column.addLayout(row)
         self.column.addWidget(self.status)
         for place, (heading, plot) in enumerate(zip(self.headings, self.plots, strict=True)):

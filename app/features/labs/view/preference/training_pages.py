@@ -26,6 +26,7 @@ from app.state.comparison.results import word_diff
 from app.theme.theme import Theme, theme_for
 from app.theme.themed import Themed
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.inputs import ComboBox, DoubleSpinBox
 from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
@@ -87,11 +88,10 @@ class PpoPage(LabPage):
         plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats per text"),
                  tr("Entropy, nats per token"), tr("Value loss"))  # fmt: skip
         super().__init__(about, plots, parent)
-        self.beta = DoubleSpinBox(self)
+        self.beta = set_up(DoubleSpinBox(self), accessible_name=tr("β: weight of the KL penalty"))
         self.beta.setRange(0.0, 5.0)
         self.beta.setSingleStep(0.05)
         self.beta.setValue(0.1)
-        self.beta.setAccessibleName(tr("β: weight of the KL penalty"))
         label = PlainLabel("β", self)
         label.setBuddy(self.beta)
         add_glossary_tooltip(self.beta, "kl_penalty")
@@ -149,10 +149,8 @@ class BeforeAfterTexts(Themed, QScrollArea):
         self.setAccessibleName(tr("Before and after"))
         self._shown: list[labs.preference.Compared] = []
         self._live = ""
-        self._content = QFrame(self)
-        self._content.setProperty("role", "panel")
-        self._column = QVBoxLayout(self._content)
-        self._column.setContentsMargins(0, 0, 8, 0)
+        self._content = set_up(QFrame(self), role="panel")
+        self._column = arrange(QVBoxLayout(self._content), margins=(0, 0, 8, 0))
         self.setWidget(self._content)
 
     def restyle(self, theme: Theme) -> None:
@@ -176,8 +174,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
         self._column.addStretch(1)
 
     def _row(self, comparison: labs.preference.Compared) -> QWidget:
-        frame = QFrame(self._content)
-        frame.setProperty("role", "card")
+        frame = set_up(QFrame(self._content), role="card")
         row = QHBoxLayout(frame)
         row.setSpacing(self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
@@ -290,8 +287,7 @@ class RewardPage(LabPage):
         super().__init__(about, plots, parent, column_count=3)
         self.data = TrainingDataChoice(((BUNDLED, tr("Bundled rankings")), (USER_RANKINGS, tr("My rankings"))), self)
         self.controls.addWidget(self.data)
-        self.text = QLineEdit(EXAMPLE_ENDING, self)
-        self.text.setAccessibleName(tr("Ending to score"))
+        self.text = set_up(QLineEdit(EXAMPLE_ENDING, self), accessible_name=tr("Ending to score"))
         self.score, self.best = QPushButton(tr("Score it"), self), QPushButton(tr("Best of n"), self)
         add_glossary_tooltip(self.best, "best_of_n")
         self.scored, self.mean_rewards = RewardColoredText(self), PlainLabel("", self)

@@ -22,6 +22,7 @@ from app.features.labs.view.preference.lab_page import LabPage
 from app.features.labs.view.preference.training_pages import PpoPage, RewardPage, SftPage
 from app.state.worker_messages import ErrorReport
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
@@ -38,18 +39,14 @@ class TaskStrip(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
+        row = arrange(QHBoxLayout(self), margins=0, spacing=6)
         self._group = QButtonGroup(self)
         self.buttons: dict[Task, QPushButton] = {}
         for number, (task, title) in enumerate(PAGES):
             if number:
                 row.addWidget(self._arrow())
-            button = QPushButton(tr(title), self)
-            button.setObjectName(f"{task}Stage")
+            button = set_up(QPushButton(tr(title), self), name=f"{task}Stage", role="chip")
             button.setCheckable(True)
-            button.setProperty("role", "chip")
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.clicked.connect(lambda _on=False, task=task: self.chosen.emit(task))
             if task in _TERMS:
@@ -60,9 +57,7 @@ class TaskStrip(QWidget):
         row.addStretch(1)
 
     def _arrow(self) -> QLabel:
-        label = PlainLabel("→", self)
-        label.setProperty("role", "muted")
-        return label
+        return set_up(PlainLabel("→", self), role="muted")
 
     def set_current(self, task: Task) -> None:
         """Mark that page as current."""
@@ -101,11 +96,7 @@ class PreferenceView(QFrame):
         self.page_of: dict[Task, LabPage] = {
             "sft": self.sft, "draw": self.collect, "reward": self.reward, "ppo": self.ppo
         }  # fmt: skip
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        column.addWidget(self.strip)
-        column.addWidget(self.pages, 1)
+        arrange(QVBoxLayout(self), self.strip, (self.pages, 1), margins=(20, 16, 20, 16), spacing=14)
         for task, _ in PAGES:
             page = self.page_of[task]
             self.pages.addWidget(page)

@@ -13,6 +13,7 @@ from app.features.labs.view.scale.scale_page import horizontal_scroll_area
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.building import arrange, set_up
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
 from core.labs import scale
@@ -206,13 +207,11 @@ class ScheduleComparison(Themed, QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.expected, self.measured = ScheduleLanes(), ScheduleLanes()
-        self.moment = WrappedLabel("", self)
-        self.moment.setObjectName("scaleMeasuredMoment")
+        self.moment = set_up(WrappedLabel("", self), name="scaleMeasuredMoment")
         self._boxes: tuple[scale.Box, ...] = ()
         self._time = 0.0
         self._lanes = lanes = QWidget()
-        column = QVBoxLayout(lanes)
-        column.setContentsMargins(0, 0, 0, 0)
+        column = arrange(QVBoxLayout(lanes), margins=0)
         for words, shown in ((tr("Predicted"), self.expected), (tr("Measured"), self.measured)):
             heading = PlainLabel(words.upper(), lanes)
             heading.setProperty("role", "heading")
@@ -220,14 +219,10 @@ class ScheduleComparison(Themed, QWidget):
             column.addWidget(shown)
             shown.setAccessibleName(words)
             shown.picked.connect(self.set_time)
-        self._scroll = horizontal_scroll_area(lanes)
-        self._scroll.setAccessibleName(tr("Computation of each device over time"))
+        self._scroll = set_up(horizontal_scroll_area(lanes), accessible_name=tr("Computation of each device over time"))
         for shown in (self.expected, self.measured):
             self._scroll.horizontalScrollBar().valueChanged.connect(shown.set_left)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self._scroll)
-        whole.addWidget(self.moment)
+        arrange(QVBoxLayout(self), self._scroll, self.moment, margins=0)
 
     def restyle(self, theme: Theme) -> None:
         self._update_height()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from app.widgets.building import set_up
 from app.widgets.file_dialogs import open_file_dialog
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
@@ -35,15 +36,13 @@ class ScaleMemoryPage(ScalePage):
         self.estimate: scale.SetupEstimate | None = None
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
-        self.remedies = FlowRow(self, 6)
-        self.remedies.setObjectName("scaleRemedies")
+        self.remedies = set_up(FlowRow(self, 6), name="scaleRemedies")
         self.body.addWidget(self.legend)
         self.body.addWidget(self.bars)
         self.body.addWidget(self.remedies)
         self._schemes_heading = PlainLabel(tr("The same training with each scheme").upper(), self)
         self._schemes_heading.setProperty("role", "heading")
-        self.schemes = DeviceBars(self)
-        self.schemes.setObjectName("scaleSchemes")
+        self.schemes = set_up(DeviceBars(self), name="scaleSchemes")
         self.body.addWidget(self._schemes_heading)
         self.body.addWidget(self.schemes)
         self.body.addStretch(1)
@@ -130,9 +129,7 @@ class ScaleMemoryPage(ScalePage):
         form.add_heading(tr("Model"))
         combo = form.add_choice("model", tr("Shape"), [(shape.name, _shape_title(shape)) for shape in self._shapes])
         combo.setCurrentIndex(next(n for n, shape in enumerate(self._shapes) if shape is scale.SHAPES[1]))
-        button = QPushButton(tr("From config.json…"), self)
-        button.setObjectName("scaleConfig")
-        button.setProperty("role", "quiet")
+        button = set_up(QPushButton(tr("From config.json…"), self), name="scaleConfig", role="quiet")
         button.setAutoDefault(False)
         button.clicked.connect(self._choose_config)
         form.add_widget(button)

@@ -12,6 +12,7 @@ from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizo
 from app.features.labs.view.scale.scrubber import StepScrubber
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import set_up
 from app.widgets.labels import WrappedLabel
 from core import together
 from core.labs import scale
@@ -34,8 +35,7 @@ class PipelinePage(Themed, ScalePage):
         bar.rangeChanged.connect(self._scroll_to_cursor)
         self.scrubber = StepScrubber(self)
         self.scrubber.moved.connect(self._show_moment)
-        self.moment = WrappedLabel("", self)
-        self.moment.setObjectName("scaleMoment")
+        self.moment = set_up(WrappedLabel("", self), name="scaleMoment")
         self._lay_out()
         _add_settings(self.form)
         self.form.changed.connect(self.refresh)

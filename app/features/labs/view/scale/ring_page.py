@@ -14,6 +14,7 @@ from app.features.labs.view.scale.scrubber import StepScrubber
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.building import set_up
 from app.widgets.labels import WrappedLabel
 from core.labs import scale
 from resources.language import tr
@@ -132,8 +133,7 @@ class RingPage(Themed, ScalePage):
         self.grid = RingGrid()
         self._scroll = horizontal_scroll_area(self.grid)
         self.scrubber = StepScrubber(self)
-        self.transfers = WrappedLabel("", self)
-        self.transfers.setObjectName("scaleHands")
+        self.transfers = set_up(WrappedLabel("", self), name="scaleHands")
         for part in (self._scroll, self.scrubber, self.transfers):
             self.body.addWidget(part)
         self.body.addStretch(1)

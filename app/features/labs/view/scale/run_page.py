@@ -13,6 +13,7 @@ from app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, Device
 from app.features.labs.view.scale.lanes import ScheduleComparison
 from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
 from app.state.worker_messages import ErrorReport
+from app.widgets.building import set_up
 from app.widgets.labels import WrappedLabel
 from core import catalog
 from core.labs import scale
@@ -42,15 +43,11 @@ class ProcessPage(ScalePage):
         """Add the button `name` below the settings, the progress above `shown`, and the program's error output
         below.
         """
-        self.button = QPushButton(self)
-        self.button.setObjectName(name)
-        self.button.setProperty("role", "primary")
+        self.button = set_up(QPushButton(self), name=name, role="primary", clicked=self._on_button)
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self._on_button)
         self.form.add_always_enabled(self.button)
-        self.bar = QProgressBar(self)
+        self.bar = set_up(QProgressBar(self), accessible_name=tr("Progress"))
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("Progress"))
         self.progress, self.details = WrappedLabel("", self), WrappedLabel("", self)
         self.progress.setObjectName("scaleProgress")
         self.details.setObjectName("scaleDetails")

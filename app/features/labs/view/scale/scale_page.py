@@ -12,6 +12,7 @@ from app.features.labs.view.settings_column import SettingsColumn, lay_out_besid
 from app.state.glossary_terms import find_term
 from app.theme.theme import Theme
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.inputs import SpinBox
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import caption
@@ -63,8 +64,7 @@ class ScaleForm(SettingsColumn):
 
     def add_checkbox(self, name: str, label: str) -> QCheckBox:
         """Add a checkbox."""
-        box = QCheckBox(caption(label), self.page)
-        box.setObjectName(f"scale.{name}")
+        box = set_up(QCheckBox(caption(label), self.page), name=f"scale.{name}")
         box.toggled.connect(self._on_changed)
         self._editors[name] = box
         self._explain(box, name)
@@ -149,12 +149,9 @@ class ScalePage(QWidget):
         self.form = ScaleForm(settings, self)
         self.legend = PartLegend(self)
         self.legend.hide()
-        self._card = QFrame(self)
-        self._card.setProperty("role", "card")
-        inside = QVBoxLayout(self._card)
-        inside.setContentsMargins(14, 10, 14, 10)
-        self.sentence = WrappedLabel("", self._card)
-        self.sentence.setObjectName("scaleSentence")
+        self._card = set_up(QFrame(self), role="card")
+        inside = arrange(QVBoxLayout(self._card), margins=(14, 10, 14, 10))
+        self.sentence = set_up(WrappedLabel("", self._card), name="scaleSentence")
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         inside.addWidget(self.sentence)
         self.body = lay_out_beside_settings(self, self.form, settings)
@@ -170,10 +167,9 @@ class ScalePage(QWidget):
 
 def horizontal_scroll_area(widget: QWidget) -> QScrollArea:
     """Return a scroll area that only scrolls horizontally."""
-    scroll = QScrollArea()
+    scroll = set_up(QScrollArea(), accessible_name=widget.accessibleName())
     scroll.setWidgetResizable(True)
     scroll.setFrameShape(QFrame.Shape.NoFrame)
     scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setAccessibleName(widget.accessibleName())
     scroll.setWidget(widget)
     return scroll

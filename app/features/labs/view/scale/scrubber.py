@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.theme.themed import Themed
+from app.widgets.building import arrange, set_up
 from app.widgets.icons import create_icon
 from app.widgets.inputs import Slider
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -28,15 +29,12 @@ class StepScrubber(Themed, QWidget):
         self.slider.setObjectName("scaleSlider")
         self.slider.setAccessibleName(tr("Step number"))
         self.slider.setPageStep(1)
-        self.position_label = PlainLabel("", self)
-        self.position_label.setProperty("role", "muted")
+        self.position_label = set_up(PlainLabel("", self), role="muted")
         self.timer = QTimer(self, interval=STEP_INTERVAL_MS)
         self.timer.timeout.connect(self._on_timeout)
         self.play = self._button("scalePlay", "", tr("Play"))
         self.play.clicked.connect(self._on_play)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.play)
+        row = arrange(QHBoxLayout(self), self.play, margins=0)
         for name, sign, label, by in (
             ("scaleBack", "‹", tr("Previous step"), -1), ("scaleOn", "›", tr("Next step"), 1)
         ):  # fmt: skip
@@ -72,11 +70,7 @@ class StepScrubber(Themed, QWidget):
         super().hideEvent(event)
 
     def _button(self, name: str, sign: str, tip: str) -> QPushButton:
-        button = QPushButton(sign, self)
-        button.setObjectName(name)
-        button.setAccessibleName(tip)
-        button.setToolTip(tooltip(tip))
-        button.setProperty("role", "quiet")
+        button = set_up(QPushButton(sign, self), name=name, accessible_name=tip, tooltip=tooltip(tip), role="quiet")
         button.setAutoDefault(False)
         return button
 

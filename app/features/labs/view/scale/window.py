@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.features.labs.view.scale.memory_page import ScaleMemoryPage
@@ -11,6 +11,7 @@ from app.features.labs.view.scale.residual_page import ResidualPage
 from app.features.labs.view.scale.ring_page import RingPage
 from app.features.labs.view.scale.run_page import DistributedRunPage
 from app.features.labs.view.scale.scale_page import ScalePage
+from app.widgets.building import STRETCH, arrange
 from app.widgets.buttons import SegmentedControl
 from app.widgets.dialog import BaseDialog
 from resources.language import tr
@@ -23,10 +24,7 @@ class ScaleView(BaseDialog):
     """A window beside the main window; deleted when closed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("scaleView")
-        self.setWindowTitle(tr("Scale lab: one model on many devices"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "scaleView", tr("Scale lab: one model on many devices"))
         self.memory, self.pipeline, self.run = ScaleMemoryPage(self), PipelinePage(self), DistributedRunPage(self)
         self.ring, self.residual = RingPage(self), ResidualPage(self)
         self.pages: dict[str, ScalePage] = {
@@ -63,12 +61,8 @@ class ScaleView(BaseDialog):
             page.wording_changed()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(14)
-        row = QHBoxLayout()
-        row.addWidget(self.choice)
-        row.addStretch(1)
+        column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=14)
+        row = arrange(QHBoxLayout(), self.choice, STRETCH)
         column.addLayout(row)
         for page in self.pages.values():
             column.addWidget(page, 1)

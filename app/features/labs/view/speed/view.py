@@ -16,6 +16,7 @@ from app.theme.theme import theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.compare.charts import ChartGrid
 from app.views.shared.glossary_tooltip import add_glossary_tooltip
+from app.widgets.building import arrange, set_up
 from app.widgets.buttons import MenuButton
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import PlainLabel
@@ -34,16 +35,11 @@ class TechniqueCard(QFrame):
         self.sentence = WrappedLabel("", self)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.charts = ChartGrid(self)
-        self.skipped = WrappedLabel("", self)
-        self.skipped.setProperty("role", "muted")
+        self.skipped = set_up(WrappedLabel("", self), role="muted")
         self.skipped.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         heading = PlainLabel(tr(speed.TITLES[technique]).upper(), self)
         heading.setProperty("role", "heading")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 8, 0, 8)
-        column.setSpacing(8)
-        for part in (heading, self.sentence, self.charts, self.skipped):
-            column.addWidget(part)
+        arrange(QVBoxLayout(self), heading, self.sentence, self.charts, self.skipped, margins=(0, 8, 0, 8), spacing=8)
         self.hide()
 
     def show_speeds(self, speeds: SpeedResults) -> None:
@@ -78,11 +74,8 @@ class SpeedSettings(SettingsColumn):
         self.column.addWidget(self.make_heading(tr("Techniques")))
         self.ways = {way: self._add_way(way) for way in speed.WAYS}
         self.column.addSpacing(10)
-        self.button = QPushButton(self.page)
-        self.button.setObjectName("speedStart")
-        self.button.setProperty("role", "primary")
+        self.button = set_up(QPushButton(self.page), name="speedStart", role="primary", clicked=self.startStopPressed)
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self.startStopPressed)
         self.column.addWidget(self.button)
         self.column.addStretch(1)
         self.show_running(False)
@@ -124,8 +117,7 @@ class SpeedSettings(SettingsColumn):
         return combo
 
     def _add_way(self, technique: speed.Way) -> QCheckBox:
-        box = QCheckBox(tr(speed.TITLES[technique]), self.page)
-        box.setObjectName(f"speedWay.{technique}")
+        box = set_up(QCheckBox(tr(speed.TITLES[technique]), self.page), name=f"speedWay.{technique}")
         box.setChecked(True)
         box.toggled.connect(self.update_button)
         if find_term(f"control.speed.{technique}") is not None:
@@ -171,9 +163,8 @@ class SpeedView(View):
         self.speeds = SpeedResults()
         self.settings = SpeedSettings(self)
         self.settings.startStopPressed.connect(self._on_pressed)
-        self.bar = QProgressBar(self)
+        self.bar = set_up(QProgressBar(self), accessible_name=tr("Progress"))
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("Progress"))
         self.progress, self.conditions, self.problem, self.details, self.legend = (_label(self) for _ in range(5))
         self.progress.setObjectName("speedProgress")
         self.problem.setObjectName("speedProblem")
@@ -190,8 +181,7 @@ class SpeedView(View):
     def _lay_out(self) -> None:
         column = lay_out_beside_settings(self, self.settings, tr("Results"))
         above = QHBoxLayout()
-        title = PlainLabel(tr("Limiting factor").upper(), self)
-        title.setProperty("role", "heading")
+        title = set_up(PlainLabel(tr("Limiting factor").upper(), self), role="heading")
         above.addWidget(title)
         above.addStretch(1)
         above.addWidget(self.export_button)

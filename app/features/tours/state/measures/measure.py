@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from core import words
 
@@ -72,3 +74,15 @@ def measure(kind: str, runs: int = 1, may_be_missing: bool = False) -> Callable[
         return take
 
     return put
+
+
+def measure_parts(find: Callable[..., Any], **parts: tuple[str, str | Callable[[Any], MeasureValue]]) -> None:
+    """Register measures of what `find(run, …)` returns: each a kind, and an attribute or a function."""
+    for name, (kind, part) in parts.items():
+        take = attrgetter(part) if isinstance(part, str) else part
+        MEASURES[name] = TourMeasure(partial(_measure_part, find, take), kind, may_be_missing=True)
+
+
+def _measure_part(find: Callable[..., Any], take: Callable[[Any], MeasureValue], *inputs: Any) -> MeasureValue:
+    found = find(*inputs)
+    return None if found is None else take(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.features.tours.state.measures.measure import MeasureValue, measure
+from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
 from app.state.run import Run
 from core.events import CacheMeasured, CachePlan
 
@@ -15,18 +15,18 @@ def _plan(run: Run) -> CachePlan | None:
     return next((event for event in run.events if isinstance(event, CachePlan)), None)
 
 
-@measure("bytes", may_be_missing=True)
-def first_bytes(run: Run) -> MeasureValue:
-    """Bytes in the cache after the prefill."""
-    found = _measured(run)
-    return found[0].bytes if found else None
-
-
-@measure("count", may_be_missing=True)
-def first_tokens(run: Run) -> MeasureValue:
-    """Number of tokens in the cache after the prefill."""
-    found = _measured(run)
-    return found[0].tokens if found else None
+measure_parts(  # after the prefill
+    lambda run: next(iter(_measured(run)), None),
+    first_bytes=("bytes", "bytes"),
+    first_tokens=("count", "tokens"),
+)
+measure_parts(
+    _plan,
+    sinks=("count", lambda plan: plan.sinks or None),  # tokens that are never evicted
+    window=("count", lambda plan: plan.window or None),  # tokens of the attention window
+    bits=("count", lambda plan: plan.bits or None),  # per stored number
+)
+measure_parts(lambda run: next(reversed(_measured(run)), None), tokens_held=("count", "tokens"))  # at the end
 
 
 @measure("bytes", may_be_missing=True)
@@ -53,13 +53,6 @@ def grows_evenly(run: Run) -> MeasureValue:
 
 
 @measure("count", may_be_missing=True)
-def tokens_held(run: Run) -> MeasureValue:
-    """Number of tokens in the cache at the end."""
-    found = _measured(run)
-    return found[-1].tokens if found else None
-
-
-@measure("count", may_be_missing=True)
 def tokens_read(run: Run) -> MeasureValue:
     """Number of tokens read by the end, including evicted ones."""
     found = _measured(run)
@@ -75,27 +68,6 @@ def forgotten(run: Run) -> MeasureValue:
     if not found or not found[-1].held:
         return None
     return found[-1].held[-1][1] - sum(stop - start for start, stop in found[-1].held)
-
-
-@measure("count", may_be_missing=True)
-def sinks(run: Run) -> MeasureValue:
-    """Number of sink tokens, which are never evicted."""
-    plan = _plan(run)
-    return plan.sinks if plan and plan.sinks else None
-
-
-@measure("count", may_be_missing=True)
-def window(run: Run) -> MeasureValue:
-    """Size of the attention window in tokens."""
-    plan = _plan(run)
-    return plan.window if plan and plan.window else None
-
-
-@measure("count", may_be_missing=True)
-def bits(run: Run) -> MeasureValue:
-    """Bits per stored number."""
-    plan = _plan(run)
-    return plan.bits if plan and plan.bits else None
 
 
 @measure("share", may_be_missing=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from app.features.tours.state.measures.measure import MeasureValue, measure
+from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
 from app.state.run import Run
 from core.events import BeamCandidate, DraftNode, DraftRound
 
@@ -71,28 +71,18 @@ def pruned_node(run: Run) -> MeasureValue:
     return max(lost, key=lambda one: one.probability).node if lost else None
 
 
-@measure("token", may_be_missing=True)
-def node_piece(run: Run, node: int) -> MeasureValue:
-    """Token of a node."""
-    return next((one.piece for one in _candidates(run) if one.node == node), None)
-
-
-@measure("share", may_be_missing=True)
-def node_chance(run: Run, node: int) -> MeasureValue:
-    """Probability of a node's token after its prefix."""
-    return next((one.probability for one in _candidates(run) if one.node == node), None)
-
-
 @measure("count", may_be_missing=True)
 def paid_node(run: Run) -> MeasureValue:
     """Diverse beam search: node of the first continuation penalised because another group had just chosen its token."""
     return next((one.node for one in _candidates(run) if one.diversity_penalty > 0), None)
 
 
-@measure("decimal", may_be_missing=True)
-def paid_at(run: Run, node: int) -> MeasureValue:
-    """Diverse beam search: the penalty of a node."""
-    return next((one.diversity_penalty for one in _candidates(run) if one.node == node), None)
+measure_parts(
+    lambda run, node: next((one for one in _candidates(run) if one.node == node), None),
+    node_piece=("token", "piece"),
+    node_chance=("share", "probability"),  # after its prefix
+    paid_at=("decimal", "diversity_penalty"),  # diverse beam search
+)
 
 
 def _rounds(run: Run) -> list[DraftRound]:
@@ -108,6 +98,28 @@ def _rejected_node(entry: DraftRound | None) -> DraftNode | None:
     last = entry.accepted[-1] if entry and entry.accepted else 0
     found = (node for node in entry.nodes if node.fate == "refused" and node.parent == last) if entry else iter(())
     return next(found, None)
+
+
+def _path_count(entry: DraftRound) -> int:
+    """Return the number of paths through the draft tree of a round."""
+    parents = {node.parent for node in entry.nodes}
+    return sum(node.node not in parents for node in entry.nodes)
+
+
+measure_parts(
+    _round,
+    drafted_in=("count", lambda entry: len(entry.nodes)),
+    accepted_in=("count", lambda entry: len(entry.accepted)),
+    added_in=("token", lambda entry: entry.extra_piece if entry.extra_kind != "none" else None),  # the target's own
+    last_accepted=("count", lambda entry: entry.accepted[-1] if entry.accepted else None),  # its node
+    paths_in=("count", _path_count),
+)
+measure_parts(
+    lambda run, number: _rejected_node(_round(run, number)),
+    refused_node=("count", "node"),
+    refused_piece=("token", "piece"),
+    refused_chance=("share", "target_probability"),
+)
 
 
 @measure("count")
@@ -151,65 +163,6 @@ def refusing_round(run: Run) -> MeasureValue:
     """First round in which a draft token was rejected and replaced by the target model's own."""
     found = (n for n, entry in enumerate(_rounds(run)) if entry.extra_kind == "correction" and _rejected_node(entry))
     return next(found, None)
-
-
-@measure("count", may_be_missing=True)
-def drafted_in(run: Run, number: int) -> MeasureValue:
-    """Number of draft tokens in a round."""
-    entry = _round(run, number)
-    return len(entry.nodes) if entry else None
-
-
-@measure("count", may_be_missing=True)
-def accepted_in(run: Run, number: int) -> MeasureValue:
-    """Number of accepted tokens in a round."""
-    entry = _round(run, number)
-    return len(entry.accepted) if entry else None
-
-
-@measure("token", may_be_missing=True)
-def added_in(run: Run, number: int) -> MeasureValue:
-    """The target model's own token at the end of a round."""
-    entry = _round(run, number)
-    return entry.extra_piece if entry and entry.extra_kind != "none" else None
-
-
-@measure("count", may_be_missing=True)
-def refused_node(run: Run, number: int) -> MeasureValue:
-    """Node of the rejected token in a round."""
-    node = _rejected_node(_round(run, number))
-    return node.node if node else None
-
-
-@measure("token", may_be_missing=True)
-def refused_piece(run: Run, number: int) -> MeasureValue:
-    """The rejected token of a round."""
-    node = _rejected_node(_round(run, number))
-    return node.piece if node else None
-
-
-@measure("share", may_be_missing=True)
-def refused_chance(run: Run, number: int) -> MeasureValue:
-    """Probability of the rejected token by the target model."""
-    node = _rejected_node(_round(run, number))
-    return node.target_probability if node else None
-
-
-@measure("count", may_be_missing=True)
-def last_accepted(run: Run, number: int) -> MeasureValue:
-    """Node of the last accepted token in a round."""
-    entry = _round(run, number)
-    return entry.accepted[-1] if entry and entry.accepted else None
-
-
-@measure("count", may_be_missing=True)
-def paths_in(run: Run, number: int) -> MeasureValue:
-    """Number of paths through the draft tree of a round."""
-    entry = _round(run, number)
-    if entry is None:
-        return None
-    parents = {node.parent for node in entry.nodes}
-    return sum(node.node not in parents for node in entry.nodes)
 
 
 @measure("place", may_be_missing=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from app.features.tours.state.measures.measure import MeasureValue, measure
+from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
 from app.state.run import Run
 from core.events import Alternative, Stage, TokenChosen
 
@@ -129,69 +129,6 @@ def _top_choice(token: TokenChosen | None) -> Alternative | None:
     return next((one for one in token.alternatives if one.rank == 1), None) if token else None
 
 
-@measure("token", may_be_missing=True)
-def piece_at(run: Run, index: int) -> MeasureValue:
-    """The token at an index."""
-    token = _token_at(run, index)
-    return token.piece if token else None
-
-
-@measure("share", may_be_missing=True)
-def chance_at(run: Run, index: int) -> MeasureValue:
-    """Its probability by the model alone."""
-    token = _token_at(run, index)
-    return token.raw_probability if token else None
-
-
-@measure("share", may_be_missing=True)
-def final_chance_at(run: Run, index: int) -> MeasureValue:
-    """Its probability after all settings."""
-    token = _token_at(run, index)
-    return token.probability if token else None
-
-
-@measure("count", may_be_missing=True)
-def rank_at(run: Run, index: int) -> MeasureValue:
-    """Its rank by the model alone, starting at 1."""
-    token = _token_at(run, index)
-    return token.rank if token else None
-
-
-@measure("token", may_be_missing=True)
-def first_choice_at(run: Run, index: int) -> MeasureValue:
-    """The model's own top choice at an index."""
-    first = _top_choice(_token_at(run, index))
-    return first.text if first else None
-
-
-@measure("share", may_be_missing=True)
-def first_chance_at(run: Run, index: int) -> MeasureValue:
-    """Probability of that top choice by the model alone."""
-    first = _top_choice(_token_at(run, index))
-    return first.raw_probability if first else None
-
-
-@measure("share", may_be_missing=True)
-def first_final_at(run: Run, index: int) -> MeasureValue:
-    """Probability of that top choice after all settings."""
-    first = _top_choice(_token_at(run, index))
-    return first.probability if first else None
-
-
-@measure("token", may_be_missing=True)
-def second_choice_at(run: Run, index: int) -> MeasureValue:
-    """The most likely token other than the chosen one."""
-    second = _runner_up(_token_at(run, index))
-    return second.text if second else None
-
-
-@measure("share", may_be_missing=True)
-def second_chance_at(run: Run, index: int) -> MeasureValue:
-    """Probability of that token by the model alone."""
-    second = _runner_up(_token_at(run, index))
-    return second.raw_probability if second else None
-
-
 def _runner_up(token: TokenChosen | None) -> Alternative | None:
     others = [one for one in token.alternatives if one.id != token.id] if token else []
     return max(others, key=lambda one: one.raw_probability, default=None)
@@ -205,13 +142,6 @@ def likeness_at(run: Run, index: int) -> MeasureValue:
     return found[0].degeneration_penalty if found else None
 
 
-@measure("degree", may_be_missing=True)
-def first_likeness_at(run: Run, index: int) -> MeasureValue:
-    """Contrastive search: similarity of the model's top choice to the text so far."""
-    first = _top_choice(_token_at(run, index))
-    return first.degeneration_penalty if first else None
-
-
 # The funnel
 
 
@@ -219,18 +149,30 @@ def _stage(token: TokenChosen | None, name: str) -> Stage | None:
     return next((stage for stage in token.funnel if stage.name == name), None) if token else None
 
 
-@measure("count", may_be_missing=True)
-def kept_at(run: Run, index: int, stage: str) -> MeasureValue:
-    """Number of tokens left by a stage of the funnel at an index."""
-    found = _stage(_token_at(run, index), stage)
-    return found.survivors if found else None
-
-
-@measure("share", may_be_missing=True)
-def held_at(run: Run, index: int, stage: str) -> MeasureValue:
-    """Fraction of the stage's input probability held by these tokens."""
-    found = _stage(_token_at(run, index), stage)
-    return found.mass if found else None
+measure_parts(
+    _token_at,
+    piece_at=("token", "piece"),
+    chance_at=("share", "raw_probability"),  # by the model alone
+    final_chance_at=("share", "probability"),  # after all settings
+    rank_at=("count", "rank"),  # by the model alone, starting at 1
+)
+measure_parts(  # the model's own top choice at an index
+    lambda run, index: _top_choice(_token_at(run, index)),
+    first_choice_at=("token", "text"),
+    first_chance_at=("share", "raw_probability"),
+    first_final_at=("share", "probability"),
+    first_likeness_at=("degree", "degeneration_penalty"),  # contrastive search: similarity to the text so far
+)
+measure_parts(  # the most likely token other than the chosen one
+    lambda run, index: _runner_up(_token_at(run, index)),
+    second_choice_at=("token", "text"),
+    second_chance_at=("share", "raw_probability"),
+)
+measure_parts(  # a stage of the funnel at an index
+    lambda run, index, stage: _stage(_token_at(run, index), stage),
+    kept_at=("count", "survivors"),  # the tokens that it left
+    held_at=("share", "mass"),  # the fraction of its input probability that these have
+)
 
 
 def _survivors(run: Run, stage: str) -> list[tuple[int, int]]:
