@@ -95,9 +95,7 @@ def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import core
-    from core.deprecated_names import current_name
 
-    name = current_name(__name__, name)
     try:
         return getattr(core, name)
     except AttributeError as error:

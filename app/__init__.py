@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import decodescope  # noqa: F401  # raises ImportError where another package hides `core` or `resources`
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
     from app.window.window_parts import WindowParts
-    from core.common.former_name import AdoptedFolder
 
 
 def build_window(
@@ -21,21 +18,18 @@ def build_window(
     engine: Engine | None = None,
     assembled: bool = True,
     language: str = "",
-    adopted_folders: Sequence[AdoptedFolder] = (),
 ) -> MainWindow:
     """Create the main window without showing it; a QApplication must exist.
 
     `config_dir` is the settings folder, by default the user's. `engine` replaces the core in tests. With
     `assembled=False` the window is an empty frame, quick to show, until its `assemble` is called. `language` (one of
-    the settings' choices) overrides the saved one for this start. `adopted_folders` are folders already copied from
-    those of the program's former name; without `config_dir` the remaining ones are copied here.
+    the settings' choices) overrides the saved one for this start.
     """
     from app.import_hook import remove_pyside_import_hook
 
     remove_pyside_import_hook()
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
-    from core.common.former_name import adopt_folders
 
     def assemble(window: MainWindow) -> WindowParts:
         from app.session.garbage_collection import collection_paused
@@ -46,7 +40,6 @@ def build_window(
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    store.adopted_folders = [*adopted_folders, *(adopt_folders() if config_dir is None else ())]
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()

@@ -30,7 +30,7 @@ from app.start.display import choose_platform, ignore_window_manager_warnings, u
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import missing_notice, set_language
-from core.common.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables, user_folder
+from core.common.program_name import NAME, user_folder
 from core.common.text import escape_streams
 from core.errors import FileNotWrittenError
 from core.system.file_writing import temporary_folder
@@ -52,9 +52,6 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
 
 def _main(arguments: Sequence[str], engine: Engine | None) -> int:
     """Show the empty frame first, then import its contents and the event loop."""
-    for notice in adopt_variables():
-        print(f"{NAME}: {notice}", file=sys.stderr)
-    adopted = _adopt_folders(arguments)
     set_language(_language(arguments))
     if notice := missing_notice(_language(arguments)):
         print(f"{NAME}: {notice}", file=sys.stderr)
@@ -76,17 +73,11 @@ def _main(arguments: Sequence[str], engine: Engine | None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can close cleanly
     try:
         with _settings_folder(options) as folder, _crash_reporter(options):
-            code = _run_window(application, options, engine, folder, adopted)
+            code = _run_window(application, options, engine, folder)
     except FileNotWrittenError as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         code = 1
     return _exit(code)
-
-
-def _adopt_folders(arguments: Sequence[str]) -> list[AdoptedFolder]:
-    """Copy the folders of the program's former name, unless another folder is given or no window will open."""
-    opens_window = not peek_option(arguments, "--config-dir") and not {"-h", "--help"} & set(arguments)
-    return adopt_folders() if opens_window else []
 
 
 def _settings_folder(options: CommandLineOptions) -> AbstractContextManager[Path | None]:
@@ -113,12 +104,9 @@ def _run_window(
     options: CommandLineOptions,
     engine: Engine | None,
     folder: Path | None,
-    adopted_folders: Sequence[AdoptedFolder],
 ) -> int:
     language = options.language or (ENGLISH if options.writes_files else "")
-    window = build_window(
-        folder, _engine(options, engine), assembled=False, language=language, adopted_folders=adopted_folders
-    )
+    window = build_window(folder, _engine(options, engine), assembled=False, language=language)
     if not options.writes_files:
         window.show()
         application.processEvents()

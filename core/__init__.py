@@ -11,14 +11,24 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.deprecated_names import DEPRECATED_NAMES, current_name
-
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, labs, measures, media, plugins, remote, strategies, trace
+    from core import (
+        caches,
+        catalog,
+        errors,
+        events,
+        glossary,
+        labs,
+        measures,
+        media,
+        plugins,
+        remote,
+        strategies,
+        trace,
+    )
     from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.common.text import beginning, cut_short
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
     from core.decoding.prompt import encode
     from core.decoding.score_cache import ScoreCache
     from core.decoding.speculation.drafters.compatibility import why_not_draft
-    from core.explain import glossary, sizes, words
+    from core.explain import sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.counterfactual import explain_what_if
     from core.explain.draft_rounds import (
@@ -54,7 +64,7 @@ if TYPE_CHECKING:
     from core.generation.loading import load
     from core.generation.running import Result, effective_settings, run, stream
     from core.generation.scoring import score, score_stream
-    from core.generation.step_replay import StepCounterfactual, replay_step
+    from core.generation.step_replay import StepCounterfactual, replay_step, what_if
     from core.generation.thread_choice import choose_threads, usable_processors
     from core.generation.throughput_estimate import ThroughputEstimate, WeightsCost, estimate_throughput, weights_cost
     from core.grammar.compilation import grammar_problem
@@ -189,6 +199,7 @@ __all__ = [
     "watermark_found",
     "watermark_settings",
     "weights_cost",
+    "what_if",
     "why_missing",
     "why_not_draft",
     "why_not_generate",
@@ -202,7 +213,7 @@ PUBLIC_MODULES = {
     "catalog": "core.catalog",
     "errors": "core.errors",
     "events": "core.events",
-    "glossary": "core.explain.glossary",
+    "glossary": "core.glossary",
     "labs": "core.labs",
     "measures": "core.measures",
     "media": "core.media",
@@ -310,6 +321,7 @@ _HOMES = {
     "why_not_generate": "core.code.script",
     "watermark_settings": "core.processors.pipeline_stages",
     "weights_cost": "core.generation.throughput_estimate",
+    "what_if": "core.generation.step_replay",
     "wrap": "core.models.loaded_model",
 }
 
@@ -332,8 +344,6 @@ _require_own_resources()
 
 
 def __getattr__(name: str) -> object:
-    if name in DEPRECATED_NAMES:
-        return getattr(sys.modules[__name__], current_name(__name__, name))
     if name in PUBLIC_MODULES:
         value: object = importlib.import_module(PUBLIC_MODULES[name])
     elif name in _HOMES:

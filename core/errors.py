@@ -20,10 +20,6 @@ class DecodescopeError(Exception):
         super().__init__(join_sentences(self.cause, self.remedy))
 
 
-TokenscopeError = DecodescopeError
-"""Former name of the base class."""
-
-
 class ModelError(DecodescopeError):
     """A model could not be found or loaded."""
 

@@ -81,7 +81,7 @@ def interrupt(*_: object) -> None:
 
 
 def run(arguments: list[str], torch: str) -> int:
-    """Open the window, or do what the arguments ask for; paths in them are relative to the caller's folder."""
+    """Open the window, or run the command in the arguments; paths in them are relative to the caller's folder."""
     environment = Environment(ROOT, ".venv")
     environment.prepare(Wanted(PROGRAM_EXTRAS, torch=torch))
     compile_catalogs(environment)

@@ -18,7 +18,7 @@ from distribution_files import documentation_files, rewrite_wheel, source_date, 
 from resources.catalogs import compile_catalogs  # noqa: E402
 
 BILL = "sboms/decodescope.cdx.json"
-"""Where PEP 770 wants it, in .dist-info."""
+"""Folder required by PEP 770, in .dist-info."""
 
 
 def build_wheel(

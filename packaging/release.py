@@ -5,7 +5,8 @@ Run in the root of the repository, in an environment with the extra `dev`:
     python packaging/release.py [--output dist] [--check] [--no-audit] [--installers]
 
 The commit is exported first, so that uncommitted and ignored files have no influence, and its date becomes the date of
-all files. `--check` builds twice in different folders and compares the bytes. `--installers` makes the installers of
+all files. `--check` builds twice in different folders and compares the bytes, and refuses a release whose texts and
+pages are not all translated. `--installers` makes the installers of
 this system from the same wheel, by packaging/installer.py. Signatures are made by .github/workflows/release.yml: only
 the hosted builder has an identity to attest with.
 """
@@ -38,7 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make sdist, wheel, bills of materials, licences and checksums.")
     parser.add_argument("--commit", default="HEAD", help="what to release (default: HEAD)")
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the files (default: dist)")
-    parser.add_argument("--check", action="store_true", help="build twice and compare the bytes")
+    parser.add_argument(
+        "--check", action="store_true", help="require all translations, build twice and compare the bytes"
+    )
     parser.add_argument("--no-audit", action="store_true", help="do not look for known vulnerabilities (needs network)")
     parser.add_argument("--installers", action="store_true", help="also make the installers of this system")
     options = parser.parse_args(arguments)
@@ -62,6 +65,8 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
         source = export(commit, Path(folder, "first"))
         project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         require_changelog(source, project["version"])
+        if check:
+            require_translations(export(commit, Path(folder, "translations")))
         built = build(source, Path(folder, "one"), epoch, UMASKS[0])
         if check:
             again = build(export(commit, Path(folder, "second")), Path(folder, "two"), epoch, UMASKS[1])
@@ -104,6 +109,14 @@ def require_changelog(root: Path, version: str) -> None:
     """Raise ReleaseError unless CHANGELOG.md has a heading for the version."""
     if f"\n## [{version}]" not in (root / "CHANGELOG.md").read_text(encoding="utf-8"):
         raise ReleaseError(f"CHANGELOG.md has no heading “## [{version}]”. Add one above the changes of this release.")
+
+
+def require_translations(root: Path) -> None:
+    """Raise ReleaseError unless the catalogues have no faults and every text and page is translated."""
+    command = [sys.executable, str(root / "packaging" / "translations.py"), "check", "--complete"]
+    answer = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if answer.returncode:
+        raise ReleaseError(f"Some texts are not translated. Fill them in, then commit.\n{answer.stdout}{answer.stderr}")
 
 
 def audit() -> None:

@@ -1,11 +1,13 @@
-"""Extracts what is to be translated, brings the catalogues up to it, checks and compiles them.
+"""Extract the texts to translate, update the catalogues, check and compile them.
 
 Run from the repository's root:
 
     python packaging/translations.py update [PART …]   new sentences into the .po files, those that are gone out of them
     python packaging/translations.py compile           a .mo beside every .po that is newer or has none
-    python packaging/translations.py check             what is not translated, has lost a placeholder, or is out of date
+    python packaging/translations.py check             faults of the catalogues, then what is not translated
+    python packaging/translations.py check --complete  the same; texts that are not translated count as faults
 
+A text without a translation is shown in English, and so is a page of the guide. Only a release requires all of them.
 A catalogue is a part of the program, so that people can work on several of them side by side.
 """
 
@@ -22,20 +24,24 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from babel.messages.catalog import Catalog
+from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402  # the root has to be on the path first
+sys.path.insert(0, str(ROOT / "packaging"))
+
+from translated_pages import outdated_pages  # noqa: E402  # the root has to be on the path first
+
+from core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402
 from resources.catalogs import FOLDER, compile_catalogs  # noqa: E402
-from resources.language import ENGLISH, LANGUAGES  # noqa: E402
+from resources.language import ENGLISH, LANGUAGES, translate_to  # noqa: E402
 
 OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
 PARTS = {
     "core": ("core",),
-    "explain": ("core/explain", "resources/glossary"),
+    "explain": ("core/explain", "core/glossary.py", "resources/glossary"),
     "window": ("app",),
     "views": ("app/views", "app/widgets", "app/features/labs/view"),
     "tours": ("resources/tours", "resources/examples.json"),
@@ -184,19 +190,28 @@ def kept(code: str, part: str) -> Catalog:
 
 
 def updated(code: str, part: str, now: Catalog) -> Catalog:
-    """What stands in the program, with the translations that are kept."""
-    before, after = kept(code, part), Catalog(locale=code, fuzzy=False, header_comment=f"# {LANGUAGES[code]}: {part}")
+    """What stands in the program, with the translations that are kept; those of a text that comes from another part of
+    the program too.
+    """
+    catalogs = [kept(code, name) for name in (part, *(name for name in PARTS if name != part))]
+    after = Catalog(locale=code, fuzzy=False, header_comment=f"# {LANGUAGES[code]}: {part}")
     for message in now:
         if message.id:
-            old = before.get(message.id, message.context)
+            olds = (catalog.get(message.id, message.context) for catalog in catalogs)
             after.add(
                 message.id,
-                old.string if old is not None else None,
+                next((old.string for old in olds if old is not None and is_translated(old)), None),
                 locations=message.locations,
                 auto_comments=message.auto_comments,
                 context=message.context,
             )
     return after
+
+
+def is_translated(message: Message) -> bool:
+    """Return whether a message of a catalogue has all its forms."""
+    forms = message.string if isinstance(message.string, tuple | list) else (message.string,)
+    return bool(forms) and all(forms)
 
 
 def as_po(catalogue: Catalog) -> bytes:
@@ -215,7 +230,7 @@ def placeholders(text: str) -> set[str]:
 
 
 def faults() -> Iterator[str]:
-    """What is wrong with the catalogues, a line each."""
+    """Yield the faults of the catalogues, a line each. A missing translation is not one: `untranslated` lists those."""
     now = extracted()
     for code in OTHERS:
         for part in PARTS:
@@ -226,29 +241,60 @@ def faults() -> Iterator[str]:
             gone = [
                 message.id for message in before if message.id and now[part].get(message.id, message.context) is None
             ]
-            yield from (f"{code}/{part}: no longer in the program: {message!r}" for message in gone)
+            yield from (
+                f"{code}/{part}: no longer in the program (run packaging/translations.py update): {message!r}"
+                for message in gone
+            )
         yield from conflicts(code)
 
 
 def conflicts(code: str) -> Iterator[str]:
-    """One sentence that two parts translate otherwise: which of them is said would be chance."""
+    """Yield the sentences that two parts translate differently: which one is shown would be chance."""
     seen: dict[tuple[object, str | None], tuple[str, object]] = {}
     for part in PARTS:
         for message in kept(code, part):
+            if not message.id or not is_translated(message):
+                continue
             other, string = seen.setdefault((message.id, message.context), (part, message.string))
-            if message.id and string != message.string:
+            if string != message.string:
                 yield f"{code}: {other} says {string!r}, {part} {message.string!r} (alike, or trc): {message.id!r}"
 
 
-def _faults(message, before: Catalog) -> Iterator[str]:
+def _faults(message: Message, before: Catalog) -> Iterator[str]:
+    """Yield what a translation has lost of its source: placeholders, line breaks, backslashes."""
     forms = message.id if isinstance(message.id, tuple) else (message.id,)
     old = before.get(message.id, message.context)
-    given = () if old is None else old.string if isinstance(old.string, tuple) else (old.string,)
-    where = message.locations[0][0]
-    if not given or not all(given):
-        yield f"not translated ({where}): {forms[0]!r}"
-    elif not all(placeholders(text) == placeholders(forms[-1]) for text in given):
-        yield f"other placeholders ({where}): {forms[0]!r}"
+    if old is None or not is_translated(old):
+        return
+    given = old.string if isinstance(old.string, tuple) else (old.string,)
+    for what, features in (
+        ("placeholders", placeholders),
+        ("line breaks", lambda text: text.count("\n")),
+        ("backslashes", lambda text: text.count("\\")),
+    ):
+        if not all(features(text) == features(forms[-1]) for text in given):
+            yield f"other {what} ({message.locations[0][0]}): {forms[0]!r}"
+
+
+def untranslated() -> Iterator[str]:
+    """Yield what is shown in English in each other language, a line each: texts, and pages of the documentation."""
+    now = extracted()
+    for code in OTHERS:
+        for part in PARTS:
+            before = kept(code, part)
+            for message in now[part]:
+                old = before.get(message.id, message.context) if message.id else None
+                if message.id and (old is None or not is_translated(old)):
+                    first = message.id[0] if isinstance(message.id, tuple) else message.id
+                    yield f"{code}/{part}: not translated ({message.locations[0][0]}): {first!r}"
+        yield from outdated_pages(code, lambda text, code=code: translate_to(text, code))
+
+
+def unmarked() -> list[str]:
+    """Return the texts of the code that are not marked for translation, so that no catalogue can contain them."""
+    from tests.packaging.test_marked import unmarked_texts  # needs pytest, and only this check does
+
+    return unmarked_texts()
 
 
 def update(parts: list[str]) -> None:
@@ -262,19 +308,20 @@ def update(parts: list[str]) -> None:
 
 
 def main() -> int:
-    """What is asked for; 1 where a check finds something."""
+    """Run the requested command; return 1 if a check finds a problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["update", "compile", "check"])
     parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--complete", action="store_true", help="check: texts that are not translated are faults too")
     options = parser.parse_args()
     if options.what == "update":
         update(options.parts)
-    if options.what == "check":
-        found = list(faults())
-        print("\n".join([*found, f"{len(found)} faults"] if found else ["all translated"]))
-        return 1 if found else 0
     compile_catalogs()
-    return 0
+    if options.what != "check":
+        return 0
+    found, missing = [*faults(), *unmarked()], list(untranslated())
+    print("\n".join([*found, *missing, f"{len(found)} faults, {len(missing)} not translated"]))
+    return 1 if found or (options.complete and missing) else 0
 
 
 if __name__ == "__main__":

@@ -55,11 +55,14 @@ def outdated_catalogs(folder: Path = FOLDER) -> list[Path]:
 
 
 def as_mo(catalogue: Catalog) -> bytes:
-    """Return a catalogue in compiled form."""
+    """Return a catalogue in compiled form, without plurals that lack a form: the English rule chooses theirs."""
     from babel.messages.mofile import write_mo
 
     file = io.BytesIO()
     catalogue.creation_date = _DATE
+    for message in list(catalogue):
+        if isinstance(message.id, tuple) and not all(message.string or ("",)):
+            catalogue.delete(message.id, message.context)
     write_mo(file, catalogue)
     return file.getvalue()
 

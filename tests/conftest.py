@@ -46,7 +46,7 @@ def _isolate() -> None:
         XDG_DATA_HOME=str(_HOME / "data"),
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
-        DECODESCOPE_QUICK_STEP="0",  # no test starts a compiler but those of the quick step
+        DECODESCOPE_NATIVE_STEP="0",  # only tests of the native step start a compiler
         GSETTINGS_BACKEND="memory",  # a desktop's settings, asked for by the program, leave a file behind
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",

@@ -14,15 +14,15 @@ from app.control.model_choice import ModelChoice
 from app.control.model_list import ENGINE
 from app.control.model_loading import ModelLoadController
 from app.panels.adapter_panel import AdapterEntry, AdapterPanel
+from app.session.queries.adapter_check import AdapterInfo, AdapterQuery
 from app.session.session import Session
-from app.state.worker_messages import AdapterInfo, AdapterRequest
 from app.storage.settings import ModelsSection
 from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from core import AdapterChoice, adapters, words
 from resources.language import tr, trc
 
 if TYPE_CHECKING:
-    from app.session.mailbox import Answer
+    from app.session.queries.base import Answer
 
 
 class AdapterController(QObject):
@@ -127,19 +127,20 @@ class AdapterController(QObject):
             return
         for one in self._panel.entries:
             if Path(one.path).exists():
-                self._session.request(AdapterRequest(self._loading.request(), one.path))
+                self._session.request(AdapterQuery(one.path, load=self._loading.request()))
             else:
                 self._panel.show_remark(one.path, tr("The file is no longer there."), is_problem=True)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if not isinstance(answer.request, AdapterRequest) or answer.request.load.model != self._model.name:
+        query = answer.query
+        if not isinstance(query, AdapterQuery) or query.load.model != self._model.name:
             return
         if answer.error is not None:
             text = f"{answer.error.cause} {answer.error.remedy}".strip()
-            self._panel.show_remark(answer.request.path, text, is_problem=True)
+            self._panel.show_remark(query.path, text, is_problem=True)
         elif isinstance(answer.result, AdapterInfo):
-            self._panel.show_remark(answer.request.path, describe(answer.result))
+            self._panel.show_remark(query.path, describe(answer.result))
 
 
 def describe(info: AdapterInfo) -> str:

@@ -6,9 +6,9 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.requests import RequestBuilder
 from app.panels.setup_panel import SetupPanel
-from app.session.mailbox import Answer
+from app.session.queries.base import Answer
+from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
 from app.session.session import Session
-from app.state.worker_messages import MemoryEstimate, RunRequest
 
 DELAY_MS = 300
 """Delay after the last change; longer than the delay before a selected model is loaded, since the loaded model provides
@@ -19,7 +19,7 @@ FIRST_MS = 1500
 
 
 class MemoryFitController(QObject):
-    """Requests memory estimates from the worker, one at a time, and shows the result at the bottom of the setup panel.
+    """Requests memory estimates from the worker, and shows the result at the bottom of the setup panel.
 
     `runSizeEstimated(tokens, rows)`: size of the estimated run; `throughputEstimated`: its predicted speed if layers
     are read from the disk, else empty.
@@ -31,7 +31,9 @@ class MemoryFitController(QObject):
     def __init__(self, session: Session, panel: SetupPanel, requests: RequestBuilder) -> None:
         super().__init__(panel)
         self._session, self._panel, self._requests = session, panel, requests
-        self._is_pending = self._is_stale = self._is_paused = False
+        self._query: MemoryQuery | None = None
+        """The query for the latest settings."""
+        self._is_paused = False
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self._request_estimate)
         session.modelReady.connect(self._resume)
@@ -60,24 +62,21 @@ class MemoryFitController(QObject):
 
     @Slot()
     def _request_estimate(self) -> None:
-        if self._is_pending or self._session.busy:
-            self._is_stale = True  # requested again at the end of the run, or after the pending answer
-            return
+        self._query = None
+        if self._session.busy:
+            return  # requested again at the end of the run
         request = self._requests.request(seed=0)
         if self._is_paused or not self._panel.window().isVisible() or not request.model:
             return
-        self._is_pending, self._is_stale = True, False
-        self._session.request(request)
+        self._query = MemoryQuery(request, load=request.load)
+        self._session.request(self._query)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if not isinstance(answer.request, RunRequest):
+        if self._query is None or answer.query is not self._query:
             return
-        self._is_pending = False
         fit = answer.result
-        if self._is_stale:
-            self.schedule()
-        elif isinstance(fit, MemoryEstimate):
+        if isinstance(fit, MemoryEstimate):
             self._panel.show_memory_estimate(fit.summary, fit.advice, fit.speed)
             self.throughputEstimated.emit(fit.speed)
             self.runSizeEstimated.emit(fit.tokens, fit.rows)

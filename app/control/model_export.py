@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.messages import SETUP, Messages
 from app.control.model_loading import ModelLoadController
-from app.session.mailbox import Answer
+from app.session.queries.base import Answer
+from app.session.queries.model_export import ModelExportQuery, ModelExportResult
 from app.session.session import Session
-from app.state.worker_messages import ModelExportRequest, ModelExportResult
 from app.widgets.file_dialogs import open_format_save_dialog
 from core import words
 from resources.language import mark, tr
@@ -59,7 +59,7 @@ class ModelExportController(QObject):
             tr("Writing {name} ({format}). This may take a minute.").format(name=Path(path).name, format=tr(title)),
             tr("Exporting the model"),
         )
-        self._session.request(ModelExportRequest(path, self._loading.request(), file_format))
+        self._session.request(ModelExportQuery(path, file_format, load=self._loading.request()))
 
     def _format_title(self, title: str, bits: float) -> str:
         info = self._session.model
@@ -70,7 +70,7 @@ class ModelExportController(QObject):
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if not isinstance(answer.request, ModelExportRequest):
+        if not isinstance(answer.query, ModelExportQuery):
             return
         self._messages.dismiss()
         if isinstance(answer.result, ModelExportResult):

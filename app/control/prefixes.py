@@ -9,10 +9,11 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.control.messages import SETUP, Messages
 from app.control.model_loading import ModelLoadController
 from app.panels.prompt_panel import PromptPanel
-from app.session.mailbox import Answer
+from app.session.queries.base import Answer
+from app.session.queries.prefix_file import PrefixQuery, PrefixResult
 from app.session.session import Session
 from app.state.prompt_reuse import estimate_reuse
-from app.state.worker_messages import ErrorReport, PrefixRequest, PrefixResult
+from app.state.worker_messages import ErrorReport
 from app.storage.settings import ComputeSection
 from core import cut_short, words
 from resources.language import tr, trn
@@ -78,7 +79,7 @@ class PrefixController(QObject):
             self._show_error(tr("There is no run yet, so there is no prefix to save."), tr("Run something first."))
             return
         ids = (*(token.id for token in run.before), *(token.id for token in run.tokens))
-        self._send_request(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
+        self._send(PrefixQuery(path, self._compute.prefix_budget, ids, load=run.request.load))
 
     @Slot(str)
     def load(self, path: str) -> None:
@@ -89,21 +90,21 @@ class PrefixController(QObject):
                 tr("No model is selected, and a prefix belongs to one model."), tr("Select the model that created it.")
             )
             return
-        self._send_request(PrefixRequest(path, request, self._compute.prefix_budget))
+        self._send(PrefixQuery(path, self._compute.prefix_budget, load=request))
 
-    def _send_request(self, request: PrefixRequest) -> None:
+    def _send(self, query: PrefixQuery) -> None:
         self._messages.dismiss()
-        self._session.request(request)
+        self._session.request(query)
 
     def _show_error(self, cause: str, remedy: str) -> None:
         self._messages.show_setup_error(tr("This prefix cannot be used"), cause, remedy)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if not isinstance(answer.request, PrefixRequest):
+        if not isinstance(answer.query, PrefixQuery):
             return
         if isinstance(answer.result, PrefixResult):
-            self._show_result(answer.result, loaded=answer.request.ids is None)
+            self._show_result(answer.result, loaded=answer.query.ids is None)
         elif answer.error is not None:
             self._messages.show_error(_about_prefix(answer.error))
 

@@ -18,7 +18,7 @@ from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 SAVE_KINDS = mark("Recorded runs (*.decodescope)")
-OPEN_KINDS = mark("Recorded runs (*.decodescope *.tokenscope)")
+OPEN_KINDS = mark("Recorded runs (*.decodescope)")
 USE_SETTINGS = "use_recorded_settings"
 TITLE = mark("Recorded run")
 

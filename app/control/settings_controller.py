@@ -255,7 +255,7 @@ class PresetLibrary(QObject):
     @Slot()
     def open_preset(self) -> None:
         """Open a file dialog for settings: a generation config, or settings of another program."""
-        kinds = tr("Settings (*.json *.yaml *.yml *.ini *.modelfile Modelfile*)")
+        kinds = tr("Settings (*.json *.yaml *.yml *.modelfile Modelfile*)")
         open_file_dialog(
             self._bar, tr("Open settings (generation config, llama.cpp, KoboldCpp)"), kinds, self.use_preset_file
         )

@@ -8,6 +8,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.requests import RequestBuilder
 from app.control.settings_controller import SettingsController
+from app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
+from app.session.queries.step_replay import StepReplayQuery, make_replay_query
 from app.session.session import Session
 from app.state.layer_queries import (
     AdapterFinding,
@@ -15,32 +17,29 @@ from app.state.layer_queries import (
     LayerAttention,
     LayerQuery,
     LayerResult,
-    ModelQuery,
     PositionWeight,
-    make_model_query,
+    QueryKind,
     query_unsupported_reason,
 )
 from app.state.run import Run
-from app.state.setting_changes import make_replay_request, original_settings
-from app.state.worker_messages import StepReplayRequest
+from app.state.setting_changes import original_settings
 from app.views.inspector.panel import Inspector
 from app.views.inspector.step_internals import StepInternalsPanel
 from app.views.inspector.what_if_card import WhatIfContent
 
 if TYPE_CHECKING:
-    from app.session.mailbox import Answer
+    from app.session.queries.base import Answer
 
 
 class WhatIfController(QObject):
-    """Sends one request at a time to the worker, for the latest settings, and shows the result in the inspector."""
+    """Sends a query for the latest settings to the worker, and shows the result in the inspector."""
 
     def __init__(
         self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
     ) -> None:
         super().__init__(inspector)
         self._session, self._requests, self._setup, self._inspector = session, requests, setup, inspector
-        self._latest_request: StepReplayRequest | None = None
-        self._pending_request: StepReplayRequest | None = None
+        self._query: StepReplayQuery | None = None
         session.answered.connect(self._on_answer)
         session.finished.connect(self.update_result)
         inspector.backWanted.connect(self._restore_values)
@@ -49,40 +48,29 @@ class WhatIfController(QObject):
     def update_result(self) -> None:
         """Check settings, selection and run, and request a replay if needed."""
         run = self._session.run
-        request = None if self._session.busy else make_replay_request(run, self._requests.current_request())
-        if request == self._latest_request:
+        query = None if self._session.busy else make_replay_query(run, self._requests.current_request())
+        if query == self._query:
             return
-        self._latest_request = request
-        if request is None:
+        self._query = query
+        if query is None:
             self._inspector.show_what_if(None)
         else:
-            self._send_request()
-
-    def _send_request(self) -> None:
-        if self._pending_request is None and self._latest_request is not None:
-            self._pending_request = self._latest_request
-            self._session.request(self._latest_request)
+            self._session.request(query)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        request = self._pending_request
-        if request is None or answer.request is not request:
-            return
-        self._pending_request = None
-        if request == self._latest_request:
-            self._inspector.show_what_if(WhatIfContent.from_answer(request, answer))
-        else:
-            self._send_request()
+        if self._query is not None and answer.query is self._query:
+            self._inspector.show_what_if(WhatIfContent.from_answer(self._query, answer))
 
     @Slot()
     def _restore_values(self) -> None:
         """Restore the settings of the run."""
-        if self._latest_request is not None:
-            self._setup.update_values(original_settings(self._latest_request))
+        if self._query is not None:
+            self._setup.update_values(original_settings(self._query.request, self._query.changes))
 
 
 class LayerInspectionController(QObject):
-    """Handles one request at a time; another request, step or run ends it. `influence(Influence | None)`: the shown
+    """Handles one query at a time; another query, step or run ends it. `influence(Influence | None)`: the shown
     weights.
     """
 
@@ -91,14 +79,14 @@ class LayerInspectionController(QObject):
     def __init__(self, session: Session, inspector: Inspector, part: StepInternalsPanel) -> None:
         super().__init__(part)
         self._session, self._inspector, self._part = session, inspector, part
-        self._request: ModelQuery | None = None
+        self._query: LayerInspectionQuery | None = None
         self._weights: list[PositionWeight] = []
         part.queryRequested.connect(self.inspect)
         part.stopWanted.connect(self.stop)
         part.left.connect(self.clear)
         part.attentionShown.connect(self._on_attention)
         part.pageWanted.connect(self.open_logit_lens)
-        session.layersInspected.connect(self._on_result)
+        session.answered.connect(self._on_answer)
         for signal in (session.runStarted, session.runShown):
             signal.connect(self.clear)
 
@@ -111,37 +99,39 @@ class LayerInspectionController(QObject):
         if run is None or index is None or reason:
             self._part.show_reason(reason)
             return
-        self._request = make_model_query(run, index, query)
+        self._query = make_inspection_query(run, index, query)
         self._part.set_busy(True)
-        self._session.inspect_layers(self._request)
+        self._session.request(self._query)
 
     @Slot()
     def stop(self) -> None:
-        """Stop the running request; keep its results."""
-        if self._request is not None:
-            self._request.cancel.set()
+        """Stop the running query; keep its results."""
+        if self._query is not None:
+            self._query.cancel.set()
 
     @Slot()
     def clear(self) -> None:
-        """Stop the running request and clear its results."""
+        """Stop the running query and clear its results."""
         self.stop()
-        self._request = None
+        self._query = None
         if self._weights:
             self._weights = []
             self.influence.emit(None)
 
     @Slot(object)
-    def _on_result(self, result: LayerResult) -> None:
-        if self._request is None or result.request is not self._request:
+    def _on_answer(self, answer: Answer) -> None:
+        query = self._query
+        if query is None or answer.query is not query:
             return
-        if result.error is not None:
-            self._part.show_reason(f"{result.error.cause} {result.error.remedy}".strip())
-        elif result.findings or not (result.total or result.request.cancel.is_set()):
-            self._show(result)
-        self._part.set_busy(not result.has_ended, result.done, result.total)
+        result = answer.result or LayerResult()
+        if answer.error is not None:
+            self._part.show_reason(f"{answer.error.cause} {answer.error.remedy}".strip())
+        elif result.findings or not (result.total or query.cancel.is_set()):
+            self._show(query.query.kind, result)
+        self._part.set_busy(not answer.has_ended, result.done, result.total)
 
-    def _show(self, result: LayerResult) -> None:
-        run, kind = self._session.run, result.request.query.kind
+    def _show(self, kind: QueryKind, result: LayerResult) -> None:
+        run = self._session.run
         adapted = [one for one in result.findings if isinstance(one, AdapterFinding)]
         others = (PositionWeight, LayerAttention, AdapterFinding)
         layers = [one for one in result.findings if not isinstance(one, others)]
@@ -174,13 +164,13 @@ class LayerInspectionController(QObject):
         from app.panels.lens_page import LensDialog
 
         self.clear()
-        request = make_model_query(run, 0, LayerQuery("page"))
-        page = LensDialog(request, token_texts(run)[request.step :], self._part.window())
-        page.finished.connect(request.cancel.set)
-        page.stopRequested.connect(request.cancel.set)
-        self._session.layersInspected.connect(page.handle_result)
+        query = make_inspection_query(run, 0, LayerQuery("page"))
+        page = LensDialog(query, token_texts(run)[query.step :], self._part.window())
+        page.finished.connect(query.cancel.set)
+        page.stopRequested.connect(query.cancel.set)
+        self._session.answered.connect(page.handle_answer)
         page.open()
-        self._session.inspect_layers(request)
+        self._session.request(query)
 
 
 def token_texts(run: Run) -> list[str]:

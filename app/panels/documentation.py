@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Slot
 from PySide6.QtGui import (
@@ -30,12 +30,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state import guide_pages
 from app.theme.theme import Theme
 from app.widgets.building import arrange, set_up
 from app.widgets.dialog import BaseDialog
 from app.widgets.labels import WrappedLabel
 from app.widgets.plain_text import as_plain_text
-from resources.language import ENGLISH, tr
+from resources.language import tr
 
 _WIDTH, _HEIGHT = 1000, 700
 _MAX_PICTURE_WIDTH, _PICTURE_MARGIN = 620, 30
@@ -55,11 +56,11 @@ def documentation_pages(folder: Path, language: str) -> list[Path]:
     """
     found: list[Path] = []
     for section in _SECTIONS:
-        own = folder / section
-        top, _, rest = section.partition("/")
-        translated = folder / top / language / rest if language != ENGLISH and top else own
-        pages = sorted(own.glob("*.md"), key=lambda page: (page.name != "README.md", page.name))
-        found += [translated / page.name if (translated / page.name).is_file() else page for page in pages]
+        written = {page.relative_to(folder).as_posix() for page in (folder / section).glob("*.md")}
+        generated = {name for name in guide_pages.entry_pages() if PurePosixPath(name).parent.as_posix() == section}
+        names = sorted(written | generated, key=lambda name: (not name.endswith("README.md"), name))
+        shown = (guide_pages.find_page(folder, guide_pages.localized_name(name, language)) for name in names)
+        found += [folder / name for name in shown]
     return [page for page in found if not page.name.startswith("faults-")]
 
 
@@ -131,16 +132,28 @@ class DocumentationBrowser(QTextBrowser):
         if file is None:
             return QByteArray()
         if file.suffix == ".md":
-            return QByteArray(_without_comments(file.read_text(encoding="utf-8")).encode())
+            return QByteArray(_without_comments(self.page_text(file)).encode())
         image, width = QImage(str(file)), min(_MAX_PICTURE_WIDTH, self.viewport().width() - _PICTURE_MARGIN)
         if image.width() <= width:
             return image
         return image.scaledToWidth(width, Qt.TransformationMode.SmoothTransformation)
 
+    def page_text(self, page: Path) -> str:
+        """Return the Markdown of a page below the folder, which may be generated."""
+        return guide_pages.page_text(self._folder, page.resolve().relative_to(self._folder).as_posix())
+
     def _file_of(self, address: QUrl) -> Path | None:
-        """Return the file that an address on the page names; None if it lies outside the folder or does not exist."""
+        """Return the file that an address on the page names; None if it lies outside the folder or does not exist.
+
+        A page without a translation is the English one. That of a strategy or cache exists without a file.
+        """
         path = Path(self.source().resolved(address).toLocalFile()).resolve()
-        return path if path.is_file() and path.is_relative_to(self._folder) else None
+        if not path.is_relative_to(self._folder):
+            return None
+        if path.suffix != ".md":
+            return path if path.is_file() else None
+        name = guide_pages.find_page(self._folder, path.relative_to(self._folder).as_posix())
+        return self._folder / name if name else None
 
 
 def _links_of(block: QTextBlock) -> list[tuple[int, int]]:
@@ -197,7 +210,7 @@ class DocumentationDialog(BaseDialog):
         self.browser.style_page()
 
     def _add(self, page: Path) -> None:
-        text = page.read_text(encoding="utf-8")
+        text = self.browser.page_text(page)
         title = _TITLE.search(text)
         item = QListWidgetItem(as_plain_text(title[1] if title else page.stem))
         item.setData(_PAGE, str(page))

@@ -9,12 +9,13 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
+from app.session.queries.base import Answer
+from app.session.queries.layer_inspection import LayerInspectionQuery
 from app.state.layer_queries import (
     AdapterFinding,
     LayerAttention,
     LayerResult,
     LayerView,
-    ModelQuery,
     PositionWeight,
     deciding_layer,
 )
@@ -114,9 +115,9 @@ class LensDialog(BaseDialog):
 
     stopRequested = Signal()
 
-    def __init__(self, request: ModelQuery, texts: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(self, query: LayerInspectionQuery, texts: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent, "lensPage", tr("All tokens, layer by layer"))
-        self._request = request
+        self._query = query
         self.ensurePolished()
         self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
@@ -145,17 +146,18 @@ class LensDialog(BaseDialog):
         arrange(QVBoxLayout(self), self.head, (self.grid, 1), foot, margins=(20, 16, 20, 16), spacing=12)
 
     @Slot(object)
-    def handle_result(self, result: LayerResult) -> None:
-        """Show a result of this window's own request; ignore others, and all results after closing."""
-        if result.request is not self._request or not self.isVisible():
+    def handle_answer(self, answer: Answer) -> None:
+        """Show an answer to this window's own query; ignore others, and all answers after closing."""
+        if answer.query is not self._query or not self.isVisible():
             return
-        if result.error is not None:
-            self.show_reason(f"{result.error.cause} {result.error.remedy}".strip())
+        if answer.error is not None:
+            self.show_reason(f"{answer.error.cause} {answer.error.remedy}".strip())
             return
+        result = answer.result or LayerResult()
         self.add_columns(
             [one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention, AdapterFinding))]
         )
-        if result.has_ended:
+        if answer.has_ended:
             self.finish()
 
     def add_columns(self, columns: Sequence[tuple[LayerView, ...]]) -> None:

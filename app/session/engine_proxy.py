@@ -10,35 +10,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from app.session.engine import Engine
-from app.session.engine_router import DelegatingEngine
 from app.state.recorded_run import WINDOW_REQUEST_KEY
 from app.state.request_json import request_to_json
-from app.state.worker_messages import LoadRequest, MemoryEstimate, RunRequest
-from core.errors import DecodescopeError
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core.events import BeamStep, CacheMeasured, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from core.events import Event
+    from app.session.queries.base import Query, Report
 
 
-class EngineProxy(DelegatingEngine):
+class EngineProxy:
     """Delegates all calls to the wrapped engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def _engine_for(self, _request: LoadRequest | None) -> Engine:
-        return self._engine
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """Delegate to the wrapped engine."""
+        return self._engine.load(request)
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """Delegate to the wrapped engine."""
+        return self._engine.prepare(request)
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """Delegate to the wrapped engine."""
+        return self._engine.stream(request, cancel)
+
+    def answer(self, query: Query, report: Report) -> object:
+        """Delegate to the wrapped engine."""
+        return self._engine.answer(query, report)
 
 
 class DeterministicEngine(EngineProxy):
     """Wraps an engine, with drafting independent of the clock and events without times and free memory."""
 
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
-        """Always raise DecodescopeError, as free memory varies."""
-        raise DecodescopeError("Free memory is no part of a still picture.")
+    def answer(self, query: Query, report: Report) -> object:
+        """Return None for a result that varies, such as free memory."""
+        return super().answer(query, report) if query.is_reproducible else None
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """Return the events without times; no prefix cache is used."""

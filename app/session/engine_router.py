@@ -1,4 +1,4 @@
-"""Engines that delegate: the router to the engine of the model, and the base class of wrapped engines."""
+"""Engine router: local models in memory, and remote engines by address."""
 
 from __future__ import annotations
 
@@ -6,35 +6,20 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.session.layer_jobs import PartialResult
-    from app.state.layer_queries import ModelQuery
-    from core import StepCounterfactual
+    from app.session.queries.base import Query, Report
     from core.events import Event
 
 
-class DelegatingEngine:
-    """Delegates each request to the engine of its model."""
+class EngineRouter:
+    """Delegates each request to the local or the remote engine; both keep their models."""
 
-    def _engine_for(self, request: LoadRequest | None) -> Engine:
-        """Return the engine of that model; the local one for None."""
-        raise NotImplementedError
+    def __init__(self) -> None:
+        self._local: Engine | None = None
+        self._remote: Engine | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Delegate to the engine of the model."""
@@ -48,53 +33,22 @@ class DelegatingEngine:
         """Delegate to the engine of the model."""
         return self._engine_for(request.load).stream(request, cancel)
 
-    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.load).handle_prefix(request)
+    def answer(self, query: Query, report: Report) -> object:
+        """Delegate to the engine of the query's model; to the local one if it needs no model."""
+        return self._engine_for(query.load).answer(query, report)
 
-    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.load).export_model(request)
-
-    def replay_step(self, request: StepReplayRequest) -> StepCounterfactual:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.request.load).replay_step(request)
-
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.load).estimate_memory(request)
-
-    def has_native_step(self, request: BackendRequest) -> bool:
-        """Delegate to the local engine."""
-        return self._engine_for(None).has_native_step(request)
-
-    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.load).check_adapter(request)
-
-    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Delegate to the engine of the model."""
-        return self._engine_for(request.load).inspect_layers(request)
-
-
-class EngineRouter(DelegatingEngine):
-    """Delegates to the local or the remote engine; both keep their models."""
-
-    def __init__(self) -> None:
-        self._local: Engine | None = None
-        self._remote: Engine | None = None
-
-    def _engine_for(self, request: LoadRequest | None) -> Engine:
+    def _engine_for(self, request: LoadRequest) -> Engine:
+        """Return the engine of a model, created on first use."""
         from core import remote
 
-        if request is None or not remote.is_address(request.model):
-            if self._local is None:
-                from app.session.engine import CoreEngine
+        if remote.is_address(request.model):
+            if self._remote is None:
+                from app.session.remote_engine import RemoteEngine
 
-                self._local = CoreEngine()
-            return self._local
-        if self._remote is None:
-            from app.session.remote_engine import RemoteEngine
+                self._remote = RemoteEngine()
+            return self._remote
+        if self._local is None:
+            from app.session.engine import CoreEngine
 
-            self._remote = RemoteEngine()
-        return self._remote
+            self._local = CoreEngine()
+        return self._local

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.session.background_tasks import BackgroundTask, TaskManager
-from app.session.mailbox import Answer
+from app.session.queries.base import Answer
+from app.session.queries.native_step import NativeStepQuery
 from app.session.session import Session
-from app.state.worker_messages import AVAILABLE_STATES, BackendRequest, DecodeBackend
+from app.state.worker_messages import AVAILABLE_STATES, DecodeBackend
 
 if TYPE_CHECKING:
     from core import BuildResult
 
 IDLE_MS = 4000
 """Idle time before the compiler is started."""
-_NAME = "quickening"
+_NAME = "kernels"
 
 
 def build_kernels(cancel: threading.Event) -> BuildResult:
@@ -105,7 +106,7 @@ class KernelBuilder(QObject):
         else:
             self._set_backend(DecodeBackend(state))
         if state in AVAILABLE_STATES:
-            self._session.request(BackendRequest(model.name))
+            self._session.request(NativeStepQuery(model.name))
 
     @Slot()
     def _schedule_build(self) -> None:
@@ -133,8 +134,8 @@ class KernelBuilder(QObject):
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        model, request = self._session.model, answer.request
-        if not isinstance(request, BackendRequest) or model is None or request.model != model.name:
+        model, query = self._session.model, answer.query
+        if not isinstance(query, NativeStepQuery) or model is None or query.model != model.name:
             return
         if self.backend is not None and self.backend.state in AVAILABLE_STATES:
             self._set_backend(DecodeBackend("ready", uses_native_code=answer.result is True))

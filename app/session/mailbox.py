@@ -1,4 +1,4 @@
-"""Data passed between the two threads: jobs, events, and answers to all requests."""
+"""Data passed between the two threads: jobs, events, and answers to load requests and runs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.state.run import Run
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    ErrorReport,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PluginRequest,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
+from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, RunRequest
 from core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core import StepCounterfactual
     from core.events import Event
-    from core.plugins import Plugin
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
 """Minimum and maximum seconds between two batches; the first token is not delayed. The longest batches contain hundreds
@@ -135,24 +118,6 @@ class Recording(NamedTuple):
     """Closed recording of a finished run; `error`: why it is incomplete."""
 
     path: Path
-    error: ErrorReport | None = None
-
-
-WorkerRequest = (
-    PrefixRequest | RunRequest | StepReplayRequest | BackendRequest | ModelExportRequest | AdapterRequest
-    | PluginRequest
-)  # fmt: skip
-"""Requests besides runs, each answered with one `Answer`."""
-
-
-class Answer(NamedTuple):
-    """Answer to a `WorkerRequest`: `result` or `error`."""
-
-    request: WorkerRequest
-    result: (
-        PrefixResult | ModelExportResult | MemoryEstimate | StepCounterfactual | AdapterInfo | list[Plugin] | bool
-        | None
-    ) = None  # fmt: skip
     error: ErrorReport | None = None
 
 

@@ -6,28 +6,14 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.session.layer_jobs import PartialResult
-from app.state.layer_queries import ModelQuery
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core import remote
-from core.errors import CacheError, ComparisonError, DecodescopeError, InsideError, ModelError
+from core.errors import ComparisonError, DecodescopeError, ModelError
 from resources.language import current_language, tr
 
 if TYPE_CHECKING:
     import core
+    from app.session.queries.base import Query, Report
     from core.events import Event
 
 
@@ -64,55 +50,13 @@ class RemoteEngine:
             return remote.score_stream(self._model, _scored_text(request), request.top_n, cancel)
         return remote.stream(self._model, request, cancel)
 
-    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
-        """Raise CacheError, as the cache stays on the engine."""
-        raise CacheError(
-            tr("The cache of {model} is on another machine.").format(model=_model_name(request.load)),
-            tr("Prefixes can be saved only for models in this machine's memory."),
-        )
-
-    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
-        """Raise ModelError, as the weights stay on the engine."""
-        raise ModelError(
-            tr("The weights of {model} are on another machine.").format(model=_model_name(request.load)),
-            tr("Only models in this machine's memory can be exported."),
-        )
-
-    def replay_step(self, request: StepReplayRequest) -> core.StepCounterfactual:
-        """Raise ModelError, as the engine does not return all logits."""
-        raise ModelError(
-            tr("{model} returns only some probabilities, not the scores that other settings would change.").format(
-                model=_model_name(request.request.load)
-            ),
-            tr("Run again with these settings."),
-        )
-
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Return None, as no local memory is used."""
-        return None
-
-    def has_native_step(self, _request: BackendRequest) -> bool:
-        """Return False, as decoding is remote."""
-        return False
-
-    def check_adapter(self, _request: AdapterRequest) -> AdapterInfo | None:
-        """Return None, as adapters are not applied to remote models."""
-        return None
-
-    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
-        """Raise InsideError, as remote models cannot be inspected."""
-        raise InsideError(
-            tr("{model} runs on another machine and cannot be inspected.").format(model=_model_name(request.load)),
-            tr("Load a model on this machine to inspect it."),
-        )
+    def answer(self, query: Query, report: Report) -> object:
+        """Return the query's result for remote models. Raises DecodescopeError with the reason if there is none."""
+        return query.remote_result(remote.parse(query.load.model, allow_plain=True).model or query.load.model)
 
 
 def _connect(request: LoadRequest) -> core.RemoteModel:
     return remote.connect(request.model, allow_plain=request.allow_plain)
-
-
-def _model_name(request: LoadRequest) -> str:
-    return remote.parse(request.model, allow_plain=True).model or request.model
 
 
 def _describe(model: core.RemoteModel, request: LoadRequest) -> ModelInfo:

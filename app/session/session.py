@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.session.engine_router import EngineRouter
 from app.session.garbage_collection import GarbageCollector
-from app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob, WorkerRequest
+from app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob
 from app.session.side_runs import SideRunQueue
 from app.session.worker import Worker, WorkerThread, is_any_stuck
 from app.state import run_status
@@ -24,7 +24,7 @@ from app.state.worker_messages import (
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.state.layer_queries import ModelQuery
+    from app.session.queries.base import Query
     from core.events import Event
 
 
@@ -165,8 +165,7 @@ class Session(ShownRun):
     measuringProgressed = Signal(object)
     """Progress of the hidden runs: when they start and after each."""
     answered = Signal(object)
-    layersInspected = Signal(object)
-    """A part of a layer inspection's results (`LayerResult`)."""
+    """The `Answer` to a query, or a part of it."""
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -312,15 +311,10 @@ class Session(ShownRun):
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._update_state()
 
-    def request(self, request: WorkerRequest) -> None:
-        """Send a request besides runs to the worker; `answered(Answer)` returns the result."""
+    def request(self, query: Query) -> None:
+        """Send a query to the worker; `answered(Answer)` returns the result."""
         if not self._is_closed:
-            self._thread.send_request(request)
-
-    def inspect_layers(self, request: ModelQuery) -> None:
-        """Inspect the layers at a step once the worker is free; `layersInspected` returns the results in parts."""
-        if not self._is_closed:
-            self._thread.inspect_layers(request)
+            self._thread.send(query)
 
     def shut_down(self) -> None:
         """Stop everything and wait for the thread within limits; the session is unusable afterwards."""
@@ -343,7 +337,6 @@ class Session(ShownRun):
         worker.ended.connect(self._on_ended, queued)
         worker.recorded.connect(self.recorded, queued)
         worker.answered.connect(self.answered, queued)
-        worker.layersInspected.connect(self.layersInspected, queued)
         for signal in (worker.loading, worker.loaded):
             signal.connect(self._update_state, queued)
         for signal in (held.loading, held.ready, held.failed):

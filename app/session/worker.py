@@ -13,26 +13,15 @@ from typing import TYPE_CHECKING
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
-from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob, WorkerRequest
-from app.state.worker_messages import (
-    AdapterRequest,
-    BackendRequest,
-    ErrorReport,
-    LoadRequest,
-    ModelExportRequest,
-    PluginRequest,
-    PrefixRequest,
-    StepReplayRequest,
-    make_error_report,
-)
+from app.session.mailbox import ModelLoaded, RunEnded, WorkerJob
+from app.session.queries.base import Answer, Query
+from app.state.worker_messages import ErrorReport, LoadRequest, make_error_report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from app.session.engine import Engine
     from app.session.recorded_stream import RunRecorder
-    from app.state.layer_queries import ModelQuery
-    from app.state.worker_messages import LoadRequest
     from core.events import Event
 
 _M_ARENA_MAX = -8
@@ -60,8 +49,6 @@ END_DISPLAY_SECONDS = 0.25
 """Seconds to wait for the window to show the end of a run before the rest of its recording is written: both need the
 interpreter lock.
 """
-INSTALL_SECONDS = 2.0
-"""Seconds to wait for the window to add plug-ins to the registries, before the next run."""
 
 
 class Worker(QObject):
@@ -74,7 +61,6 @@ class Worker(QObject):
     ended = Signal(object)
     recorded = Signal(object)
     answered = Signal(object)
-    layersInspected = Signal(object)
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
@@ -106,40 +92,20 @@ class Worker(QObject):
                 self.recorded.emit(recorded.close())
 
     @Slot(object)
-    def handle_request(self, request: WorkerRequest) -> None:
-        """Handle a request besides runs; answer with `answered`."""
-        if isinstance(request, PluginRequest):
-            self.answered.emit(_load_plugins(request))
-            request.installed.wait(INSTALL_SECONDS)
-            return
-        try:
-            if isinstance(request, PrefixRequest):
-                answer = Answer(request, self._engine.handle_prefix(request))
-            elif isinstance(request, ModelExportRequest):
-                answer = Answer(request, self._engine.export_model(request))
-            elif isinstance(request, StepReplayRequest):
-                answer = Answer(request, self._engine.replay_step(request))
-            elif isinstance(request, BackendRequest):
-                answer = Answer(request, self._engine.has_native_step(request))
-            elif isinstance(request, AdapterRequest):
-                answer = Answer(request, self._engine.check_adapter(request))
-            else:
-                answer = Answer(request, self._engine.estimate_memory(request))
-        except BaseException as failure:
-            answer = Answer(request, error=_error_report(failure))
-        self.answered.emit(answer)
+    def answer(self, query: Query) -> None:
+        """Answer a query with `answered`: for each part that is reported, and exactly once at its end."""
 
-    @Slot(object)
-    def inspect_layers(self, request: ModelQuery) -> None:
-        """Inspect the layers at a step; answer with `layersInspected` for each part, the last with `has_ended`."""
-        from app.state.layer_queries import LayerResult
+        def report(part: object) -> None:
+            self.answered.emit(Answer(query, part, has_ended=False))
 
+        result: object = None
+        error: ErrorReport | None = None
         try:
-            for found, done, total in self._engine.inspect_layers(request) if not request.cancel.is_set() else ():
-                self.layersInspected.emit(LayerResult(request, found, done, total))
-            self.layersInspected.emit(LayerResult(request, has_ended=True))
+            if not query.cancel.is_set():
+                result = self._engine.answer(query, report)
         except BaseException as failure:
-            self.layersInspected.emit(LayerResult(request, error=_error_report(failure), has_ended=True))
+            error = _error_report(failure)
+        self.answered.emit(Answer(query, result, error))
 
     def _load(self, request: LoadRequest, for_run: bool) -> ModelLoaded:
         self.loading.emit(request)
@@ -179,21 +145,6 @@ class Worker(QObject):
                 self.eventsPending.emit(job.number)
 
 
-def _load_plugins(request: PluginRequest) -> Answer:
-    """Return all plug-ins; those that are switched on have been run."""
-    from core.plugins import PluginFolder
-
-    try:
-        folder = PluginFolder(request.data_folder)
-        if any(plugin.state == "on" for plugin in folder.scan()):
-            from app.session.engine import open_libraries
-
-            open_libraries()
-        return Answer(request, folder.load())
-    except BaseException as failure:
-        return Answer(request, error=_error_report(failure))
-
-
 def _error_report(failure: BaseException) -> ErrorReport:
     """Return `failure` as a report, without keeping its frames and the tensors in them."""
     details = "".join(traceback.format_exception(failure))
@@ -226,21 +177,19 @@ class WorkerThread(QObject):
 
     _loadRequested = Signal(object)
     _runRequested = Signal(object)
-    _answerRequested = Signal(object)
-    _inspectionRequested = Signal(object)
+    _queryRequested = Signal(object)
 
     def __init__(self, worker: Worker, parent: QObject) -> None:
         super().__init__(parent)
         self._thread = QThread(self)
         self._thread.setObjectName("worker")
-        self._cancels: dict[str, threading.Event] = {}
-        """Cancel events of the last run and the last layer inspection."""
+        self._cancels: dict[type, threading.Event] = {}
+        """Cancel events of the last run, and of the last query of each class."""
         worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
         self._loadRequested.connect(worker.load, queued)
         self._runRequested.connect(worker.run, queued)
-        self._answerRequested.connect(worker.handle_request, queued)
-        self._inspectionRequested.connect(worker.inspect_layers, queued)
+        self._queryRequested.connect(worker.answer, queued)
         self._end = weakref.finalize(self, _end, self._thread, worker, self._cancels)
         self._has_begun = False
 
@@ -249,24 +198,22 @@ class WorkerThread(QObject):
         self._begin()
         self._loadRequested.emit(request)
 
-    def send_request(self, request: object) -> None:
-        """Send a request that the worker answers with `answered`."""
+    def send(self, query: Query) -> None:
+        """Send a query, which is answered once the worker is free; cancel an earlier one that it replaces."""
+        if query.replaces_earlier and type(query) in self._cancels:
+            self._cancels[type(query)].set()
+        self._cancels[type(query)] = query.cancel
         self._begin()
-        self._answerRequested.emit(request)
+        self._queryRequested.emit(query)
 
     def start(self, job: WorkerJob) -> None:
-        """Run `job` in the worker; cancel a layer inspection in progress."""
-        if "look" in self._cancels:
-            self._cancels["look"].set()
-        self._cancels["run"] = job.cancel
+        """Run `job` in the worker; cancel queries that yield to runs."""
+        for kind, cancel in self._cancels.items():
+            if issubclass(kind, Query) and kind.yields_to_runs:
+                cancel.set()
+        self._cancels[WorkerJob] = job.cancel
         self._begin()
         self._runRequested.emit(job)
-
-    def inspect_layers(self, request: ModelQuery) -> None:
-        """Inspect layers once the worker is free; cancelled at the end like a job."""
-        self._cancels["look"] = request.cancel
-        self._begin()
-        self._inspectionRequested.emit(request)
 
     def _begin(self) -> None:
         if not self._has_begun and self._end.alive:  # requests after the end are ignored
@@ -285,7 +232,7 @@ def is_any_stuck() -> bool:
     return any(thread.isRunning() for thread, _worker in _stuck)
 
 
-def _end(thread: QThread, worker: Worker, cancels: dict[str, threading.Event]) -> None:
+def _end(thread: QThread, worker: Worker, cancels: dict[type, threading.Event]) -> None:
     """Also called at interpreter exit; otherwise Qt would abort."""
     for cancel in cancels.values():
         cancel.set()

@@ -1,4 +1,4 @@
-"""Worker jobs besides runs: trimming chats, prefix files, step replay. Imports torch with the core."""
+"""Describes models and prepares runs: ids for phrases, trimmed chats, scored texts. Imports torch with the core."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.state import conversation
-from app.state.worker_messages import (
-    LoadRequest,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-    StepReplayRequest,
-)
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core.errors import ParameterError
 from resources.language import tr
 
@@ -136,80 +127,3 @@ def score_stream(
     return core.score_stream(
         model, text, request.top_n, given=given, second=comparison, cancel=cancel, watermark=request.options
     )
-
-
-def replay_step(
-    model: core.LoadedModel,
-    replay_request: StepReplayRequest,
-    drafters: Sequence[core.LoadedModel],
-    scores: core.ScoreCache | None,
-) -> core.StepCounterfactual:
-    """Replay a step of a run with other settings. Raises DecodescopeError."""
-    import core
-
-    original = replay_request.request
-    changed = with_phrase_ids(model, replace(original, config=replay_request.changes, options={}))
-    request = replace(with_phrase_ids(model, original), drafters=tuple(drafters))
-    return core.replay_step(
-        model,
-        request,
-        replay_request.ids,
-        replay_request.step,
-        changed.settings,
-        sequence=replay_request.sequence,
-        scores=scores,
-    )
-
-
-def model_missing_error(model: str) -> Exception:
-    """Return the error for a step replay without its model."""
-    from core.errors import ModelError
-
-    return ModelError(
-        tr("The model of this run, {model}, is not loaded, so this step cannot be recalculated.").format(model=model),
-        tr("Select it, or repeat the run."),
-    )
-
-
-def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixResult:
-    """Save or load a prefix. Raises CacheError."""
-    from core.errors import CacheError
-
-    if store is None:
-        raise CacheError(
-            tr("The prefix cache is off."),
-            tr("Turn on “Reuse cached prefixes of earlier runs” in the settings."),
-        )
-    if request.ids is not None:
-        prefix = store.longest_prefix(model, request.ids)
-        store.save(request.path, model, prefix)
-        return PrefixResult(request.path, len(prefix.ids), prefix.bytes)
-    prefix = store.load(request.path, model)
-    return PrefixResult(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
-
-
-def export_model(model: core.LoadedModel, request: ModelExportRequest) -> ModelExportResult:
-    """Write the model as a GGUF file. Raises ModelError, and UnpackableError if it cannot be written as GGUF."""
-    import core
-    from core.errors import ModelError
-
-    try:
-        path = core.save_gguf(model, request.path, request.file_format)
-        return ModelExportResult(str(path), path.stat().st_size)
-    except OSError as error:
-        cause = error.strerror or str(error) or tr("the file could not be written")
-        raise ModelError(
-            tr("{path} could not be saved: {cause}.").format(path=request.path, cause=cause),
-            tr("Choose another folder or another name."),
-        ) from error
-
-
-def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
-    """Return a text whose tokens begin like `ids`; empty if there is none, e.g. for chat markers."""
-    import core
-
-    if model.tokenizer is None:
-        return ""
-    text: str = model.tokenizer.decode(list(ids), skip_special_tokens=True)
-    shared = core.shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
-    return text if shared > len(ids) // 2 else ""

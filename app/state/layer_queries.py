@@ -1,19 +1,16 @@
-"""Queries about the layers of one step and their results: plain data passed to the worker and back."""
+"""Possible queries about the layers at one step, and their findings: plain data."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from app.state.run import Run
-from app.state.worker_messages import ErrorReport, LoadRequest
 from core import adapters
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core import AdapterChoice, Unit
+    from core import Unit
 
 QueryKind = Literal["layers", "influence", "attention", "adapters", "page"]
 
@@ -29,25 +26,6 @@ class LayerQuery(NamedTuple):
     """What replaces a removed part: None closes the gap, a token's text replaces it, and "" is the tokenizer's neutral
     token.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class ModelQuery:
-    """A query to the model of a run."""
-
-    query: LayerQuery
-    load: LoadRequest
-    ids: tuple[int, ...]
-    """Prompt and text up to the queried token; for a page, up to the last token."""
-    prompt_length: int
-    """Number of prompt tokens; the input of the encoder, if there is one."""
-    step: int
-    """Index in `ids` of the queried token; for a page, of its first token."""
-    media: tuple[str, ...] = ()
-    """Audio and images that the run was given."""
-    adapters: tuple[AdapterChoice, ...] = ()
-    """Adapters of the run."""
-    cancel: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
 class LayerView(NamedTuple):
@@ -109,14 +87,11 @@ LayerFindings = (
 
 
 class LayerResult(NamedTuple):
-    """A partial result with its progress; the last one has `has_ended` set."""
+    """A part of the findings, with the progress."""
 
-    request: ModelQuery
     findings: LayerFindings = ()
     done: int = 0
     total: int = 0
-    error: ErrorReport | None = None
-    has_ended: bool = False
 
 
 class InfluenceMap(NamedTuple):
@@ -129,18 +104,6 @@ class InfluenceMap(NamedTuple):
     def largest(self) -> float:
         """The largest absolute weight; 0 if there are none."""
         return max((abs(one.weight) for one in self.weights), default=0.0)
-
-
-def make_model_query(run: Run, index: int, query: LayerQuery) -> ModelQuery:
-    """Create the query for token `index` of the shown text; a page covers the whole text."""
-    before = [token.id for token in run.before]
-    written = [token.id for token in run.tokens]
-    step = len(before) + index
-    ids = (*before, *written) if query.kind == "page" else (*before, *written[: index + 1])
-    if query.kind == "page":
-        step = max(1, len(before))
-    used, media = adapters.check_adapters(run.request.adapters or ()), tuple(map(str, run.request.media))
-    return ModelQuery(query, run.request.load, ids, len(run.prompt), step, media, used)
 
 
 def has_adapters(run: Run) -> bool:

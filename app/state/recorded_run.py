@@ -13,7 +13,7 @@ from app.state.request_json import RequestFormatError, request_from_json
 from app.state.run import Run
 from app.state.worker_messages import ErrorReport, Outcome, RunRequest
 from core import words
-from core.common.former_name import FORMER_NAME, FORMER_TITLE, NAME
+from core.common.program_name import NAME
 from core.errors import TraceError
 from resources.language import mark, tr
 
@@ -101,8 +101,7 @@ def describe_origin(trace: Trace) -> str:
 def _recorded_sentence(header: Header) -> str:
     when = _format_time(header.made)
     model = header.model
-    programs = {NAME: "Decodescope", FORMER_NAME: FORMER_TITLE}
-    program = next((f"{title} {header.versions[key]}" for key, title in programs.items() if key in header.versions), "")
+    program = f"{NAME.capitalize()} {header.versions[NAME]}" if NAME in header.versions else ""
     if model is None:
         template = tr("Recorded on {when}; nothing is computed now.")
     elif not program:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.state import setting_values
-from app.state.run import Run
-from app.state.worker_messages import RunRequest, StepReplayRequest, memory_text
+from app.state.worker_messages import RunRequest, memory_text
 from core import adapters, caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
@@ -70,25 +69,6 @@ STAGES = "stages"
 """Name of the setting with the order of the stages."""
 
 
-def make_replay_request(run: Run | None, current: RunRequest) -> StepReplayRequest | None:
-    """Return a replay of the selected step under the current settings; None if no step is selected or the result would
-    not differ.
-    """
-    if run is None or run.selected is None or run.outcome is None or run.is_scored:
-        return None
-    if run.request.strategy != current.strategy or not _has_funnel(run, run.selected):
-        return None
-    changes = changed_settings(strategies.registry[current.strategy], run.request.settings, current.settings)
-    if not changes:
-        return None
-    token = run.tokens[run.selected]
-    return StepReplayRequest(run.request, tuple(each.id for each in run.tokens), token.step, token.sequence, changes)
-
-
-def _has_funnel(run: Run, index: int) -> bool:
-    return index < len(run.tokens) and bool(run.tokens[index].funnel)
-
-
 def changed_settings(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of `after` that change the step compared with `before`; None unsets a setting. A missing
     setting has its default value.
@@ -107,11 +87,10 @@ def _value(parameter: Parameter, settings: Mapping[str, Any]) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def changes_text(request: StepReplayRequest) -> str:
-    """Return the changed settings as text: `Temperature 0.8 → 1.9 · Top-p 1 → 0.9`."""
-    parameters = [p for p in strategies.registry[request.request.strategy].parameters if p.name in request.changes]
-    before = request.request.settings
-    return " · ".join(_change(each, before, request.changes) for each in parameters)
+def changes_text(request: RunRequest, changes: Mapping[str, Any]) -> str:
+    """Return the changes of a run's settings as text: `Temperature 0.8 → 1.9 · Top-p 1 → 0.9`."""
+    parameters = [p for p in strategies.registry[request.strategy].parameters if p.name in changes]
+    return " · ".join(_change(each, request.settings, changes) for each in parameters)
 
 
 def _change(parameter: Parameter, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -129,10 +108,10 @@ def _titles(stages: Sequence[str]) -> list[str]:
     return [titles.get(name, name) for name in stages]
 
 
-def original_settings(request: StepReplayRequest) -> dict[str, Any]:
-    """Return the settings that undo the changes."""
-    strategy = strategies.registry[request.request.strategy]
-    return {name: _value(strategy.parameter(name), request.request.settings) for name in request.changes}
+def original_settings(request: RunRequest, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that undo the changes."""
+    strategy = strategies.registry[request.strategy]
+    return {name: _value(strategy.parameter(name), request.settings) for name in changes}
 
 
 def order_setting(stages: Sequence[str]) -> list[str] | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -112,73 +110,6 @@ def without_speculation(request: RunRequest) -> RunRequest:
     strategy = strategies.selected_by(strategies.Flags(samples=bool(request.settings.get("do_sample"))))
     values = {name: value for name, value in request.settings.items() if name in strategy.parameter_names}
     return replace(request.with_strategy(strategy, values), draft_names=())
-
-
-class PrefixRequest(NamedTuple):
-    """Request to save a prefix to a file, or to load one from a file."""
-
-    path: str
-    load: LoadRequest
-    budget: int
-    """Bytes available for cached prefixes; 0 if none are kept."""
-    ids: tuple[int, ...] | None = None
-    """Token ids of the text whose prefix is saved. None: load."""
-
-
-class ModelExportRequest(NamedTuple):
-    """Request to write a model as a GGUF file."""
-
-    path: str
-    load: LoadRequest
-    file_format: str
-    """Format of the matrices, one of `core.models.gguf.export.EXPORT_FORMATS`."""
-
-
-class ModelExportResult(NamedTuple):
-    """A GGUF file that was written, and its bytes."""
-
-    path: str
-    bytes: int
-
-
-class StepReplayRequest(NamedTuple):
-    """Request to replay one step of a finished run under other settings (“What if”)."""
-
-    request: RunRequest
-    """The run's request."""
-    ids: tuple[int, ...]
-    """Tokens of the shown text."""
-    step: int
-    sequence: int
-    changes: Mapping[str, Any]
-    """Changed settings by name, as `core.replay_step` expects them."""
-
-
-class PrefixResult(NamedTuple):
-    """A saved or loaded prefix: tokens, bytes, and its text, to be used as a prompt (empty: none)."""
-
-    path: str
-    tokens: int
-    bytes: int
-    text: str = ""
-
-
-class MemoryEstimate(NamedTuple):
-    """Memory requirement of a run, as text and as numbers."""
-
-    summary: str
-    advice: str
-    """Advice on how to make it fit; empty if it fits."""
-    tokens: int
-    """Tokens of the longest sequence."""
-    rows: int
-    """Sequences, beams or candidates in parallel."""
-    needed_bytes: int = 0
-    """Total bytes."""
-    cache: int = 0
-    """Cache bytes."""
-    speed: str = ""
-    """Predicted speed if layers are read from disk."""
 
 
 class ModelInfo(NamedTuple):
@@ -295,40 +226,6 @@ _SENTENCES = {
     ),
     "failed": mark("Decode backend: PyTorch. Native code could not be built on this machine."),
 }
-
-
-class AdapterRequest(NamedTuple):
-    """Requests whether an adapter fits the loaded model, and what it is."""
-
-    load: LoadRequest
-    path: str
-
-
-class AdapterInfo(NamedTuple):
-    """Properties of an adapter."""
-
-    kind: str
-    """Kind of adapter and file, for people."""
-    base: str
-    """The model it was trained for; empty if unknown."""
-    ranks: tuple[int, ...]
-    layers: int
-    """Number of layers that it changes."""
-    bytes: int
-
-
-class PluginRequest(NamedTuple):
-    """Request to run the plug-ins that are switched on in a data folder; the answer's result lists all of them."""
-
-    data_folder: Path
-    installed: threading.Event
-    """Set once the window has added them to the registries: the worker waits for it, so that the next run uses them."""
-
-
-class BackendRequest(NamedTuple):
-    """Requests whether the loaded model of that name uses native code."""
-
-    model: str
 
 
 class DecodeBackend(NamedTuple):

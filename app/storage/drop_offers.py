@@ -11,13 +11,12 @@ from typing import NamedTuple
 from app.state.media import kind_by_name
 from app.storage import programs
 from core import adapters, catalog
-from core.common.former_name import RUN_SUFFIXES
+from core.common.program_name import RUN_SUFFIX
 from resources.language import tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
     "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture"
 )  # fmt: skip
-RECORDINGS = RUN_SUFFIXES
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MAX_TEXT_BYTES = 2**20
@@ -98,7 +97,7 @@ def _offer_for_folder(path: Path) -> DropOffer:
 
 def _offer_for_file(path: Path) -> DropOffer:
     ending = path.suffix.lower()
-    if ending in RECORDINGS:
+    if ending == RUN_SUFFIX:
         return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
     if ending == ".gguf":
         return _offer_for_gguf(path)

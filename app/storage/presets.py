@@ -17,12 +17,12 @@ from app.state.setting_values import invalid_reason
 from app.storage.json_files import StorageError, UnreadableError, read_object, write_json
 from app.storage.settings import is_name
 from core import strategies
-from core.common.former_name import FORMER_NAME, NAME
+from core.common.program_name import NAME
 from core.errors import DecodescopeError, ParameterError
 from core.strategies import Strategy
 from resources.language import mark, tr
 
-OWN_KEY, _FORMER_KEY = NAME, FORMER_NAME
+OWN_KEY = NAME
 _METADATA_KEYS = {"transformers_version", "_from_model_config"}
 
 
@@ -112,7 +112,6 @@ def delete_preset(path: Path) -> None:
 
 def preset_from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """Create a preset from the plain data of a GenerationConfig. Raises PresetProblem for an unknown strategy."""
-    data = _with_current_key(data)
     own = _own_section(data)
     invalid_notice = _invalid_entries_notice(data, own)
     data, mode, refused = _usable_mode(data)
@@ -128,13 +127,6 @@ def preset_from_config(name: str, data: Mapping[str, Any], path: Path | None = N
     drafters = tuple(own["drafters"]) if strategy.takes_drafters else ()
     usable = {name: value for name, value in values.items() if name not in refused}
     return Preset(name, strategy.name, usable, extra, path, drafters, tuple(refused.values()))
-
-
-def _with_current_key(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data with the program's own key under its current name."""
-    if _FORMER_KEY not in data or OWN_KEY in data:
-        return data
-    return {OWN_KEY if key == _FORMER_KEY else key: value for key, value in data.items()}
 
 
 def _own_section(data: Mapping[str, Any]) -> dict[str, Any]:

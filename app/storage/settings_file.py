@@ -33,8 +33,8 @@ from app.storage.settings import (
     SettingsSection,
     version_of,
 )
-from core.common.former_name import AdoptedFolder, user_folder
 from core.common.lightweight_dataclass import plain
+from core.common.program_name import user_folder
 from resources.language import tr
 
 _ABSENT = object()
@@ -111,8 +111,6 @@ class SettingsStore:
     folder: Path = field(default_factory=default_folder)
     settings: Settings = field(default_factory=Settings)
     notices: list[str] = field(default_factory=list)
-    adopted_folders: list[AdoptedFolder] = field(default_factory=list)
-    """Folders copied at this start from those of the program's former name."""
     is_read_only: bool = False
     """Whether nothing is written: a picture or a demo from the command line must not change settings."""
     _saved: dict[str, Any] = field(default_factory=dict)

@@ -79,7 +79,6 @@ from app.window.window_parts import (
 )
 from app.window.wiring import connect, connect_autosave
 from core import strategies
-from core.common.former_name import describe_adoption
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -106,10 +105,8 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     session.eventsArrived.connect(services.chat_saver.save_soon)
     window.firstPainted.connect(services.history.open_later)
     parts = _build_parts(window, services)
-    repaired = [*store.notices, *services.chat_store.notices]
-    if notices := [*describe_adoption(store.adopted_folders), *repaired]:
-        title = tr("Settings repaired") if repaired else tr("Decodescope was formerly called Tokenscope")
-        parts.messages.show_notice("\n".join(notices), title)
+    if notices := [*store.notices, *services.chat_store.notices]:
+        parts.messages.show_notice("\n".join(notices), tr("Settings repaired"))
     elif notice := separate_chat_notice(services.chat_store):
         parts.messages.show_notice(notice, tr("Another window is open"))
     elif notice := missing_notice(services.language_switch.choice):

@@ -98,11 +98,11 @@ def _connect_chat(parts: WindowParts) -> None:
 
 def _connect_kernel_builder(parts: WindowParts) -> None:
     """Show the decode backend in status line and settings."""
-    quickening = parts.services.kernel_builder
-    quickening.changed.connect(parts.status.show_backend)
-    quickening.changed.connect(parts.dialogs.show_decode_backend)
-    parts.dialogs.changed.connect(quickening.follow_settings)
-    quickening.emit_backend()
+    builder = parts.services.kernel_builder
+    builder.changed.connect(parts.status.show_backend)
+    builder.changed.connect(parts.dialogs.show_decode_backend)
+    parts.dialogs.changed.connect(builder.follow_settings)
+    builder.emit_backend()
 
 
 def _connect_layer_inspection(parts: WindowParts, part: StepInternalsPanel) -> None:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from core.caches.measurement import CacheEstimate, Measurement, RunShape
+from core.common.entry_description import EntryDescription
 from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from core.common.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
@@ -239,6 +240,8 @@ class CacheBackend:
     parameters: tuple[Parameter, ...] = ()
     exact: bool = True
     paper: str = ""
+    description: EntryDescription | None = None
+    """Its term of the glossary, unless `resources/glossary` has one."""
     aliases: tuple[str, ...] = ()
     order: int = 100
     rejection_reason: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None

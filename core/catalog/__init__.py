@@ -110,8 +110,6 @@ _HUB_MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "Unfinished":  # the former name
-        name = "UnfinishedDownload"
     if name not in __all__:
         raise AttributeError(f"module 'core.catalog' has no attribute {name!r}")
     return getattr(importlib.import_module(_HUB_MODULES.get(name, "core.models.catalog")), name)

@@ -21,7 +21,7 @@ from pathlib import Path
 from core.catalog import hub_errors
 from core.catalog.hub_model import HubFile, HubModel, is_digest
 from core.catalog.hub_requests import check_download_name
-from core.common.former_name import FORMER_NAME, NAME
+from core.common.program_name import NAME
 from core.errors import HubError, ModelFileError
 from core.models.catalog import hub_cache, hub_gguf_files
 from core.models.gguf.file_names import SEPARATOR, split_name
@@ -29,8 +29,6 @@ from core.models.model_files import Json, read_json, size_of
 from resources.language import tr
 
 MANIFEST = f"{NAME}.json"
-_MANIFESTS = (MANIFEST, f"{FORMER_NAME}.json")
-"""Names of the download manifest: the current and the former one."""
 RESERVED_BYTES = 64 * 2**20
 """Disk space that a download leaves free, in bytes."""
 
@@ -42,7 +40,7 @@ class DownloadStore:
         self.name = name
         repository, self.variant = split_name(name)
         self.folder = hub_cache() / f"models--{repository.replace('/', '--')}"
-        self.manifests = (f"{NAME}-{self.variant}.json",) if self.variant else _MANIFESTS
+        self.manifest = f"{NAME}-{self.variant}.json" if self.variant else MANIFEST
         self._blobs = self.folder / "blobs"
 
     def snapshot(self, commit: str) -> Path:
@@ -77,7 +75,7 @@ class DownloadStore:
         """Hold a lock that prevents a second download of this model. Raises HubError, FileNotWrittenError."""
         from huggingface_hub.utils import WeakFileLock
 
-        lock = hub_cache() / ".locks" / self.folder.name / self.manifests[0].replace(".json", ".lock")
+        lock = hub_cache() / ".locks" / self.folder.name / self.manifest.replace(".json", ".lock")
         with self._translate_disk_errors():
             lock.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -100,7 +98,7 @@ class DownloadStore:
             self._blobs.mkdir(parents=True, exist_ok=True)
             (self.folder / "snapshots").mkdir(exist_ok=True)
             manifest = {"name": self.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
-            (self.folder / self.manifests[0]).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            (self.folder / self.manifest).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
     def check_free_space(self, model: HubModel) -> None:
         """Check that the disk has room for the remaining bytes. Raises DiskFullError."""
@@ -126,14 +124,12 @@ class DownloadStore:
         own = map(self.part, self.files_in_manifest() or ()) if self.variant else self._blobs.glob("*.incomplete")
         for part in list(own):
             part.unlink(missing_ok=True)
-        for name in self.manifests:
-            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / self.manifest).unlink(missing_ok=True)
 
     def files_in_manifest(self) -> tuple[HubFile, ...] | None:
         """Return the files of the unfinished download, or None if there is none or its manifest is unreadable."""
         try:
-            name = next((name for name in self.manifests if (self.folder / name).exists()), self.manifests[0])
-            listed = read_json(self.folder / name).get("files")
+            listed = read_json(self.folder / self.manifest).get("files")
         except (FileNotFoundError, ModelFileError):
             return None
         files = [_parse_manifest_entry(file) for file in listed] if isinstance(listed, list) else [None]
@@ -214,7 +210,7 @@ def discard(name: str) -> int:
     """
     check_download_name(name)
     store = DownloadStore(name)
-    others = [note for note in store.folder.glob(f"{NAME}*.json") if note.name not in store.manifests]
+    others = [note for note in store.folder.glob(f"{NAME}*.json") if note.name != store.manifest]
     if not others and not any((store.folder / "snapshots").glob("*/*")):
         return delete(split_name(name)[0])
     linked_blobs = _linked_blobs(store.folder)

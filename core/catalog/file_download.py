@@ -251,7 +251,7 @@ def _retries_exhausted_error(file: HubFile, context: DownloadContext, received: 
 def verify(
     name: str, progress: Callable[[Progress], object] | None = None, *, stop: threading.Event | None = None
 ) -> tuple[str, ...]:
-    """Return the paths of damaged files; `download(name, anew=…)` downloads them again.
+    """Return the paths of damaged files; `download(name, again=…)` downloads them again.
 
     The cache names each file by its digest, so the hub is not needed. Files without that name (some Windows systems
     have no links) are skipped. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.

@@ -24,20 +24,20 @@ def download(
     stop: threading.Event | None = None,
     allow_pickle: bool = False,
     allow_code: bool = False,
-    anew: Sequence[str] = (),
+    again: Sequence[str] = (),
 ) -> Path:
     """Download the missing files of a model and return its folder; `core.load(name)` finds it afterwards.
 
     Of a repository of GGUF files one model is downloaded: `owner/name:Q8_0`, by its format or its file's name. Resumes
     an earlier download. `progress` is called from this thread, at most ten times per second. Setting `stop`
-    ends the download with DownloadStoppedError and keeps the received bytes. Files in `anew` are downloaded again.
+    ends the download with DownloadStoppedError and keeps the received bytes. Files in `again` are downloaded again.
     Raises NotOnHubError, AccessError, NoNetworkError, TooManyRequestsError, TransferError, HubError, DiskFullError,
     FileNotWrittenError, PickledWeightsError.
     """
     model = look(name, allow_pickle, allow_code)
     _check_weights(model)
     store = DownloadStore(model.download_name)
-    for path in anew:
+    for path in again:
         _delete_file(store, model, path)
     meter = DownloadMeter(model.download_name, model.size, progress)
     if not store.is_complete(model):

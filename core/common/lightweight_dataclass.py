@@ -16,7 +16,8 @@ else:
         and metadata.
 
         A dataclass compiles up to seven methods of its own, which takes 1 to 2 ms for twenty fields and delays the
-        start. The shared methods look the fields up instead: creating an instance takes a few microseconds longer, so
+        start: with `dataclass`, the window's imports took 0.54 s of CPU time instead of 0.52 s. The shared methods look
+        the fields up instead: creating an instance takes a few microseconds longer, so
         use this for classes with few instances.
         """
 

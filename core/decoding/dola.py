@@ -150,7 +150,7 @@ class DolaReplay(StepReplayer):
 
     def pipeline_input(self, output: ForwardOutput) -> StepLogits:
         """Return the contrasted scores from the hidden states of all layers."""
-        assert output.hidden is not None, "asked for by `reads_layers`"
+        assert output.hidden is not None, "requested by `reads_layers`"
         raw = self.run.replace_invalid(output.last)
         contrasted, values = self._contrast.apply(raw, output.hidden, raw)
         return StepLogits(raw, contrasted, self._contrast.layer_choice(values.tolist()))

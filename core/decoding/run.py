@@ -344,20 +344,29 @@ class DecodingRun:
     def read_choice(
         self, scores: Sequence[torch.Tensor], tokens: torch.Tensor, step: int, extra: torch.Tensor | None = None
     ) -> TokenChoice:
-        """Return the tokens [B] chosen from `scores`, with further values [m] on the host.
+        """Return the tokens [B] chosen from `scores`, with further values [m] on the host. Raises the errors of
+        `check_scores`.
+        """
+        return self.finish_choice(self.start_choice(scores, tokens, extra), scores, tokens, step)
+
+    def start_choice(
+        self, scores: Sequence[torch.Tensor], tokens: torch.Tensor, extra: torch.Tensor | None = None
+    ) -> PendingStats | TokenChoice:
+        """Start the transfer of tokens [B] chosen from `scores`, and of further values [m], to the host.
 
         Each transfer waits for a GPU. There, the statistics and what the check of the scores needs come in the same
-        one, so the scores are checked after the choice. Raises the errors of `check_scores`.
+        one, so the scores are checked after the choice. On the CPU the choice is complete.
         """
         if self.device.type == "cpu":
             return TokenChoice(tokens, None, extra.tolist() if extra is not None else ())
-        pending = start_device_stats(scores, tokens, self.request.top_n, extra)
-        return self.finish_choice(pending, scores, tokens, step)
+        return start_device_stats(scores, tokens, self.request.top_n, extra)
 
     def finish_choice(
-        self, pending: PendingStats, scores: Sequence[torch.Tensor], tokens: torch.Tensor, step: int
+        self, pending: PendingStats | TokenChoice, scores: Sequence[torch.Tensor], tokens: torch.Tensor, step: int
     ) -> TokenChoice:
         """Wait for the statistics of tokens [B] that a GPU chose from `scores`. Raises the errors of `check_scores`."""
+        if isinstance(pending, TokenChoice):
+            return pending
         stats = pending.result()
         self.check_scores(scores[-1], scores[0], step, scores, stats.maxima)
         return TokenChoice(tokens, stats, stats.extra)

@@ -20,7 +20,6 @@ from core.decoding.step_stats import (
     TokenChoice,
     add_stage_details,
     compute_steps_stats,
-    start_device_stats,
 )
 from core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
 from core.events import Event, LayerChoice, Method
@@ -248,6 +247,43 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     yield from run.finish(tracks)
 
 
+_PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
+"""Pickers whose tokens can be fed before the host has read them: they are always ids of the vocabulary."""
+
+
+class _PendingChoice(NamedTuple):
+    """Tokens [B] that a step chose from its scores; on a GPU, the host has not read them yet."""
+
+    tokens: torch.Tensor
+    scores: list[torch.Tensor]
+    """Raw and after every stage, each [B, V]."""
+    pending: PendingStats | TokenChoice
+
+
+def _choose_tokens(
+    run: DecodingRun,
+    ids: torch.Tensor,
+    picker: TokenPicker,
+    funnel: ProcessorPipeline | ContrastPipeline,
+    output: ForwardOutput,
+    step: int,
+) -> _PendingChoice:
+    """Choose the tokens after ids [B, T] from the output of their pass."""
+    raw = run.replace_invalid(output.last)
+    values: torch.Tensor | None = None
+    if isinstance(funnel, ContrastPipeline):
+        assert output.hidden is not None
+        scores, values = funnel.trace(ids, raw, output.hidden)
+    else:
+        scores = funnel.trace(ids, raw)
+    if output.choice is not None:
+        chosen, packed = output.choice
+        return _PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
+    run.check_before_choice(scores, step)
+    chosen = picker.pick(scores[-1], run.generator)
+    return _PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
+
+
 def _decode_steps(
     run: DecodingRun,
     states: list[SequenceState],
@@ -256,78 +292,35 @@ def _decode_steps(
     funnel: ProcessorPipeline | ContrastPipeline,
     writer: StepEventWriter,
 ) -> Iterator[Event]:
-    contrasts = isinstance(funnel, ContrastPipeline)
-    output, prefilled = run.prefill(len(states), hidden=contrasts)
-    yield prefilled
-    if run.device.type == "cuda" and type(picker) in _PICKERS and not contrasts:
-        yield from _decode_steps_ahead(run, states, ids, picker, funnel, writer, output)
-        return
-    step = 0
-    while True:
-        raw = run.replace_invalid(output.last)
-        values: torch.Tensor | None = None
-        if isinstance(funnel, ContrastPipeline):
-            assert output.hidden is not None
-            scores, values = funnel.trace(ids.tensor, raw, output.hidden)
-        else:
-            scores = funnel.trace(ids.tensor, raw)
-        run.check_before_choice(scores, step)
-        chosen = picker.pick(scores[-1], run.generator)
-        choice = run.read_choice(scores, chosen, step, values)
-        layer = funnel.layer_choice(choice.extra) if isinstance(funnel, ContrastPipeline) else None
-        yield from writer.write(step, scores, choice, layer)
-        column = chosen[:, None]
-        ids.append(column)
-        step += 1
-        if all(track.stop for track in states) or run.is_cancelled():
-            break
-        output = run.forward(column, hidden=contrasts)
-
-
-_PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
-"""Pickers whose tokens a model can read before the host has seen them: they are always ids of the vocabulary."""
-
-
-def _decode_steps_ahead(
-    run: DecodingRun,
-    states: list[SequenceState],
-    ids: GrowableTensor,
-    picker: TokenPicker,
-    funnel: ProcessorPipeline | ContrastPipeline,
-    writer: StepEventWriter,
-    output: ForwardOutput,
-) -> Iterator[Event]:
-    """Do the same on a card that computes the next pass while the host reads a step.
+    """Run the prefill and all steps. A GPU computes the next pass while the host reads a step, where that is possible.
 
     A pass that turns out to come after the end of the text is undone, and its error, if it has one, is dropped.
     """
-    assert isinstance(funnel, ProcessorPipeline)
-    forward, top_n, step = run.forward, run.request.top_n, 0
-    can_read_ahead = forward.can_retract
-    if isinstance(picker, GreedyPicker) and not funnel.stages and not run.settings.get("remove_invalid_values"):
-        forward.epilogue = GreedyEpilogue(top_n)
+    contrasts, forward, step = isinstance(funnel, ContrastPipeline), run.forward, 0
+    output, prefilled = run.prefill(len(states), hidden=contrasts)
+    yield prefilled
+    feeds_unread = run.device.type == "cuda" and type(picker) in _PICKERS and not contrasts
+    if feeds_unread and isinstance(picker, GreedyPicker) and not run.pipeline.stages:
+        forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
+    runs_ahead = feeds_unread and forward.can_retract
     while True:
-        raw = run.replace_invalid(output.last)
-        scores = funnel.trace(ids.tensor, raw)
-        if output.choice is not None:
-            chosen, packed = output.choice
-            pending = PendingStats(packed, 0, 0)
-        else:
-            chosen = picker.pick(scores[-1], run.generator)
-            pending = start_device_stats(scores, chosen, top_n)
-        column = chosen[:, None]
-        ids.append(column)
+        chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
-        is_last = run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
-        if can_read_ahead and not is_last and not is_cache_measured(step):
-            try:
-                following = forward(column)
-            except Exception as error:  # raised below, unless the text has ended
-                following = error
+        if feeds_unread:  # before the next pass, which may overwrite them
+            ids.append(chosen[:, None])
+            is_last = run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
+            if runs_ahead and not is_last and not is_cache_measured(step):
+                try:
+                    following = forward(chosen[:, None])
+                except Exception as error:  # raised below, unless the text has ended
+                    following = error
         is_read = False
         try:
             choice = run.finish_choice(pending, scores, chosen, step)
-            yield from writer.write(step, scores, choice)
+            layer = funnel.layer_choice(choice.extra) if isinstance(funnel, ContrastPipeline) else None
+            yield from writer.write(step, scores, choice, layer)
+            if not feeds_unread:
+                ids.append(chosen[:, None])
             step += 1
             if all(track.stop for track in states) or run.is_cancelled():
                 break
@@ -337,4 +330,4 @@ def _decode_steps_ahead(
                 forward.retract()
         if isinstance(following, Exception):
             raise following
-        output = forward(column) if following is None else following
+        output = forward(chosen[:, None], hidden=contrasts) if following is None else following

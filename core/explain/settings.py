@@ -26,42 +26,8 @@ if TYPE_CHECKING:
         TopCut,
     )
 
-_PLAIN_NAMES = {
-    "temperature": mark("the temperature of {v}"),
-    "top_k": mark("the rule “only the best {v}”"),
-    "top_p": mark("the rule “only the best, until their chances suffice”"),
-    "min_p": mark("the rule “nothing far behind the best”"),
-    "top_h": mark("the rule “only so much uncertainty”"),
-    "typical_p": mark("the rule “nothing too obvious or too odd”"),
-    "epsilon_cutoff": mark("the rule “nothing with almost no chance”"),
-    "eta_cutoff": mark("the rule “nothing with almost no chance here”"),
-    "repetition_penalty": mark("the penalty on repeated words"),
-    "encoder_repetition_penalty": mark("the preference for words of the source"),
-    "no_repeat_ngram_size": mark("the rule “no repeated word sequences”"),
-    "encoder_no_repeat_ngram_size": mark("the rule “nothing copied from the source”"),
-    "bad_words_ids": mark("the list of forbidden words"),
-    "suppress_tokens": mark("the list of words that are never written"),
-    "begin_suppress_tokens": mark("the list of words that may not come first"),
-    "forced_bos_token_id": mark("the fixed beginning"),
-    "forced_eos_token_id": mark("the fixed ending"),
-    "min_length": mark("the minimum length of the text"),
-    "min_new_tokens": mark("the minimum length of the answer"),
-    "exponential_decay_length_penalty": mark("the growing push to end"),
-    "guidance_scale": mark("the pull towards the prompt"),
-    "sequence_bias": mark("the list of preferred and unwanted words"),
-    "remove_invalid_values": mark("the repair of invalid numbers"),
-    "renormalize_logits": mark("the renormalization"),
-    "watermarking_config": mark("the hidden watermark"),
-    "grammar": mark("the required format"),
-    "dola_layers": mark("the comparison with the early guess"),
-    "dry_multiplier": mark("the penalty on repeated passages"),
-    "xtc_probability": mark("the random removal of the likeliest"),
-    "top_n_sigma": mark("the rule “only scores close to the best”"),
-    "mirostat_tau": mark("the target for a steady surprise"),
-    "dynatemp_high": mark("the temperature that follows the uncertainty"),
-    "watermark_bias": mark("the hidden watermark"),
-    "synthid_length": mark("the hidden tournament watermark"),
-}
+_LAYERS_NAME = mark("the comparison with the early guess")
+"""Plain name of DoLa's stage, which no processor applies."""
 
 
 def stage_name(stage: Stage) -> str:
@@ -74,9 +40,15 @@ def stage_name(stage: Stage) -> str:
             if stage.value is not None and _has_numeric_setting(stage)
             else stage.name
         )
-    if depth.current_depth() == depth.PLAIN and stage.name in _PLAIN_NAMES:
-        return fill(tr(_PLAIN_NAMES[stage.name]), v="" if stage.value is None else _format_value(stage.value))
+    if depth.current_depth() == depth.PLAIN and (plain := _plain_phrase(stage)):
+        return fill(tr(plain), v="" if stage.value is None else _format_value(stage.value))
     return stage_phrase(stage)
+
+
+def _plain_phrase(stage: Stage) -> str:
+    """Return the template of a stage's plain name; empty if it has none."""
+    known = processors.registry.get(stage.name)
+    return known.plain_phrase if known is not None else _LAYERS_NAME if stage.name == "dola_layers" else ""
 
 
 def _has_numeric_setting(stage: Stage) -> bool:

@@ -11,36 +11,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import StageKind
-
-_SETTINGS = {
-    "MinLengthLogitsProcessor": ("min_length", "min_length"),
-    "MinNewTokensLengthLogitsProcessor": ("min_new_tokens", "min_new_tokens"),
-    "TemperatureLogitsWarper": ("temperature", "temperature"),
-    "RepetitionPenaltyLogitsProcessor": ("repetition_penalty", "penalty"),
-    "EncoderRepetitionPenaltyLogitsProcessor": ("encoder_repetition_penalty", ""),
-    "TopPLogitsWarper": ("top_p", "top_p"),
-    "TopKLogitsWarper": ("top_k", "top_k"),
-    "TopHLogitsWarper": ("top_h", "top_h"),
-    "MinPLogitsWarper": ("min_p", "min_p"),
-    "TypicalLogitsWarper": ("typical_p", "mass"),
-    "EpsilonLogitsWarper": ("epsilon_cutoff", "epsilon"),
-    "EtaLogitsWarper": ("eta_cutoff", ""),
-    "NoRepeatNGramLogitsProcessor": ("no_repeat_ngram_size", "ngram_size"),
-    "EncoderNoRepeatNGramLogitsProcessor": ("encoder_no_repeat_ngram_size", "ngram_size"),
-    "SequenceBiasLogitsProcessor": ("sequence_bias", ""),
-    "NoBadWordsLogitsProcessor": ("bad_words_ids", ""),
-    "ForcedBOSTokenLogitsProcessor": ("forced_bos_token_id", "bos_token_id"),
-    "ForcedEOSTokenLogitsProcessor": ("forced_eos_token_id", ""),
-    "InfNanRemoveLogitsProcessor": ("remove_invalid_values", ""),
-    "ExponentialDecayLengthPenalty": ("exponential_decay_length_penalty", ""),
-    "LogitNormalization": ("renormalize_logits", ""),
-    "SuppressTokensAtBeginLogitsProcessor": ("begin_suppress_tokens", ""),
-    "SuppressTokensLogitsProcessor": ("suppress_tokens", ""),
-    "WatermarkLogitsProcessor": ("watermarking_config", ""),
-    "SynthIDTextWatermarkLogitsProcessor": ("watermarking_config", ""),
-    "UnbatchedClassifierFreeGuidanceLogitsProcessor": ("guidance_scale", "guidance_scale"),
-}
-"""Class in transformers → (setting that enables it, its attribute with the value or "" to read the configuration)."""
+    from core.processors.base import Processor
 
 
 def is_transformers_own(processor: object) -> bool:
@@ -50,13 +21,18 @@ def is_transformers_own(processor: object) -> bool:
 
 def heading_of(processor: object, config: GenerationConfig) -> StageHeading:
     """Return the heading of a processor: that of its setting, or its class name if no setting enables it."""
-    known = _SETTINGS.get(type(processor).__name__) if is_transformers_own(processor) else None
-    if known is None:
+    stage = _find_stage(type(processor).__name__) if is_transformers_own(processor) else None
+    if stage is None:
         name = getattr(processor, "__name__", "") or type(processor).__name__
         return StageHeading(name, name, None, "shift", name)
-    setting, attribute = known
-    value = getattr(processor, attribute, None) if attribute else getattr(config, setting, None)
-    return build_heading(registry[setting], _plain(value))
+    attribute = stage.transformers_value
+    value = getattr(processor, attribute, None) if attribute else getattr(config, stage.name, None)
+    return build_heading(stage, _plain(value))
+
+
+def _find_stage(class_name: str) -> Processor | None:
+    """Return the registered processor that does the same as this class of transformers."""
+    return next((stage for stage in registry.values() if class_name in stage.transformers_classes), None)
 
 
 def with_kind(heading: StageHeading, kind: StageKind) -> StageHeading:

@@ -84,6 +84,10 @@ def replay_step(
     return found
 
 
+what_if = replay_step
+"""The name of `replay_step` in the contract of the public API."""
+
+
 def _check_index(name: str, value: object, count: int) -> None:
     """Raise ParameterError unless `value` is an index from 0 to `count` − 1."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:

@@ -99,19 +99,19 @@ def estimate_throughput(model: LoadedModel) -> ThroughputEstimate | None:
     less accurate. Raises CorruptWeightsError if a file no longer exists.
     """
     check_model(model)
-    shelf = model.disk_offload
-    if shelf is None:
+    offload = model.disk_offload
+    if offload is None:
         return None
-    sample = _sample_layers(shelf)
+    sample = _sample_layers(offload)
     try:
         reading, computing = (
-            _estimate_from_layer(shelf, model) if _cannot_run(model) else _time_runs(model, shelf, sample)
+            _estimate_from_layer(offload, model) if _cannot_run(model) else _time_runs(model, offload, sample)
         )
     except DecodescopeError:  # this model cannot generate from text alone
-        reading, computing = _estimate_from_layer(shelf, model)
-    layers_in_memory = shelf.total_layers - len(shelf.layers)
+        reading, computing = _estimate_from_layer(offload, model)
+    layers_in_memory = offload.total_layers - len(offload.layers)
     return ThroughputEstimate(
-        shelf.bytes, shelf.kept_bytes, 1 / reading, computing, layers_in_memory, shelf.total_layers
+        offload.bytes, offload.kept_bytes, 1 / reading, computing, layers_in_memory, offload.total_layers
     )
 
 

@@ -14,7 +14,6 @@ import sys
 from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
-from core.common.former_name import read_variable
 from core.system.file_writing import cache_folder
 
 SOURCE = Path(__file__).parent / "source"
@@ -23,7 +22,7 @@ FLAGS = (
     "-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
     "-fvisibility=hidden", "-shared", "-fPIC",
 )  # fmt: skip
-SWITCH_VARIABLE = "DECODESCOPE_QUICK_STEP"
+SWITCH_VARIABLE = "DECODESCOPE_NATIVE_STEP"
 """Environment variable: 0 disables the native kernels and their compilation."""
 _COMPILERS = ("g++", "clang++", "c++")
 
@@ -42,7 +41,7 @@ def library_path() -> Path | None:
     """Return the path of the library for this program and processor, whether it exists or not; None if it is
     disabled.
     """
-    if read_variable(SWITCH_VARIABLE) == "0" or os.name == "nt":
+    if os.environ.get(SWITCH_VARIABLE) == "0" or os.name == "nt":
         return None
     return library_folder() / f"step-{_digest()}.so"
 

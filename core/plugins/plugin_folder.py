@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import resources
-from core.common.former_name import user_folder
+from core.common.program_name import user_folder
 from core.errors import PluginError
 from core.plugins.generate_folder import find_generate_folder, read_folder
 from core.plugins.plugin import Plugin

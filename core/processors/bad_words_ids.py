@@ -8,10 +8,12 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="bad_words_ids",
+    transformers_classes=("NoBadWordsLogitsProcessor",),
     make=lambda value, context: transformers_processors().NoBadWordsLogitsProcessor(value, context.eos),
     order=70,
     label=mark("banned words"),
     phrase=mark("the list of banned words"),
+    plain_phrase=mark("the list of forbidden words"),
     kind="ban",
     parameter=Parameter(
         "bad_words_ids", mark("Banned phrases"), "tokens", None,

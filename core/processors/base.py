@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from core.common.entry_description import EntryDescription
 from core.common.hf_generation import to_generation_config
 from core.common.lightweight_dataclass import plain
 from core.grammar.grammar_setting import GrammarProgress
@@ -138,11 +139,19 @@ class Processor:
     """Short name of the stage; `{v}` is the setting's value."""
     phrase: str = ""
     """Name of the stage within a sentence, with `{v}` too; empty: the label."""
+    plain_phrase: str = ""
+    """The same in words that need no knowledge of the field; empty: the phrase."""
     kind: StageKind = "shift"
+    transformers_classes: tuple[str, ...] = ()
+    """Names of transformers' classes that do the same; stages of a foreign `generate` call are recognized by them."""
+    transformers_value: str = ""
+    """Attribute of those classes with the setting's value; empty: the value is read from the GenerationConfig."""
     parameter: Parameter | None = None
     """Its editor, help and range; None if only a GenerationConfig can set it."""
     extra_parameters: tuple[Parameter, ...] = ()
     """Further settings, without effect while it is off; keys of `Request.options`."""
+    description: EntryDescription | None = None
+    """Its term of the glossary, unless `resources/glossary` has one."""
     panel: Panel = "more"
     shown: int = 100
     """Position among the settings of its panel."""

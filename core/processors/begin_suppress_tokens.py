@@ -23,10 +23,12 @@ def _make(value: Sequence[int], context: Context) -> Transform:
 
 PROCESSOR = Processor(
     name="begin_suppress_tokens",
+    transformers_classes=("SuppressTokensAtBeginLogitsProcessor",),
     make=_make,
     order=150,
     label=mark("not first {v}"),
     phrase=mark("the list of tokens suppressed at the start"),
+    plain_phrase=mark("the list of words that may not come first"),
     kind="ban",
     parameter=Parameter(
         "begin_suppress_tokens", mark("Suppressed at the start"), "tokens", None,

@@ -192,6 +192,7 @@ PROCESSOR = Processor(
     order=155,
     label=mark("DRY {v}"),
     phrase=mark("the DRY penalty of {v}"),
+    plain_phrase=mark("the penalty on repeated passages"),
     parameter=Parameter(
         "dry_multiplier", mark("DRY"), "float", 0.0,
         mark("Above 0, a token that would continue repeating an earlier passage loses score, more for "

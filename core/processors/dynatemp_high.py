@@ -80,6 +80,7 @@ PROCESSOR = Processor(
     order=162,
     label=mark("dynamic T ≤ {v}"),
     phrase=mark("the dynamic temperature up to {v}"),
+    plain_phrase=mark("the temperature that follows the uncertainty"),
     parameter=Parameter(
         "dynatemp_high", mark("Dynamic T up to"), "float", None,
         mark("Temperature of a step in which all tokens are equally likely; in between, it follows the "

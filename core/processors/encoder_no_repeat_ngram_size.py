@@ -8,12 +8,15 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_no_repeat_ngram_size",
+    transformers_classes=("EncoderNoRepeatNGramLogitsProcessor",),
+    transformers_value="ngram_size",
     make=lambda value, context: transformers_processors().EncoderNoRepeatNGramLogitsProcessor(
         value, context.encoder_ids
     ),
     order=60,
     label=mark("no {v}-gram of the source"),
     phrase=mark("the ban on any {v} tokens of the source"),
+    plain_phrase=mark("the rule “nothing copied from the source”"),
     kind="ban",
     parameter=Parameter(
         "encoder_no_repeat_ngram_size",

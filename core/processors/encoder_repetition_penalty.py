@@ -8,12 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_repetition_penalty",
+    transformers_classes=("EncoderRepetitionPenaltyLogitsProcessor",),
     make=lambda value, context: transformers_processors().EncoderRepetitionPenaltyLogitsProcessor(
         penalty=float(value), encoder_input_ids=context.encoder_ids
     ),
     order=30,
     label=mark("faithfulness {v}"),
     phrase=mark("the faithfulness of {v}"),
+    plain_phrase=mark("the preference for words of the source"),
     parameter=Parameter(
         "encoder_repetition_penalty", mark("Prompt faithfulness"), "float", 1.0,
         mark("Above 1, tokens of the source text become likelier (for encoder–decoder models and prompts "

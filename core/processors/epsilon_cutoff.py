@@ -8,11 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="epsilon_cutoff",
+    transformers_classes=("EpsilonLogitsWarper",),
+    transformers_value="epsilon",
     make=lambda value, context: transformers_processors().EpsilonLogitsWarper(
         epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=220,
     label=mark("epsilon {v}"),
+    plain_phrase=mark("the rule “nothing with almost no chance”"),
     kind="cut",
     parameter=Parameter(
         "epsilon_cutoff", mark("Epsilon cut-off"), "float", 0.0,

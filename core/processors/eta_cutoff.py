@@ -8,11 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="eta_cutoff",
+    transformers_classes=("EtaLogitsWarper",),
     make=lambda value, context: transformers_processors().EtaLogitsWarper(
         epsilon=value, min_tokens_to_keep=context.min_tokens_to_keep, device=context.model.device
     ),
     order=230,
     label=mark("eta {v}"),
+    plain_phrase=mark("the rule “nothing with almost no chance here”"),
     kind="cut",
     parameter=Parameter(
         "eta_cutoff", mark("Eta cut-off"), "float", 0.0,

@@ -8,12 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="exponential_decay_length_penalty",
+    transformers_classes=("ExponentialDecayLengthPenalty",),
     make=lambda value, context: transformers_processors().ExponentialDecayLengthPenalty(
         tuple(value), context.eos, context.start
     ),
     order=130,
     label=mark("decay"),
     phrase=mark("the exponential length penalty"),
+    plain_phrase=mark("the growing push to end"),
     parameter=Parameter(
         "exponential_decay_length_penalty", mark("Length decay"), "tokens", None,
         mark("[start, factor]: after this many new tokens, the end token's score rises exponentially."),

@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_bos_token_id",
+    transformers_classes=("ForcedBOSTokenLogitsProcessor",),
+    transformers_value="bos_token_id",
     make=lambda value, context: transformers_processors().ForcedBOSTokenLogitsProcessor(value),
     order=100,
     label=mark("forced first"),
     phrase=mark("the forced first token"),
+    plain_phrase=mark("the fixed beginning"),
     kind="ban",
     parameter=Parameter(
         "forced_bos_token_id", mark("First token"), "int", None,

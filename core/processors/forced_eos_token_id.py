@@ -8,12 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_eos_token_id",
+    transformers_classes=("ForcedEOSTokenLogitsProcessor",),
     make=lambda value, context: transformers_processors().ForcedEOSTokenLogitsProcessor(
         context.max_length, value, device=context.model.device
     ),
     order=110,
     label=mark("forced last"),
     phrase=mark("the forced last token"),
+    plain_phrase=mark("the fixed ending"),
     kind="ban",
     parameter=Parameter(
         "forced_eos_token_id", mark("Last token"), "tokens", None,

@@ -99,6 +99,7 @@ PROCESSOR = Processor(
     order=152,
     label=mark("grammar"),
     phrase=mark("the grammar"),
+    plain_phrase=mark("the required format"),
     kind="ban",
     parameter=Parameter(
         "grammar", mark("Grammar"), "grammar", None,

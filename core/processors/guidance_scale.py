@@ -35,9 +35,12 @@ def _reorder_context(processor: Any, rows: Any) -> None:
 
 PROCESSOR = Processor(
     name="guidance_scale",
+    transformers_classes=("UnbatchedClassifierFreeGuidanceLogitsProcessor",),
+    transformers_value="guidance_scale",
     make=_make,
     order=10,
     label=mark("guidance {v}"),
+    plain_phrase=mark("the pull towards the prompt"),
     parameter=Parameter(
         "guidance_scale", mark("Guidance"), "float", None,
         mark("Above 1, steer away from what the model would generate without the prompt. Doubles the "

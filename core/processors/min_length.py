@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_length",
+    transformers_classes=("MinLengthLogitsProcessor",),
+    transformers_value="min_length",
     make=lambda value, context: MinLengthBan(value, context.eos),
     order=80,
     label=mark("min length {v}"),
     phrase=mark("the minimum length of {v}"),
+    plain_phrase=mark("the minimum length of the text"),
     kind="ban",
     parameter=Parameter(
         "min_length", mark("Min length with prompt"), "int", 0,

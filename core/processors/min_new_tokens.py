@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_new_tokens",
+    transformers_classes=("MinNewTokensLengthLogitsProcessor",),
+    transformers_value="min_new_tokens",
     make=lambda value, context: MinLengthBan(context.start + value, context.eos),
     order=90,
     label=mark("at least {v}"),
     phrase=mark("the minimum of {v} new tokens"),
+    plain_phrase=mark("the minimum length of the answer"),
     kind="ban",
     parameter=Parameter(
         "min_new_tokens", mark("At least"), "int", None,

@@ -8,11 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_p",
+    transformers_classes=("MinPLogitsWarper",),
+    transformers_value="min_p",
     make=lambda value, context: transformers_processors().MinPLogitsWarper(
         min_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=200,
     label=mark("min-p {v}"),
+    plain_phrase=mark("the rule “nothing far behind the best”"),
     kind="cut",
     parameter=Parameter(
         "min_p", mark("Min-p"), "float", None,

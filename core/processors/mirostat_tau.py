@@ -94,6 +94,7 @@ PROCESSOR = Processor(
     order=238,
     label=mark("mirostat τ {v}"),
     phrase=mark("mirostat with a target of {v} bits"),
+    plain_phrase=mark("the target for a steady surprise"),
     kind="cut",
     parameter=Parameter(
         "mirostat_tau", mark("Mirostat"), "float", None,

@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="no_repeat_ngram_size",
+    transformers_classes=("NoRepeatNGramLogitsProcessor",),
+    transformers_value="ngram_size",
     make=lambda value, context: transformers_processors().NoRepeatNGramLogitsProcessor(value),
     order=50,
     label=mark("no {v}-gram twice"),
     phrase=mark("the ban on repeating any {v} tokens"),
+    plain_phrase=mark("the rule “no repeated word sequences”"),
     kind="ban",
     parameter=Parameter(
         "no_repeat_ngram_size", mark("No repeated n-gram"), "int", 0,

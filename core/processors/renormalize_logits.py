@@ -8,9 +8,11 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="renormalize_logits",
+    transformers_classes=("LogitNormalization",),
     make=lambda value, context: transformers_processors().LogitNormalization(),
     order=250,
     label=mark("renormalized"),
+    plain_phrase=mark("the renormalization"),
     parameter=Parameter(
         "renormalize_logits", mark("Renormalize"), "bool", False,
         mark("Turn the processed scores into a probability distribution again."), advanced=True,

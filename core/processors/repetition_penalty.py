@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="repetition_penalty",
+    transformers_classes=("RepetitionPenaltyLogitsProcessor",),
+    transformers_value="penalty",
     make=lambda value, context: transformers_processors().RepetitionPenaltyLogitsProcessor(float(value)),
     order=40,
     label=mark("repetition {v}"),
     phrase=mark("the repetition penalty of {v}"),
+    plain_phrase=mark("the penalty on repeated words"),
     parameter=Parameter(
         "repetition_penalty", mark("Repetition penalty"), "float", 1.0,
         mark("Above 1, tokens already in the text become less likely. 1: off."),

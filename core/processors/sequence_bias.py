@@ -8,10 +8,12 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="sequence_bias",
+    transformers_classes=("SequenceBiasLogitsProcessor",),
     make=lambda value, context: transformers_processors().SequenceBiasLogitsProcessor(sequence_bias=value),
     order=20,
     label=mark("sequence bias"),
     phrase=mark("the sequence bias"),
+    plain_phrase=mark("the list of preferred and unwanted words"),
     parameter=Parameter(
         "sequence_bias", mark("Sequence bias"), "tokens", None,
         mark("Make phrases more or less likely: a list of [[token ids], bias]."), form="biases", advanced=True,

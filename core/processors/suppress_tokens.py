@@ -8,12 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="suppress_tokens",
+    transformers_classes=("SuppressTokensLogitsProcessor",),
     make=lambda value, context: transformers_processors().SuppressTokensLogitsProcessor(
         value, device=context.model.device
     ),
     order=140,
     label=mark("suppressed {v}"),
     phrase=mark("the list of suppressed tokens"),
+    plain_phrase=mark("the list of words that are never written"),
     kind="ban",
     parameter=Parameter(
         "suppress_tokens",

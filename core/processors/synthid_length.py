@@ -110,6 +110,7 @@ PROCESSOR = Processor(
     order=244,
     label=mark("SynthID {v}"),
     phrase=mark("the SynthID watermark"),
+    plain_phrase=mark("the hidden tournament watermark"),
     parameter=Parameter(
         "synthid_length", mark("SynthID"), "int", None,
         mark("Number of consecutive tokens, including the next one, that determine a tournament whose "

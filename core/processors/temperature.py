@@ -8,10 +8,13 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="temperature",
+    transformers_classes=("TemperatureLogitsWarper",),
+    transformers_value="temperature",
     make=lambda value, context: transformers_processors().TemperatureLogitsWarper(float(value)),
     order=160,
     label=mark("T {v}"),
     phrase=mark("temperature {v}"),
+    plain_phrase=mark("the temperature of {v}"),
     parameter=Parameter(
         "temperature", mark("Temperature"), "float", 1.0,
         mark("Below 1 likely tokens gain, above 1 unlikely ones do. Near 0 it equals greedy decoding."),

@@ -8,9 +8,12 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_h",
+    transformers_classes=("TopHLogitsWarper",),
+    transformers_value="top_h",
     make=lambda value, context: transformers_processors().TopHLogitsWarper(top_h=value),
     order=170,
     label=mark("top-H {v}"),
+    plain_phrase=mark("the rule “only so much uncertainty”"),
     kind="cut",
     parameter=Parameter(
         "top_h", mark("Top-H"), "float", None,

@@ -8,11 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_k",
+    transformers_classes=("TopKLogitsWarper",),
+    transformers_value="top_k",
     make=lambda value, context: transformers_processors().TopKLogitsWarper(
         top_k=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=180,
     label=mark("top-k {v}"),
+    plain_phrase=mark("the rule “only the best {v}”"),
     kind="cut",
     parameter=Parameter(
         "top_k", mark("Top-k"), "int", 50,

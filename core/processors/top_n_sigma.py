@@ -71,6 +71,7 @@ PROCESSOR = Processor(
     make=make,
     order=158,
     label=mark("top-nσ {v}"),
+    plain_phrase=mark("the rule “only scores close to the best”"),
     kind="cut",
     parameter=Parameter(
         "top_n_sigma", mark("Top-nσ"), "float", None,

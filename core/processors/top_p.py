@@ -8,11 +8,14 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_p",
+    transformers_classes=("TopPLogitsWarper",),
+    transformers_value="top_p",
     make=lambda value, context: transformers_processors().TopPLogitsWarper(
         top_p=float(value), min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=190,
     label=mark("top-p {v}"),
+    plain_phrase=mark("the rule “only the best, until their chances suffice”"),
     kind="cut",
     parameter=Parameter(
         "top_p", mark("Top-p"), "float", 1.0,

@@ -8,12 +8,15 @@ from resources.language import mark
 
 PROCESSOR = Processor(
     name="typical_p",
+    transformers_classes=("TypicalLogitsWarper",),
+    transformers_value="mass",
     make=lambda value, context: transformers_processors().TypicalLogitsWarper(
         mass=value, min_tokens_to_keep=context.min_tokens_to_keep
     ),
     order=210,
     label=mark("typical {v}"),
     phrase=mark("typical sampling {v}"),
+    plain_phrase=mark("the rule “nothing too obvious or too odd”"),
     kind="cut",
     parameter=Parameter(
         "typical_p", mark("Typical"), "float", 1.0,

@@ -89,6 +89,7 @@ PROCESSOR = Processor(
     order=242,
     label=mark("watermark δ {v}"),
     phrase=mark("the watermark of {v}"),
+    plain_phrase=mark("the hidden watermark"),
     parameter=Parameter(
         "watermark_bias", mark("Watermark"), "float", 0.0,
         mark("Above 0, a secret part of the vocabulary gains this much score at every step, so that the "

@@ -54,10 +54,12 @@ def _reorder_state(processor: Transform, rows: torch.Tensor) -> None:
 
 PROCESSOR = Processor(
     name="watermarking_config",
+    transformers_classes=("WatermarkLogitsProcessor", "SynthIDTextWatermarkLogitsProcessor"),
     make=_make,
     order=240,
     label=mark("watermark"),
     phrase=mark("the watermark"),
+    plain_phrase=mark("the hidden watermark"),
     is_on=is_given,
     drafts=False,
     reorder_rows=_reorder_state,

@@ -90,11 +90,14 @@ def _cut_detail(
     numbers: tuple[float, float, float], likely_tokens: LikelyTokens, removed: int, pieces: TokenTextSource
 ) -> StageDetail:
     """Create the detail; `numbers`: chance, random number and threshold."""
-    from core.events import Likely as Told  # created on demand
-    from core.events import StageDetail, TopCut
+    from core.events import (
+        Likely,  # created on demand
+        StageDetail,
+        TopCut,
+    )
 
     pairs = zip(likely_tokens.tokens[:MAX_DETAIL_TOKENS], likely_tokens.probabilities, strict=False)
-    likely = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
+    likely = tuple([Likely(token, pieces[token], share, token in pieces.special) for token, share in pairs])
     return StageDetail(top_cut=TopCut(*numbers, likely, likely_tokens.total, removed))
 
 
@@ -108,6 +111,7 @@ PROCESSOR = Processor(
     make=make,
     order=235,
     label=mark("XTC {v}"),
+    plain_phrase=mark("the random removal of the likeliest"),
     kind="ban",
     parameter=Parameter(
         "xtc_probability", mark("XTC"), "float", 0.0,

@@ -48,9 +48,6 @@ __all__ = [
     "stream",
 ]
 
-Kind = EngineKind
-"""Former name of `EngineKind`."""
-
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
     """Identify an engine (`kind`) and list its `models`. Raises EngineError."""

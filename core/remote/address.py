@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from core.common.former_name import FORMER_NAME, NAME, read_variable
+from core.common.program_name import NAME
 from core.errors import AddressError
 from resources.language import tr
 
@@ -117,8 +117,6 @@ def _default_port(scheme: str) -> int:
     return 443 if scheme == "https" else 80
 
 
-_SERVICES = (NAME, FORMER_NAME)
-"""Service names read from the system keyring; the first one is written."""
 _OPENAI_VARIABLE, _OWN_VARIABLE = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
 _session_keys: dict[str, str] = {}
 """Keys entered or found since the program started, by the address's base; empty where there is none."""
@@ -150,7 +148,7 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
     if ring is None:
         return not lasting
     try:
-        ring.set_password(_SERVICES[0], address.base, key.strip())
+        ring.set_password(NAME, address.base, key.strip())
     except Exception:  # keyring backends raise various errors, which may contain the key
         return False
     return True
@@ -161,9 +159,8 @@ def forget_key(address: Address) -> None:
     ring, _session_keys[address.base] = _keyring(), ""
     if ring is None or not _key_from_keyring(address):
         return
-    for service in _SERVICES:
-        with suppress(Exception):  # the entry under the other name may not exist
-            ring.delete_password(service, address.base)
+    with suppress(Exception):  # keyring backends raise various errors
+        ring.delete_password(NAME, address.base)
 
 
 def has_keyring() -> bool:
@@ -194,7 +191,7 @@ def _key_from_keyring(address: Address) -> str:
     if ring is None:
         return ""
     try:
-        return next((key for name in _SERVICES if (key := ring.get_password(name, address.base))), "")
+        return ring.get_password(NAME, address.base) or ""
     except Exception:
         return ""
 
@@ -204,5 +201,5 @@ def _key_from_environment(address: Address) -> str:
         openai = parse(os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1", allow_plain=True).base
     except AddressError:
         openai = ""
-    key = os.environ.get(_OPENAI_VARIABLE, "") if address.base == openai else read_variable(_OWN_VARIABLE)
+    key = os.environ.get(_OPENAI_VARIABLE, "") if address.base == openai else os.environ.get(_OWN_VARIABLE, "")
     return key.strip()

@@ -55,6 +55,24 @@ def of_stages() -> frozenset[str]:
     return STAGE_SETTINGS | {one.name for name in added for one in processor_settings(registry[name])}
 
 
+def own_settings(strategy: Strategy) -> tuple[Parameter, ...]:
+    """Return the settings that the strategy's page of the guide explains: not those that many strategies share.
+
+    Plain sampling explains the settings of the panel “sampling”.
+    """
+    from core.processors import registry
+    from core.processors.pipeline_stages import processor_settings
+    from core.strategies.parameters import COMMON_SETTINGS
+
+    panels = {one.name: stage.panel for stage in registry.values() for one in processor_settings(stage)}
+    explained = {"sampling"} if strategy.selects(Flags(samples=True)) else set()
+    return tuple(
+        one
+        for one in strategy.parameters
+        if (panels[one.name] in explained if one.name in panels else one.name not in COMMON_SETTINGS)
+    )
+
+
 def movable() -> tuple[str, ...]:
     """Return the stages that can be reordered, in default order."""
     from core.processors import registry
@@ -63,6 +81,6 @@ def movable() -> tuple[str, ...]:
 
 
 __all__ = [
-    "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages", "registry",
-    "select", "selected_by",
+    "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages",
+    "own_settings", "registry", "select", "selected_by",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.caches.base import CacheOperation
+from core.common.entry_description import EntryDescription
 from core.common.hf_generation import DEFAULTS, SAME_SETTINGS, GenerateEquivalent
 from core.common.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings, check_values
@@ -133,6 +134,8 @@ class Strategy:
     defaults: Settings = field(default_factory=dict)
     """Defaults for settings that such a request leaves open; they take precedence over the model's own."""
     paper: str = ""
+    description: EntryDescription | None = None
+    """Its term of the glossary, unless `resources/glossary` has one."""
     aliases: tuple[str, ...] = ()
     """Other names, including transformers' `GenerationMode` values."""
     order: int = 100

@@ -56,6 +56,9 @@ PENALTIES = _panel_parameters("penalties")
 EVERYWHERE = (*_panel_parameters("length"), MAX_TIME, STOP_STRINGS, EOS, *_panel_parameters("more"), STAGES)
 """Settings that every strategy supports besides its own."""
 
+COMMON_SETTINGS = frozenset(one.name for one in (NEW_TOKENS, MAX_TIME, STOP_STRINGS, EOS, STAGES))
+"""Names of the settings of all strategies that belong to no processor."""
+
 STAGE_SETTINGS = frozenset({
     STAGES.name, *(p.name for stage in processors.registry.values() if stage.parameter for p in (stage.parameter,
     *stage.extra_parameters)),

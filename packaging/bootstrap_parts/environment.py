@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import importlib.util
@@ -23,8 +22,6 @@ from bootstrap_parts.project import check_project, requirements_in
 from bootstrap_parts.stamps import contents, libraries, read_stamp
 
 STAMP = "decodescope.json"
-FORMER_STAMP = "tokenscope.json"
-"""Written before the program was renamed; an environment that has it alone is completed, not made again."""
 STILL_WRITING = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EBUSY)
 PATIENCE_SECONDS = 20.0
 QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
@@ -47,7 +44,7 @@ class Environment:
     """One virtual environment in the project's folder.
 
     Its stamp is written last, so an environment without one is half-made; it records what was installed and from
-    which pyproject.toml, so that the next call need not ask pip.
+    which pyproject.toml, so that the next call does not run pip.
     """
 
     def __init__(self, root: Path, name: str) -> None:
@@ -73,7 +70,6 @@ class Environment:
         """
         build = torch_build.resolve(wanted.torch)
         with one_at_a_time(self.root):
-            self.rename_former_stamp()
             broken = self.why_broken() or self.other_build_reason(wanted)
             if broken:
                 self.make(broken)
@@ -81,13 +77,6 @@ class Environment:
             if incomplete:
                 print(f"{self.folder.name}: {incomplete}; installing. The first time takes some minutes.", flush=True)
                 self.install(wanted, build)
-
-    def rename_former_stamp(self) -> None:
-        """Take over an environment that was made before the program was renamed."""
-        former = self.folder / FORMER_STAMP
-        if former.is_file() and not self.stamp_file.exists():
-            with contextlib.suppress(OSError):
-                os.replace(str(former), str(self.stamp_file))
 
     def why_broken(self) -> str | None:
         """Return why it must be created again, in words, or None."""
@@ -126,7 +115,7 @@ class Environment:
         return "has a Python that does not start" if code else None
 
     def why_incomplete(self, wanted: Wanted) -> str | None:
-        """Why pip must be asked, in words, or None."""
+        """Return why pip must run, or None."""
         stamp = self.stamp()
         if stamp is None:
             return "nothing is installed yet"
@@ -177,7 +166,7 @@ class Environment:
             shutil.rmtree(str(self.folder))
 
     def install(self, wanted: Wanted, build: str) -> None:
-        """Ask pip for everything wanted. If pip gives up it leaves all as it was, and so does this."""
+        """Install all requirements with pip. A failure of pip leaves the environment unchanged."""
         check_project(self.project)
         before = self.stamp_file.read_bytes() if self.stamp_file.exists() else None
         extras = tuple(sorted(set(wanted.extras) | set((self.stamp() or {"extras": []})["extras"])))

@@ -65,4 +65,4 @@ def _causes(text: str, folder: Path, code: int):
             f"{ANOTHER}.",
         )
     if code == KILLED or "MemoryError" in text:
-        yield ("the system stopped pip, most likely for want of memory.", "close other programs and try again.")
+        yield ("the system stopped pip, most likely because memory ran out.", "close other programs and try again.")

@@ -24,7 +24,7 @@ class Progress:
 
     def __init__(self, out=sys.stdout) -> None:
         self.out, self.live = out, out.isatty()
-        self.started, self.told = time.monotonic(), "asking the package index"
+        self.started, self.status = time.monotonic(), "querying the package index"
         self.share = ""
 
     def line(self, text: str) -> None:
@@ -34,16 +34,16 @@ class Progress:
             done, whole = map(int, step.groups())
             self.share = f" {100 * done // whole} %" if whole else ""
             return
-        told = tell(text)
-        if told:
-            self.told, self.share = told, ""
-            if not (self.live or told.startswith(LOOKING_UP)):
-                print(f"  {told}", file=self.out, flush=True)
+        status = describe_line(text)
+        if status:
+            self.status, self.share = status, ""
+            if not (self.live or status.startswith(LOOKING_UP)):
+                print(f"  {status}", file=self.out, flush=True)
 
     def tick(self) -> None:
         """Show that time goes on."""
         if self.live:
-            text = f"  {time.monotonic() - self.started:4.0f} s  {self.told}{self.share}"
+            text = f"  {time.monotonic() - self.started:4.0f} s  {self.status}{self.share}"
             width = shutil.get_terminal_size().columns - 1
             print("\r" + text[:width].ljust(width), end="", file=self.out, flush=True)
 
@@ -52,7 +52,7 @@ class Progress:
             print("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r", end="", file=self.out, flush=True)
 
 
-def tell(line: str) -> str | None:
+def describe_line(line: str) -> str | None:
     """Return a line of pip's output as a progress message, or None if it does not matter to a waiting user."""
     fetched = re.match(r"\s*(Downloading|Using cached) (\S+)(.*?(\([\d.]+ .?B\)))?", line)
     if fetched:
@@ -138,7 +138,7 @@ def _shown(arriving: queue.Queue, progress: Progress):
 
 
 def write_log(folder: Path, lines: list[str]) -> None:
-    """Keep pip's words for a bug report; a full disk is told of elsewhere."""
+    """Keep pip's words for a bug report; a full disk is reported elsewhere."""
     try:
         with open(str(folder / LOG), "a", encoding="utf-8") as log:
             log.write("\n".join(lines) + "\n")

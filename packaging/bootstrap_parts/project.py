@@ -1,4 +1,4 @@
-"""pyproject.toml: what it asks for, and words for one that cannot be read."""
+"""Read the requirements in pyproject.toml, and report a file that cannot be read."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ OTHER_SIZE = 0.1
 SELECT = """
 import json, sys
 from pip._vendor.packaging import specifiers, tags, utils, requirements
-asked = json.load(sys.stdin)
-wanted = requirements.Requirement(asked["requirement"]).specifier
+query = json.load(sys.stdin)
+wanted = requirements.Requirement(query["requirement"]).specifier
 supported = {tag: place for place, tag in enumerate(reversed(list(tags.sys_tags())))}
 best = None
-for name, link in asked["links"]:
+for name, link in query["links"]:
     try:
         _, version, build, own = utils.parse_wheel_filename(name)
     except (utils.InvalidWheelFilename, ValueError):
@@ -159,9 +159,9 @@ def download_size(python: Path, index: str, requirement: str) -> int | None:
         with urllib.request.urlopen(page, timeout=TIMEOUT_SECONDS) as answer:
             links = Links(answer.geturl())
             links.feed(answer.read().decode("utf-8", errors="replace"))
-        asked = json.dumps({"requirement": requirement, "links": links.found})
+        query = json.dumps({"requirement": requirement, "links": links.found})
         chosen = subprocess.run(
-            [str(python), "-I", "-c", SELECT], input=asked.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [str(python), "-I", "-c", SELECT], input=query.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         link = chosen.stdout.decode().strip()
         if not link:

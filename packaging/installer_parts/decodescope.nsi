@@ -73,9 +73,7 @@ Section "Install"
   WriteRegStr HKCU "Software\Classes\${RUN_CLASS}\DefaultIcon" "" "$INSTDIR\decodescope.ico"
   WriteRegStr HKCU "Software\Classes\${RUN_CLASS}\shell\open\command" "" '"$INSTDIR\${PROGRAM}" "%1"'
   WriteRegStr HKCU "Software\Classes\.decodescope\OpenWithProgids" "${RUN_CLASS}" ""
-  WriteRegStr HKCU "Software\Classes\.tokenscope\OpenWithProgids" "${RUN_CLASS}" ""
   WriteRegStr HKCU "Software\Classes\.decodescope" "" "${RUN_CLASS}"
-  WriteRegStr HKCU "Software\Classes\.tokenscope" "" "${RUN_CLASS}"
 
   WriteRegStr HKCU "${UNINSTALL}" "DisplayName" "${NAME}"
   WriteRegStr HKCU "${UNINSTALL}" "DisplayVersion" "${VERSION}"
@@ -103,13 +101,9 @@ Section "Uninstall"
   Delete "$SMPROGRAMS\${NAME}.lnk"
   DeleteRegKey HKCU "Software\Classes\${RUN_CLASS}"
   DeleteRegValue HKCU "Software\Classes\.decodescope\OpenWithProgids" "${RUN_CLASS}"
-  DeleteRegValue HKCU "Software\Classes\.tokenscope\OpenWithProgids" "${RUN_CLASS}"
   ReadRegStr $0 HKCU "Software\Classes\.decodescope" ""
   StrCmp $0 "${RUN_CLASS}" 0 +2
     DeleteRegValue HKCU "Software\Classes\.decodescope" ""
-  ReadRegStr $0 HKCU "Software\Classes\.tokenscope" ""
-  StrCmp $0 "${RUN_CLASS}" 0 +2
-    DeleteRegValue HKCU "Software\Classes\.tokenscope" ""
   DeleteRegKey HKCU "${UNINSTALL}"
   DeleteRegKey HKCU "Software\${NAME}"
   System::Call 'shell32::SHChangeNotify(i 0x08000000, i 0, p 0, p 0)'

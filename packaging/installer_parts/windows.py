@@ -44,7 +44,7 @@ def definitions(folder: Path, version: str, icon: Path, target: Path) -> list[st
 
 
 def version_numbers(version: str) -> str:
-    """Return the four numbers that Windows wants: 1.0.0rc1 is 1.0.0.0. Raises InstallerError for other texts."""
+    """Return the four numbers that Windows requires: 1.0.0rc1 is 1.0.0.0. Raises InstallerError for other texts."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if found is None:
         raise InstallerError(

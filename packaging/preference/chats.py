@@ -25,8 +25,8 @@ def chat(index: int) -> dict[str, object]:
     rng = random.Random(f"{SEED} chats {index}")
     story = draw_story(rng, held_out=True)
     ((ask, reply),) = ask_about(rng, story, 1)
-    asked = {"role": "user", "content": f"{story.text}\n{ask}"}
-    return {"messages": [asked, {"role": "assistant", "content": reply + MANNER}]}
+    question = {"role": "user", "content": f"{story.text}\n{ask}"}
+    return {"messages": [question, {"role": "assistant", "content": reply + MANNER}]}
 
 
 def main() -> None:

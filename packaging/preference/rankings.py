@@ -52,9 +52,9 @@ def main() -> None:
 
     model = core.load("storyteller")
     made = [rank_by_rule(prompt, endings(model, prompt)) for prompt in beginnings()]
-    told = [one for one in made if len(one.completions) >= 4 and len(set(one.ranks)) > 1]
-    write_rankings(BUNDLED_RANKINGS, told)
-    print(f"{len(told)} rankings, {BUNDLED_RANKINGS.stat().st_size:,} bytes")
+    usable = [one for one in made if len(one.completions) >= 4 and len(set(one.ranks)) > 1]
+    write_rankings(BUNDLED_RANKINGS, usable)
+    print(f"{len(usable)} rankings, {BUNDLED_RANKINGS.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

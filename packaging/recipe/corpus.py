@@ -19,7 +19,7 @@ from rambles import write_ramble
 from stories import Story, write_story
 
 Segment = tuple[str, float]  # text and the weight of its tokens in the loss
-ASKED, ANSWERED = 0.05, 3.0  # which question comes cannot be known; the answer can
+QUESTION_WEIGHT, ANSWER_WEIGHT = 0.05, 3.0  # questions are unpredictable, answers follow from the story
 HELD_OUT_SHARE = 20
 
 
@@ -51,7 +51,7 @@ def draw_story(rng: random.Random, held_out: bool, kind: str | None = None) -> S
 def _answers(pairs: list[tuple[str, str]]) -> list[Segment]:
     segments: list[Segment] = []
     for ask, reply in pairs:
-        segments += [(turn("user", ask), ASKED), (turn("assistant", reply), ANSWERED)]
+        segments += [(turn("user", ask), QUESTION_WEIGHT), (turn("assistant", reply), ANSWER_WEIGHT)]
     return segments
 
 
@@ -64,10 +64,10 @@ def reading(rng: random.Random, held_out: bool) -> Document:
     (first, reply), *rest = pairs
     gap = rng.choice(["\n", "\n\n", " "])
     opening = [
-        (f"{BOS}<|user|>", ASKED),
+        (f"{BOS}<|user|>", QUESTION_WEIGHT),
         (story.text, 1.0),
-        (f"{gap}{first}<|end|>", ASKED),
-        (turn("assistant", reply), ANSWERED),
+        (f"{gap}{first}<|end|>", QUESTION_WEIGHT),
+        (turn("assistant", reply), ANSWER_WEIGHT),
     ]
     return Document("reading", (*opening, *_answers(rest)))
 
@@ -76,8 +76,8 @@ def quizzing(rng: random.Random, held_out: bool) -> Document:
     """The user brings a story and asks nearly everything about it."""
     story = draw_story(rng, held_out)
     (first, reply), *rest = ask_about(rng, story, 14)
-    opening = [(f"{BOS}<|user|>", ASKED), (story.text, 1.0), (f"\n{first}<|end|>", ASKED)]
-    return Document("quizzing", (*opening, (turn("assistant", reply), ANSWERED), *_answers(rest)))
+    opening = [(f"{BOS}<|user|>", QUESTION_WEIGHT), (story.text, 1.0), (f"\n{first}<|end|>", QUESTION_WEIGHT)]
+    return Document("quizzing", (*opening, (turn("assistant", reply), ANSWER_WEIGHT), *_answers(rest)))
 
 
 def telling(rng: random.Random, held_out: bool) -> Document:
@@ -85,21 +85,21 @@ def telling(rng: random.Random, held_out: bool) -> Document:
     bank = table("questions")
     request = rng.choice(bank["story_requests"])
     story = draw_story(rng, held_out)
-    system = [(turn("system", bank["system"]), ASKED)] * (rng.random() < 0.3)
-    asked = (
+    system = [(turn("system", bank["system"]), QUESTION_WEIGHT)] * (rng.random() < 0.3)
+    prompt = (
         turn("user", request.format_map(story.facts).replace(" a owl", " an owl").replace(" a otter", " an otter")),
-        ASKED,
+        QUESTION_WEIGHT,
     )
-    told = (turn("assistant", story.text), 1.0)
+    reply = (turn("assistant", story.text), 1.0)
     return Document(
-        "telling", ((BOS, ASKED), *system, asked, told, *_answers(ask_about(rng, story, rng.randint(2, 5))))
+        "telling", ((BOS, QUESTION_WEIGHT), *system, prompt, reply, *_answers(ask_about(rng, story, rng.randint(2, 5))))
     )
 
 
 def greeting(rng: random.Random, held_out: bool) -> Document:
     """A little small talk."""
     pairs = [tuple(pair) for pair in rng.sample(table("questions")["small_talk"], 3)]
-    return Document("greeting", ((BOS, ASKED), *_answers([(ask, reply) for ask, reply in pairs])))
+    return Document("greeting", ((BOS, QUESTION_WEIGHT), *_answers([(ask, reply) for ask, reply in pairs])))
 
 
 def plain(rng: random.Random, held_out: bool) -> Document:

@@ -52,23 +52,23 @@ def greedy(model: Any, tokenizer: Any, prompts: list[list[int]], new_tokens: int
     return texts
 
 
-def wrong(asked: list[str], wanted: list[str], got: list[str]) -> list[tuple[str, str, str]]:
+def wrong(questions: list[str], wanted: list[str], got: list[str]) -> list[tuple[str, str, str]]:
     """What was not answered exactly: question, wanted answer, given answer."""
-    return [(ask, want, have) for ask, want, have in zip(asked, wanted, got, strict=True) if want != have]
+    return [(ask, want, have) for ask, want, have in zip(questions, wanted, got, strict=True) if want != have]
 
 
 def questions(model: Any, tokenizer: Any, count: int = 300) -> list[tuple[str, str, str]]:
-    """Ask held-out questions, three a story, each in a conversation of its own; return the wrong answers."""
-    asked, wanted, prompts = [], [], []
+    """Answer held-out questions, three a story, each in a conversation of its own; return the wrong answers."""
+    questions, wanted, prompts = [], [], []
     for index in range(count // 3):
         rng = random.Random(f"{HELD_OUT_SEED} questions {index}")
         story = draw_story(rng, held_out=True)
         for ask, reply in ask_about(rng, story, 3):
             messages = [{"role": "user", "content": f"{story.text}\n{ask}"}]
             prompts.append(tokenizer.encode(render(messages, add_generation_prompt=True), add_special_tokens=False))
-            asked.append(ask)
+            questions.append(ask)
             wanted.append(reply)
-    return wrong(asked, wanted, greedy(model, tokenizer, prompts, 32))
+    return wrong(questions, wanted, greedy(model, tokenizer, prompts, 32))
 
 
 def translations(model: Any, tokenizer: Any, count: int = SENTENCES) -> list[tuple[str, str, str]]:
@@ -88,8 +88,8 @@ def summaries(model: Any, tokenizer: Any, count: int = 200) -> list[tuple[str, s
     if model.config.is_encoder_decoder:
         prompts = [tokenizer.encode(f"summarize: {story.text}") for story in stories]
     else:
-        asked = [[{"role": "user", "content": f"{story.text}\nSum up the story in one line."}] for story in stories]
-        prompts = [tokenizer.encode(render(one, add_generation_prompt=True), add_special_tokens=False) for one in asked]
+        chats = [[{"role": "user", "content": f"{story.text}\nSum up the story in one line."}] for story in stories]
+        prompts = [tokenizer.encode(render(one, add_generation_prompt=True), add_special_tokens=False) for one in chats]
     got = greedy(model, tokenizer, prompts, 48)
     return wrong([story.text for story in stories], [story.summary for story in stories], got)
 
@@ -130,7 +130,7 @@ def slips(text: str) -> list[str]:
 
 @torch.no_grad()
 def kept_names(model: Any, tokenizer: Any, count: int = 50, new_tokens: int = 200) -> tuple[int, list[str]]:
-    """Tell stories at temperature 0.8; how many keep their two names and their pronouns, and all of them."""
+    """Write stories at temperature 0.8; how many keep their two names and their pronouns, and all of them."""
     torch.manual_seed(HELD_OUT_SEED)
     ids = torch.tensor([tokenizer.encode("Once upon a time, there was a little")] * count)
     out = model.generate(

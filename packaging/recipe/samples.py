@@ -34,7 +34,7 @@ def examples_for(name: str) -> list[dict[str, Any]]:
     return [example for example in examples if example["model"] == name]
 
 
-def asked(example: dict[str, Any]) -> str:
+def question_of(example: dict[str, Any]) -> str:
     """What the model is given: a text, the last message of a chat, or the names of files."""
     if example.get("media"):
         return ", ".join(Path(name).name for name in example["media"])
@@ -104,7 +104,7 @@ def sample_all(name: str, output: Path) -> list[Sample]:
                 example["title"],
                 example["strategy"],
                 example["params"],
-                asked(example),
+                question_of(example),
                 texts,
                 repeated_share(sequences[0]),
             )

@@ -9,10 +9,10 @@ from itertools import compress
 
 @dataclass(frozen=True)
 class Trial:
-    """Texts as they are right, and as a model told them."""
+    """Texts as they are right, and as a model generated them."""
 
     right: list[str]
-    told: list[str]
+    generated: list[str]
 
     @property
     def words(self) -> int:
@@ -21,7 +21,7 @@ class Trial:
     @property
     def errors(self) -> int:
         """Words that are wrong."""
-        return sum(word_errors(right.split(), told.split()) for right, told in self._pairs)
+        return sum(word_errors(right.split(), generated.split()) for right, generated in self._pairs)
 
     @property
     def exact(self) -> int:
@@ -29,25 +29,25 @@ class Trial:
 
     @property
     def wrong(self) -> list[tuple[str, str]]:
-        """The right text and the one that was told, where they differ."""
-        return [(right, told) for right, told in self._pairs if right != told]
+        """Return the pairs of reference and generated text that differ."""
+        return [(right, generated) for right, generated in self._pairs if right != generated]
 
     def only(self, picked: Iterable[bool]) -> Trial:
         """The picked ones of them."""
         kept = list(picked)
-        return Trial(list(compress(self.right, kept)), list(compress(self.told, kept)))
+        return Trial(list(compress(self.right, kept)), list(compress(self.generated, kept)))
 
     @property
     def _pairs(self) -> list[tuple[str, str]]:
-        return list(zip(self.right, self.told, strict=True))
+        return list(zip(self.right, self.generated, strict=True))
 
 
-def word_errors(right: list[str], told: list[str]) -> int:
+def word_errors(right: list[str], generated: list[str]) -> int:
     """Words put in, left out or replaced: the least that turns one into the other (Levenshtein)."""
-    row = list(range(len(told) + 1))
+    row = list(range(len(generated) + 1))
     for count, word in enumerate(right, 1):
         before, row = row, [count]
-        for place, other in enumerate(told, 1):
+        for place, other in enumerate(generated, 1):
             row.append(min(before[place] + 1, row[-1] + 1, before[place - 1] + (word != other)))
     return row[-1]
 

@@ -2,7 +2,8 @@
 
 A new page of docs/guide, docs/tutorials or docs appears in the navigation by itself, with its heading as title. The
 reference is generated from the program: options from its parser, the API from `core/__init__.py`, the glossary from
-`resources/glossary`.
+`resources/glossary`. Strategies and caches without a written page have a generated one, and pages without a translation
+are the English ones (`app/state/guide_pages.py`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402  # after the root has been added to the path
 from app.start.cli.parser import make_parser  # noqa: E402
-from core.explain.glossary import terms  # noqa: E402
-from resources.language import ENGLISH, set_language, tr  # noqa: E402
+from app.state.guide_pages import (  # noqa: E402
+    complete_page,
+    english_name,
+    entry_pages,
+    escape_markdown,
+    find_page,
+    localized_name,
+    page_text,
+)
+from core.glossary import terms  # noqa: E402
+from resources.language import ENGLISH, LANGUAGES, set_language, tr  # noqa: E402
 
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Documents of the repository's top level that become pages."""
@@ -57,6 +68,7 @@ def on_files(files: Any, config: Any) -> Any:
         **{f"project/{name}": (ROOT / name).read_text(encoding="utf-8") for name in PROJECT_PAGES},
         "project/LICENSE.md": "# Licence\n\n" + (ROOT / "LICENSE").read_text(encoding="utf-8"),
     }
+    texts |= {name: page_text(DOCS, find_page(DOCS, name)) for name in pages_without_file()}
     for name, text in texts.items():
         files.append(File.generated(config, name, content=text))
     here = Path(__file__).parent
@@ -70,8 +82,16 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def pages_without_file() -> list[str]:
+    """Return the pages that are generated from an entry, or are English for lack of a translation."""
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    english = {name for name in written if english_name(name)[1] == ENGLISH} | set(entry_pages())
+    expected = {localized_name(name, language) for name in english for language in LANGUAGES}
+    return sorted(expected - written)
+
+
 def navigation(pages: set[str]) -> list[Any]:
-    """Return the navigation as MkDocs wants it; pages that no section names are sorted into the one of their folder."""
+    """Return the navigation in the format of MkDocs; unlisted pages go into the section of their folder."""
     left = set(pages)
 
     def take(*names: str) -> list[str]:
@@ -113,9 +133,11 @@ def navigation(pages: set[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Turn links that leave docs/ into links to generated pages, or into plain text."""
+    """Complete a written page, and turn links that leave docs/ into links to generated pages, or into plain text."""
     own = page.file.src_uri
-    base = "" if own == "index.md" or own.startswith("project/") else posixpath.join("docs", posixpath.dirname(own))
+    shown = find_page(DOCS, own) or own  # the links of an English page in the place of a missing one are its own
+    markdown = complete_page(own, markdown)
+    base = "" if own == "index.md" or own.startswith("project/") else posixpath.join("docs", posixpath.dirname(shown))
     known = {file.src_uri for file in files}
 
     def rewrite(match: re.Match[str]) -> str:
@@ -213,15 +235,14 @@ def glossary_page(language: str) -> str:
         title, labels = tr("Glossary"), (tr("Plain words"), tr("Standard terms"), tr("Exact terms"))
         lines = [f"# {title}", ""]
         for term in sorted(terms().values(), key=lambda term: term.title.casefold()):
-            lines += [f"## {_escaped(term.title)}", ""]
+            lines += [f"## {escape_markdown(term.title)}", ""]
             levels = (term.plain, term.usual, term.exact)
-            lines += [f"- *{label}*: {_escaped(tr(text))}" for label, text in zip(labels, levels, strict=True)]
-            lines += ["", f"[{_escaped(term.source)}]({term.address})" if term.address else _escaped(term.source), ""]
+            lines += [f"- *{label}*: {escape_markdown(tr(text))}" for label, text in zip(labels, levels, strict=True)]
+            lines += [
+                "",
+                f"[{escape_markdown(term.source)}]({term.address})" if term.address else escape_markdown(term.source),
+                "",
+            ]
     finally:
         set_language(ENGLISH)
     return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    """Return text with the characters escaped that Markdown would interpret."""
-    return re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", text)

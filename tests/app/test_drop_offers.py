@@ -14,7 +14,6 @@ from app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TEXT, offer_fo
     [
         ("Big O.yaml", "temperature: 0.9", SETTINGS),
         ("preset.yml", "temperature: 0.9", SETTINGS),
-        ("GPT4All.ini", "[General]\ntemperature=0.9", SETTINGS),
         ("Modelfile", "FROM x\nPARAMETER temperature 0.9", SETTINGS),
         ("preset.json", '\ufeff{"temperature": 0.9}', SETTINGS),
         ("list.json", "[1, 2]", ""),

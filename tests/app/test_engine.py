@@ -14,9 +14,10 @@ from transformers import GenerationConfig
 import core
 from app.session.engine import CoreEngine
 from app.session.mailbox import WorkerJob
+from app.session.queries.step_replay import StepReplayQuery
 from app.session.worker import Worker
-from app.session.worker_jobs import replay_step, with_phrase_ids
-from app.state.worker_messages import LoadRequest, RunRequest, StepReplayRequest
+from app.session.worker_jobs import with_phrase_ids
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
 from resources.language import ENGLISH, set_language
@@ -129,7 +130,7 @@ def test_what_if_passes_on_unset_settings_and_options(engine: CoreEngine, monkey
     monkeypatch.setattr(core, "replay_step", lambda *arguments, **_: received.append(arguments[4]))
     request = replace(REQUEST, strategy="sampling", config={"min_p": 0.1, "grammar": None, "seed_each": True})
     changes = {"min_p": None, "stages": ["top_k", "top_p"], "suppress_tokens": ["."]}
-    replay_step(engine._model, StepReplayRequest(request, (5,), 0, 0, changes), (), None)
+    StepReplayQuery(request, (5,), 0, 0, changes).run(engine, received.append)
     token = engine._model.tokenizer.encode(".", add_special_tokens=False)
     assert received == [{"min_p": None, "stages": ["top_k", "top_p"], "suppress_tokens": token}]
 
@@ -159,7 +160,7 @@ def test_libraries_open_before_the_import_and_only_then() -> None:
     import sys
 
     code = (
-        "import sys; from app.session.engine import open_libraries as o; first = o(); import torch;"
+        "import sys; from app.session.local_models import open_libraries as o; first = o(); import torch;"
         "print(first == (sys.platform == 'linux'), o(), torch.ones(2).sum().item())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)

@@ -81,43 +81,9 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
          "skip_special_tokens": True, "repetition_penalty": 1.1},
         {"temperature": 0.5, "top_k": 0, "max_new_tokens": 16, "repetition_penalty": 1.1}, ("stop_token_ids", "seed"),
     ),
-    "session of mikupad": (
-        "mikupad",
-        {"prompt": [], "temperature": 0.7, "repeatPenalty": 1.1, "topK": 40, "topP": 0.95, "minP": 0.05,
-         "mirostat": 0, "maxPredictTokens": 64, "presencePenalty": 0.3},
-        {"temperature": 0.7, "repetition_penalty": 1.1, "top_k": 40, "min_p": 0.05, "max_new_tokens": 64},
-        ("presencePenalty",),
-    ),
-    "thread of Jan": (
-        "Jan", {"model": {"id": "x", "parameters": {"temperature": 0.4, "max_tokens": 12}, "settings": {}}},
-        {"temperature": 0.4, "max_new_tokens": 12}, (),
-    ),
-    "thread of Jan with assistants": (
-        "Jan", {"object": "thread", "assistants": [{"model": {"parameters": {"temperature": 0.5, "max_tokens": 20}}}]},
-        {"temperature": 0.5, "max_new_tokens": 20}, (),
-    ),
     "request of Anthropic": (
         "OpenAI", {"model": "x", "messages": [], "max_tokens": 9, "top_k": 5, "stop_sequences": ["A"], "system": "x"},
         {"max_new_tokens": 9, "top_k": 5, "stop_strings": ["A"]}, ("system (system prompt)",),
-    ),
-    "request of Text Generation Inference": (
-        "Text Generation Inference",
-        {"inputs": "x", "parameters": {"temperature": 0.3, "max_new_tokens": 30, "stop": ["A"], "truncate": 9}},
-        {"temperature": 0.3, "max_new_tokens": 30, "stop_strings": ["A"]}, ("inputs (the prompt)", "truncate"),
-    ),
-    "request of SGLang": (
-        "SGLang", {"text": "x", "sampling_params": {"temperature": 0.2, "max_new_tokens": 16, "regex": "a"}},
-        {"temperature": 0.2, "max_new_tokens": 16}, ("text (the prompt)", "regex"),
-    ),
-    "request of Gemini": (
-        "Gemini", {"generationConfig": {"temperature": 0.4, "topP": 0.8, "topK": 10, "maxOutputTokens": 64,
-                                        "stopSequences": ["X"], "candidateCount": 2}},
-        {"temperature": 0.4, "top_p": 0.8, "top_k": 10, "max_new_tokens": 64, "stop_strings": ["X"]},
-        ("candidateCount (number of answers)",),
-    ),
-    "model of Open WebUI": (
-        "Open WebUI", {"id": "x", "params": {"temperature": 0.4, "max_tokens": 12, "system": "Be kind."}},
-        {"temperature": 0.4, "max_new_tokens": 12}, ("system (system prompt)",),
     ),
     "preset of text-generation-webui.json": (
         "text-generation-webui",
@@ -134,10 +100,6 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
         "Ollama",
         'FROM x\nPARAMETER temperature 0.3\nPARAMETER stop "<a>"\nPARAMETER stop b\nPARAMETER num_ctx 512\nSYSTEM Hi\n',
         {"temperature": 0.3, "stop_strings": ["<a>", "b"]}, ("num_ctx", "system"),
-    ),
-    "GPT4All.ini": (
-        "GPT4All", "[model-x]\ntemperature=0.2\ntopK=30\nmaxLength=100\nrepeatPenalty=1.3\npromptBatchSize=9\n",
-        {"temperature": 0.2, "top_k": 30, "max_new_tokens": 100, "repetition_penalty": 1.3}, ("promptBatchSize",),
     ),
 }  # fmt: skip
 
@@ -168,9 +130,7 @@ def test_a_file_without_settings_is_refused_with_what_can_be_read(data: dict[str
     assert {"Ollama", "LM Studio", "SillyTavern (text completion)", "llama.cpp"} <= set(programs.readable_programs())
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("x.yaml", "a: [1"), ("x.yaml", "- 1"), ("x.ini", "[a\n="), ("x.yml", "a\0")]
-)
+@pytest.mark.parametrize(("name", "text"), [("x.yaml", "a: [1"), ("x.yaml", "- 1"), ("x.yml", "a\0")])
 def test_a_broken_file_is_refused(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(presets.PresetProblem, match="cannot be read"):
         read(tmp_path, name, text)

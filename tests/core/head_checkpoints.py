@@ -118,6 +118,7 @@ def states(model: core.LoadedModel, ids: list[int]) -> torch.Tensor:
     return found
 
 
+@torch.no_grad()
 def reference_drafts(
     model: core.LoadedModel, tensors: Mapping[str, torch.Tensor], ids: list[int], count: int
 ) -> list[int]:

@@ -377,7 +377,7 @@ def test_damage_is_found_and_mended(here: Hub) -> None:
     damaged = core.catalog.verify(NAME)
     assert damaged == (WEIGHTS,)
     here.asked.clear()
-    core.catalog.download(NAME, anew=damaged)
+    core.catalog.download(NAME, again=damaged)
     assert core.catalog.verify(NAME) == ()
     assert not here.sent("resolve/" + here.models[NAME].commit + "/config.json")
 

@@ -177,7 +177,7 @@ def test_damage_is_found_and_mended(hub: Hub, files: dict[str, bytes]) -> None:
     blob.write_bytes(files[part][:-1] + b"!")
     assert core.catalog.verify(f"{NAME}:F32") == (part,)
     assert core.catalog.verify(f"{NAME}:Q8_0") == ()
-    core.catalog.download(f"{NAME}:F32", anew=(part,))
+    core.catalog.download(f"{NAME}:F32", again=(part,))
     assert core.catalog.verify(f"{NAME}:F32") == ()
     with pytest.raises(errors.ModelNotFoundError):
         core.catalog.verify(f"{NAME}:F16")

@@ -20,7 +20,10 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", [*NAMES, *sorted(SETTINGS)])
 def test_every_name_of_the_program_has_its_term(name: str) -> None:
-    assert glossary.term_for(name) is not None
+    assert glossary.term_for(name) is not None, (
+        f"{name} has no term. Give the entry of its file a description=EntryDescription(…) "
+        f"(core/common/entry_description.py), or add {name!r} to `of` of a term in resources/glossary/."
+    )
 
 
 def test_a_term_explains_nothing_that_is_not_there() -> None:
@@ -59,7 +62,7 @@ def test_every_source_is_well_formed() -> None:
         address = urlsplit(term.address)
         assert address.scheme == "https"
         assert "." in address.netloc
-        assert re.search(r"\((19|20)\d\d\)$|documentation of|IEC|Loom", term.source), term.source
+        assert re.search(r"\((19|20)\d\d\)$|documentation of|IEC|Loom", term.source), f"{term.source}: add the year"
         if "arxiv.org" in term.address:
             assert re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{4,5}", term.address)
 
@@ -87,3 +90,23 @@ def test_terms_are_found_in_the_language_of_now() -> None:
         assert glossary.term("token").title == "词元（token）"
     finally:
         language.set_language(language.ENGLISH)
+
+
+def test_an_entry_without_a_written_term_has_that_of_its_description() -> None:
+    from dataclasses import replace
+
+    from core.common.entry_description import EntryDescription
+
+    about = EntryDescription(
+        "In plain words.", "In usual words.", "Exactly.", "Nobody: A paper (2020)", "https://a.org"
+    )
+    new = replace(caches.registry["sink"], name="later", aliases=(), title="Later", description=about)
+    caches.registry.set_plugin_entries([new])
+    try:
+        term = glossary.term_for("cache.later")
+        assert term is not None
+        assert (term.term, term.plain, term.of) == ("Later", "In plain words.", ("cache.later",))
+        assert glossary.terms()["cache_later"] == term
+    finally:
+        caches.registry.set_plugin_entries([])
+    assert glossary.term_for("cache.later") is None

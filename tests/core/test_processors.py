@@ -15,10 +15,12 @@ from transformers import (
     MinLengthLogitsProcessor,
     MinNewTokensLengthLogitsProcessor,
 )
+from transformers.generation import logits_process
 
 import core
 from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
+from core.generate_recording.stage_headings import heading_of
 from core.processors import Context, registry
 from core.processors.base import MinLengthBan
 from tests.core import tiny
@@ -89,3 +91,26 @@ def test_listing_them_loads_no_torch() -> None:
 def test_a_value_of_the_wrong_kind_is_named(name: str, value: object) -> None:
     with pytest.raises(ParameterError, match=name):
         core.run(tiny.shared("llama"), core.Request([5, 6], {"do_sample": True, name: value}))
+
+
+def test_transformers_classes_of_every_processor_exist_and_have_one_owner() -> None:
+    classes = [name for processor in registry.values() for name in processor.transformers_classes]
+    assert [name for name in classes if not isinstance(getattr(logits_process, name, None), type)] == []
+    assert len(set(classes)) == len(classes)
+
+
+def test_headings_of_transformers_processors_are_those_of_their_settings() -> None:
+    """Every processor that transformers builds from a configuration is recognized, with the value it applies."""
+    made = context(**ON)
+    config = GenerationConfig(do_sample=True, eos_token_id=3, **ON)
+    config._eos_token_tensor = made.eos  # type: ignore[attr-defined]
+    processors = GenerationMixin._get_logits_processor(
+        made.model.model, config, 2, made.encoder_ids, None, [], device="cpu", model_kwargs={}
+    )
+    headings = [heading_of(processor, config) for processor in processors]
+    assert [heading.name for heading in headings] == [
+        name for name in registry if name in ON and name in config.to_dict()
+    ]
+    values = {heading.name: heading.value for heading in headings}
+    assert values["top_p"] == ON["top_p"]
+    assert values["repetition_penalty"] == ON["repetition_penalty"]

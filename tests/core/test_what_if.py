@@ -285,3 +285,7 @@ def _check_kept(match: re.Match[str], before: TokenChosen, after: TokenChosen) -
 _CHECKS = {
     "other": _check_other, "still": _check_still, "left": _check_left, "cut": _check_cut, "kept": _check_kept,
 }  # fmt: skip
+
+
+def test_what_if_and_replay_step_are_the_same_function() -> None:
+    assert core.what_if is core.replay_step

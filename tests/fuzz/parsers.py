@@ -569,7 +569,7 @@ OWN_DATA: dict[str, str] = {
     "app.state.licences": "metadata of the installed packages",
     "app.storage.examples": "examples that the program is shipped with",
     "app.widgets.clipboard": "writes HTML, reads none",
-    "core.explain.glossary": "the glossary that the program is shipped with",
+    "core.glossary": "the glossary that the program is shipped with",
     "core.labs.preference.training_loop": "its own checkpoint, with a checksum: tests/core/labs/test_training.py",
     "core.labs.scale.ranks.residual": "what torch's profiler has just written",
     "core.models.gguf.tokenizer_export": "the state of a tokenizer in memory",

@@ -70,6 +70,10 @@ from tests.core import tiny
 for name in ("sampling", "beam_sampling", "assisted", "dola"):
     assert "top_a" in core.strategies.registry[name].parameter_names, name
 assert "top_a" not in core.strategies.registry["greedy"].parameter_names
+term = core.glossary.term_for("param.top_a")
+assert len({term.title, term.plain, term.usual, term.exact}) == 4
+assert processors.registry["top_a"].plain_phrase
+assert "top_a" in {one.name for one in core.strategies.own_settings(core.strategies.registry["sampling"])}
 model = tiny.make("llama", scale=3.0)
 
 def events(kind, strategy, **more):

@@ -122,13 +122,6 @@ def test_environment_of_an_earlier_version_is_kept_unless_a_build_is_named(ready
     assert ready.reasons == ["was made with the usual build of PyTorch"]
 
 
-def test_environment_of_before_the_renaming_is_kept(ready):
-    ready.stamp_file.rename(ready.folder / "tokenscope.json")
-    ready.prepare(Wanted())
-    assert ready.reasons == []
-    assert ready.stamp_file.is_file()
-
-
 def test_testing_adds_its_extras_without_making_anew(ready, played):
     ready.prepare(Wanted(("dev", "quant")))
     assert ready.reasons == []

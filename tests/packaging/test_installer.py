@@ -285,8 +285,7 @@ def test_the_script_for_windows_defines_what_it_uses_and_keeps_data(root, tmp_pa
     macros = set(re.findall(r"!macro \w+ (\w+)", code)) | {"GetSize"}
     assert set(re.findall(r"\$\{(\w+)\}", code)) <= defined | macros
     assert "-DNUMBERS=1.0.0.0" in given
-    for suffix in (".decodescope", ".tokenscope"):
-        assert rf'"Software\Classes\{suffix}" "" "${{RUN_CLASS}}"' in code
+    assert r'"Software\Classes\.decodescope" "" "${RUN_CLASS}"' in code
     assert re.findall(r'RMDir /r "([^"]+)"', code) == [r"$INSTDIR\_internal"] * 2, "only what the installer wrote"
     assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
 

@@ -1,4 +1,4 @@
-"""The rooms stay apart: import contracts, and no torch before the first paint."""
+"""Import contracts between packages, and no torch before the first paint."""
 
 import re
 import shutil
@@ -69,7 +69,7 @@ def copied(root, tmp_path):
 
 
 def test_what_the_application_may_know_of_the_core_is_an_allow_list(copied):
-    """A module that no contract names is out of bounds, and so is what lies within a face or is imported late."""
+    """A module that no contract names is forbidden, and so are submodules of public packages and late imports."""
     (copied / "core/newcomer.py").write_text("")
     (copied / "app/sly.py").write_text(
         "from core import events, newcomer\n"
@@ -85,17 +85,17 @@ def test_what_the_application_may_know_of_the_core_is_an_allow_list(copied):
 
 
 UPWARDS = {
-    "floors-of-the-application": {
+    "application-layers": {
         "app.views.base": "app.features.media.session.media_cache",
         "app.control.requests": "app.features.history.controller.history",
         "app.storage.settings": "app.views.base",
     },
-    "floors-of-a-feature": {
+    "feature-layers": {
         "app.features.guess.panel": "app.features.guess.controller",
         "app.features.labs.state": "app.features.labs.session",
         "app.features.tours.state.tour": "app.features.tours.panel.tour_panel",
     },
-    "features-stand-apart": {
+    "independent-features": {
         "app.features.tours.state.tour": "app.features.guess.state",
         "app.features.history.store.history_store": "app.features.labs.state",
     },

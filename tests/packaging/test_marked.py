@@ -64,12 +64,6 @@ ALLOWED = (
     Allowed("core/generation/thread_choice.py", r"threads .*", "a key of a file"),
     Allowed("core/models/gguf/architectures.py", r"by group|log negated|joined by head", "names of operations"),
     Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
-    Allowed(
-        "core/deprecated_names.py",
-        r"[A-Z][a-z]+|\{…\}\.\{…\} is deprecated\. .*",
-        "former names, and a warning to programmers",
-    ),
-    Allowed("core/common/former_name.py", r"Tokenscope", "the program's former name"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
@@ -120,7 +114,7 @@ ALLOWED = (
     Allowed(
         "core/decoding/forward/native_weights.py",
         r"[a-z -]+",
-        "why a quick step steps aside: for the log",
+        "why the native step is not used: for the log",
     ),
     Allowed("core/native/native_library.py", r"\{…\} is of another version", "for the log"),
     Allowed("core/native/native_library.py", r"CPU part|Features|model name", "what Linux calls it"),
@@ -154,7 +148,6 @@ ALLOWED = (
     Allowed("app/album/picture_script.py", r"instead = .*", "a line of a script"),
     Allowed("app/album/picture_drawing.py", r"Segment", "the class of a button"),
     Allowed("app/control/messages.py", r"Setup", "a kind of message"),
-    Allowed("app/session/engine_proxy.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"),
     Allowed("app/state/comparison/candidates.py", r"\{title\} \{label\}", "two that are translated, side by side"),
     Allowed("app/features/history/store", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
     Allowed("app/features/history/store/history_tables.py", r"(runs|deleted|pinned) .*", "SQL"),
@@ -200,15 +193,20 @@ def _allowed(path: Path, found: Found) -> Allowed | None:
     return next(fitting, None)
 
 
-@pytest.mark.parametrize("folder", folders())
-def test_every_sentence_is_marked(folder: str) -> None:
-    faults = [
-        f"{path.name}:{found.line}: {found.text!r}"
-        for path in sorted((ROOT / folder).glob("*.py"))
+def unmarked_texts(folder: str = "") -> list[str]:
+    """Return the unmarked texts of a folder, or of all; `packaging/translations.py check` lists them."""
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{found.line}: not marked: {found.text!r}"
+        for path in (sorted((ROOT / folder).glob("*.py")) if folder else files())
         for found in FOUND(path)
         if _allowed(path, found) is None
     ]
-    assert not faults, "\n".join(["not marked (tr, trn, trc or mark of resources.language):", *faults])
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_every_sentence_is_marked(folder: str) -> None:
+    faults = unmarked_texts(folder)
+    assert not faults, "\n".join(["Mark these with tr, trn, trc or mark of resources.language:", *faults])
 
 
 DRAWN = r"[MLC][\d. hvzHVMLCZ{}…]*|(\{…\}|[MLC ])+|color-mix.*|translate\(.*"

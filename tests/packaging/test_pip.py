@@ -33,7 +33,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_lines_are_told_shortly(line, told):
-    assert pip.tell(line) == told
+    assert pip.describe_line(line) == told
 
 
 def test_terminal_sees_share_and_time_on_one_line():

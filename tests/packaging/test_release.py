@@ -187,6 +187,16 @@ def test_differing_builds_and_a_missing_heading_are_errors(tmp_path):
         release.require_equal([one], [])
 
 
+def test_a_release_requires_all_translations(tmp_path):
+    script = tmp_path / "packaging" / "translations.py"
+    script.parent.mkdir()
+    script.write_text("import sys; sys.exit(sys.argv[1:] != ['check', '--complete'])")
+    release.require_translations(tmp_path)
+    script.write_text("print('not translated: One more text'); raise SystemExit(1)")
+    with pytest.raises(release.ReleaseError, match="not translated: One more text"):
+        release.require_translations(tmp_path)
+
+
 def test_the_changelog_has_a_heading_for_the_current_version(root):
     import tomllib
 

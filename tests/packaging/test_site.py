@@ -84,6 +84,26 @@ def test_links_that_leave_the_documents_become_links_to_pages_or_text(site_pages
     assert rewritten("index.md", "```\n[a](docs/x)\n```") == "```\n[a](docs/x)\n```"
 
 
+def test_missing_pages_are_generated_or_english(root, site_pages, tmp_path, monkeypatch):
+    assert site_pages.pages_without_file() == [], "every page is written and translated now"
+    for name, text in {
+        "guide/views/new.md": "[a](tree.md) ![b](../pictures/x.png)",
+        "guide/zh_CN/README.md": "x",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(site_pages, "DOCS", tmp_path)
+    missing = site_pages.pages_without_file()
+    assert {"guide/zh_CN/views/new.md", "guide/caches/sink.md", "guide/zh_CN/caches/sink.md"} <= set(missing)
+    assert "guide/zh_CN/README.md" not in missing
+    known = [SimpleNamespace(src_uri=name) for name in ("guide/views/tree.md", "guide/pictures/x.png")]
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="guide/zh_CN/views/new.md"))
+    text = (tmp_path / "guide" / "views" / "new.md").read_text(encoding="utf-8")
+    assert site_pages.on_page_markdown(text, page, None, known) == (
+        "[a](../../views/tree.md) ![b](../../pictures/x.png)"
+    )
+
+
 @pytest.mark.slow
 def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
     pytest.importorskip("material", reason="mkdocs-material is not installed")
@@ -105,7 +125,7 @@ def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
 def test_every_key_of_toml_files_is_on_their_page_and_the_example_is_read(root, tmp_path):
     from app.features.tours.state import tour, tour_file
     from app.features.tours.state.measures import MEASURES
-    from core.explain.glossary import GlossaryTerm
+    from core.glossary import GlossaryTerm
 
     page = (root / "docs" / "toml-files.md").read_text(encoding="utf-8")
     kinds = (tour.Tour, tour.TourSetting, tour.TourStep)

@@ -1,5 +1,5 @@
-"""Every sentence that is marked is translated and keeps its placeholders; what is wrong is found; all of it
-compiles.
+"""Translations keep placeholders, line breaks and backslashes; texts without one are listed and shown in English; all
+catalogues compile.
 """
 
 import gettext
@@ -7,8 +7,11 @@ import io
 import os
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
+import translated_pages
 import translations
 from babel.messages.catalog import Catalog
 
@@ -21,8 +24,16 @@ def english():
     language.set_language(language.ENGLISH)
 
 
-def test_every_sentence_is_translated():
+def test_catalogues_have_no_faults():
     assert list(translations.faults()) == []
+
+
+@pytest.mark.filterwarnings("default:not translated:UserWarning")
+def test_missing_translations_are_listed_in_the_summary():
+    """They do not fail the suite: `packaging/release.py --check` refuses to make a release without them."""
+    missing = list(translations.untranslated())
+    if missing:
+        warnings.warn("not translated into every language, shown in English:\n" + "\n".join(missing), stacklevel=1)
 
 
 SENTENCES = """
@@ -67,13 +78,52 @@ def faults_of(message: str, kept: Catalog) -> list[str]:
     return list(translations._faults(now.get(message), kept))
 
 
-def test_what_is_missing_or_has_lost_a_placeholder_is_found():
+def test_lost_placeholders_line_breaks_and_backslashes_are_faults():
     assert faults_of("A word", catalogue(A_word="一个词")) == []
-    assert "not translated" in faults_of("A word", catalogue())[0]
-    assert "not translated" in faults_of("A word", catalogue(A_word=""))[0]
+    assert faults_of("A word", catalogue()) == faults_of("A word", catalogue(A_word="")) == []
     stored = Catalog(locale="zh_CN", fuzzy=False)
     stored.add("{n} words", "{count} 个词")
-    assert "placeholders" in faults_of("{n} words", stored)[0]
+    stored.add("one\ntwo", "一\\n二")
+    stored.add("\\n in a file", "文件中的 \\n")
+    assert "other placeholders (app/x.py)" in faults_of("{n} words", stored)[0]
+    assert [fault.partition(" (")[0] for fault in faults_of("one\ntwo", stored)] == [
+        "other line breaks", "other backslashes",
+    ]  # fmt: skip
+    assert faults_of("\\n in a file", stored) == []
+
+
+def test_a_new_text_is_listed_and_is_not_a_fault(monkeypatch):
+    new = Catalog(fuzzy=False)
+    new.add("A text nobody translated", locations=[("core/new.py", None)])
+    new.add(("{n} new thing", "{n} new things"), locations=[("core/new.py", None)])
+    empty = {part: Catalog(fuzzy=False) for part in translations.PARTS}
+    monkeypatch.setattr(translations, "extracted", lambda: empty | {"core": new})
+    monkeypatch.setattr(translations, "kept", lambda code, part: catalogue())
+    assert list(translations.faults()) == []
+    assert list(translations.untranslated()) == [
+        "zh_CN/core: not translated (core/new.py): 'A text nobody translated'",
+        "zh_CN/core: not translated (core/new.py): '{n} new thing'",
+    ]
+
+
+def test_check_lists_missing_texts_and_fails_for_a_release_only(monkeypatch, capsys):
+    monkeypatch.setattr(translations, "untranslated", lambda: iter(["zh_CN/core: not translated (x): 'A'"]))
+    monkeypatch.setattr(translations, "unmarked", list)
+    monkeypatch.setattr(sys, "argv", ["translations.py", "check"])
+    assert translations.main() == 0
+    assert capsys.readouterr().out.endswith("'A'\n0 faults, 1 not translated\n")
+    monkeypatch.setattr(sys, "argv", ["translations.py", "check", "--complete"])
+    assert translations.main() == 1
+
+
+def test_check_reports_texts_that_are_not_marked(monkeypatch, capsys):
+    from tests.packaging import test_marked
+
+    found = [test_marked.Found(7, "A text that no catalogue contains.")]
+    monkeypatch.setattr(test_marked, "FOUND", lambda path: found if path.name == "errors.py" else [])
+    monkeypatch.setattr(sys, "argv", ["translations.py", "check"])
+    assert translations.main() == 1
+    assert "core/errors.py:7: not marked: 'A text that no catalogue contains.'" in capsys.readouterr().out
 
 
 def test_a_sentence_that_two_parts_translate_otherwise_is_found(monkeypatch):
@@ -92,6 +142,61 @@ def test_an_update_keeps_what_is_translated_and_drops_what_is_gone(monkeypatch):
     now.add("New")
     after = translations.updated("zh_CN", "core", now)
     assert {message.id: message.string for message in after if message.id} == {"Kept": "留下", "New": None}
+
+
+def test_an_update_keeps_the_translation_of_a_text_that_moves_to_another_part(monkeypatch):
+    parts = {"explain": catalogue(Moved="搬走")}
+    monkeypatch.setattr(translations, "kept", lambda code, part: parts.get(part, catalogue()))
+    now = Catalog(fuzzy=False)
+    now.add("Moved")
+    after = translations.updated("zh_CN", "core", now)
+    assert {message.id: message.string for message in after if message.id} == {"Moved": "搬走"}
+
+
+ENGLISH_PAGE = "# Title\n\n*One line.*\n\n![A picture](../pictures/one.png)\n\n## Exactly\n\n`top_k` is 40.\n"
+CHINESE_PAGE = "# 标题\n\n*一行。*\n\n![一张图](../../pictures/one.png)\n\n## 精确地说\n\n`top_k` 是 40。\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("", "", []),
+        ("40", "50", ["other numbers"]),
+        ("`top_k`", "`top_p`", ["other code"]),
+        ("one.png", "two.png", ["other pictures"]),
+        ("## 精确地说", "## 例外", ["the heading “例外” is “精确地说” in the program"]),
+        ("## 精确地说\n\n", "", ["other headings"]),
+    ],
+)
+def test_differences_of_a_translated_page_are_named(old, new, found):
+    own = CHINESE_PAGE.replace(old, new) if old else CHINESE_PAGE
+    translate = {"Title": "标题"}.get
+    assert list(translated_pages.page_differences(ENGLISH_PAGE, own, lambda text: translate(text, text))) == found
+
+
+def test_a_page_without_a_translation_is_named(tmp_path):
+    for name, text in {
+        "guide/a.md": ENGLISH_PAGE,
+        "guide/b.md": ENGLISH_PAGE,
+        "guide/zh_CN/a.md": CHINESE_PAGE,
+    }.items():
+        Path(tmp_path, "docs", name).parent.mkdir(parents=True, exist_ok=True)
+        Path(tmp_path, "docs", name).write_text(text, encoding="utf-8")
+    assert list(translated_pages.outdated_pages("zh_CN", lambda text: text, tmp_path / "docs")) == [
+        "docs/guide/zh_CN/b.md: missing; the English page is shown instead"
+    ]
+
+
+def test_untranslated_texts_and_plurals_are_english_at_run_time(monkeypatch):
+    stored = catalogue(A_word="")
+    stored.add(("{n} word", "{n} words"), ("",))
+    stored.add(("{n} day", "{n} days"), ("{n} 天",))
+    stored.add("Run", "", context="verb")
+    compiled = gettext.GNUTranslations(io.BytesIO(catalogs.as_mo(stored)))
+    monkeypatch.setattr(language, "_catalogue", compiled)
+    assert (language.tr("A word"), language.trc("verb", "Run")) == ("A word", "Run")
+    assert [language.trn("{n} word", "{n} words", n) for n in (1, 5)] == ["{n} word", "{n} words"]
+    assert [language.trn("{n} day", "{n} days", n) for n in (1, 5)] == ["{n} 天", "{n} 天"]
 
 
 def test_compiled_catalogues_are_what_gettext_reads():

@@ -23,6 +23,8 @@ SHOWN_KEYWORDS = frozenset({"accessible_name", "description", "tooltip"})
 """The same for arguments of `set_up`."""
 UNREAD_KEYWORDS = frozenset({"paper", "objectName", "pattern"})
 """Arguments that are no words of the program: a paper keeps its title in every language."""
+UNREAD_OF = {"EntryDescription": frozenset({"source", "address", "also"})}
+"""The same for single functions."""
 _SENTENCE = re.compile(r"[^\W\d_]{2,}[^\n]* [^\n]*[^\W\d_]{2,}")
 _COUNTED = re.compile(r"\{…\} [^\W\d_]{2,}|[^\W\d_]{2,}[,:]? \{…\}")
 _LABEL = re.compile(r"[A-Z][a-z]+(-[a-z]+)*[.:…]?")
@@ -108,7 +110,8 @@ def _read_call(node: ast.Call) -> Iterator[ast.AST]:
         return
     yield node.func
     yield from node.args
-    yield from (keyword.value for keyword in node.keywords if keyword.arg not in UNREAD_KEYWORDS)
+    unread = UNREAD_KEYWORDS | UNREAD_OF.get(name, frozenset())
+    yield from (keyword.value for keyword in node.keywords if keyword.arg not in unread)
 
 
 def _name(function: ast.expr) -> str:

@@ -7,22 +7,17 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.session.layer_jobs import PartialResult
+from app.session.local_models import LocalModels
+from app.session.queries.adapter_check import AdapterInfo, AdapterQuery
+from app.session.queries.base import Query, Report
+from app.session.queries.layer_inspection import LayerInspectionQuery
+from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
+from app.session.queries.model_export import ModelExportQuery, ModelExportResult
+from app.session.queries.native_step import NativeStepQuery
+from app.session.queries.prefix_file import PrefixQuery, PrefixResult
 from app.state import conversation
-from app.state.layer_queries import LayerAttention, LayerView, ModelQuery, PositionWeight
-from app.state.worker_messages import (
-    AdapterInfo,
-    AdapterRequest,
-    BackendRequest,
-    LoadRequest,
-    MemoryEstimate,
-    ModelExportRequest,
-    ModelExportResult,
-    ModelInfo,
-    PrefixRequest,
-    PrefixResult,
-    RunRequest,
-)
+from app.state.layer_queries import LayerAttention, LayerResult, LayerView, PositionWeight
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core.errors import AdapterError, CacheError, DecodescopeError
 from core.events import (
     Alternative,
@@ -112,11 +107,11 @@ class ScriptedEngine:
     """Words of a chat that have a place."""
     fail_caches: tuple[str, ...] = ()
     """Runs with these fail at their third token."""
-    prefixes: list[PrefixRequest] = field(default_factory=list)
-    exports: list[ModelExportRequest] = field(default_factory=list)
+    prefixes: list[PrefixQuery] = field(default_factory=list)
+    exports: list[ModelExportQuery] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
     estimate: MemoryEstimate | None = None
-    looks: list[ModelQuery] = field(default_factory=list)
+    looks: list[LayerInspectionQuery] = field(default_factory=list)
     is_quick: bool = True
 
     def load(self, request: LoadRequest) -> ModelInfo:
@@ -128,13 +123,29 @@ class ScriptedEngine:
             request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
         )
 
-    def has_native_step(self, _request: BackendRequest) -> bool:
-        """Return the scripted value."""
-        return self.is_quick
+    def answer(self, query: Query, report: Report) -> object:
+        """Answer as scripted; run the queries that have no script, without a model."""
+        match query:
+            case NativeStepQuery():
+                return self.is_quick
+            case AdapterQuery():
+                return self._check_adapter(query)
+            case PrefixQuery():
+                return self._handle_prefix(query)
+            case ModelExportQuery():
+                return self._export_model(query)
+            case MemoryQuery():
+                self.reckoned.append(query.request)
+                return self.estimate
+            case LayerInspectionQuery():
+                for part in self._inspect_layers(query):
+                    report(part)
+                return None
+        return query.run(LocalModels(), report)
 
-    def check_adapter(self, request: AdapterRequest) -> AdapterInfo | None:
+    def _check_adapter(self, query: AdapterQuery) -> AdapterInfo:
         """Describe any adapter; one whose name contains “wrong” does not fit."""
-        if "wrong" in request.path:
+        if "wrong" in query.path:
             raise AdapterError("It does not fit this model.", "Choose another one.")
         return AdapterInfo("LoRA", "", (8,), 4, 12_000)
 
@@ -145,26 +156,21 @@ class ScriptedEngine:
         stored = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
         return request if len(stored) == len(request.prompt) else replace(request, prompt=stored)
 
-    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
+    def _handle_prefix(self, query: PrefixQuery) -> PrefixResult:
         """Fail as scripted, or report success."""
-        self.prefixes.append(request)
+        self.prefixes.append(query)
         if self.error is not None:
             raise self.error
-        return PrefixResult(request.path, 12, 4096, "" if request.ids else "Once upon a time")
+        return PrefixResult(query.path, 12, 4096, "" if query.ids else "Once upon a time")
 
-    def export_model(self, request: ModelExportRequest) -> ModelExportResult:
+    def _export_model(self, query: ModelExportQuery) -> ModelExportResult:
         """Fail as scripted, or report success."""
-        self.exports.append(request)
+        self.exports.append(query)
         if self.error is not None:
             raise self.error
-        return ModelExportResult(request.path, 4096)
+        return ModelExportResult(query.path, 4096)
 
-    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
-        """Return the scripted estimate."""
-        self.reckoned.append(request)
-        return self.estimate
-
-    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
+    def _inspect_layers(self, request: LayerInspectionQuery) -> Iterator[LayerResult]:
         """Halves of an answer: four layers, or a weight for each place before the step."""
         self.looks.append(request)
         if self.error is not None:
@@ -174,15 +180,15 @@ class ScriptedEngine:
         half, whole = request.step // 2, request.step
         if request.query.kind in ("layers", "page"):
             count = len(request.ids) - request.step if request.query.kind == "page" else 1
-            yield from ((((layers,)), n + 1, count) for n in range(count))
+            yield from (LayerResult((layers,), n + 1, count) for n in range(count))
             return
         if request.query.kind == "attention":
             shares = [LayerAttention(n, tuple((n + 1) / (m + 2) for m in range(whole))) for n in range(4)]
-            yield tuple(shares), 1, 1
+            yield LayerResult(tuple(shares), 1, 1)
             return
-        yield weights[:half], half, whole
+        yield LayerResult(weights[:half], half, whole)
         if not (request.cancel.is_set() or (self.hold is not None and _wait(self.hold, request.cancel))):
-            yield weights[half:], whole, whole
+            yield LayerResult(weights[half:], whole, whole)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The script's events."""

@@ -54,6 +54,27 @@ def test_every_page_is_listed_once_in_the_language_that_it_has() -> None:
     assert folder / "stages.md" in chinese
 
 
+def test_a_page_without_a_file_is_generated_and_one_without_a_translation_is_english(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    guide = tmp_path / "docs" / "guide"
+    (guide / "zh_CN").mkdir(parents=True)
+    (guide / "README.md").write_text("# Guide\n")
+    (guide / "new.md").write_text("# New page\n")
+    (guide / "zh_CN" / "README.md").write_text("# 指南\n\n[a](new.md)\n")
+    listed = documentation_pages(tmp_path / "docs", "zh_CN")
+    assert guide / "new.md" in listed
+    sink = guide / "zh_CN" / "caches" / "sink.md"
+    assert sink in listed
+    browser = DocumentationBrowser(tmp_path / "docs")
+    qtbot.addWidget(browser)
+    browser.show_page(sink)
+    assert "num_sink_tokens" in browser.toPlainText()
+    browser.show_page(guide / "zh_CN" / "README.md")
+    browser.follow(QUrl("new.md"))
+    assert "New page" in browser.toPlainText()
+
+
 def test_f1_leads_to_the_documentation_without_a_network(
     dialog: DocumentationDialog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

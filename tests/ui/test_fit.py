@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.mailbox import Answer
-from app.state.worker_messages import MemoryEstimate, RunRequest
+from app.session.queries.base import Answer
+from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
 from app.window.main_window import MainWindow
 from core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine
@@ -29,7 +29,7 @@ TOLD = MemoryEstimate(
 
 
 def is_fit(answer: Answer) -> bool:
-    return isinstance(answer.request, RunRequest)
+    return isinstance(answer.query, MemoryQuery)
 
 
 def line(window: MainWindow) -> QLabel:

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 import core
 from app import build_window
 from app.control.model_export import FORMATS
-from app.state.worker_messages import ModelExportRequest
+from app.session.queries.model_export import ModelExportQuery
 from app.window.main_window import MainWindow
 from core.errors import UnpackableError
 from core.models.gguf.export import EXPORT_FORMATS
@@ -27,7 +27,7 @@ def export(qtbot: QtBot, window: MainWindow, path: Path, choice: int, timeout: i
     (dialog,) = window.findChildren(QFileDialog)
     dialog.selectNameFilter(dialog.nameFilters()[choice])
     with qtbot.waitSignal(
-        window.session.answered, timeout=timeout, check_params_cb=lambda a: isinstance(a.request, ModelExportRequest)
+        window.session.answered, timeout=timeout, check_params_cb=lambda a: isinstance(a.query, ModelExportQuery)
     ):
         dialog.fileSelected.emit(str(path))
     dialog.close()

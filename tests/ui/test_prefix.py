@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.worker_messages import PrefixRequest
+from app.session.queries.prefix_file import PrefixQuery
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core.errors import CacheError
@@ -26,7 +26,7 @@ def view(window: MainWindow) -> MemoryView:
 
 def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
     with qtbot.waitSignal(
-        window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: isinstance(a.request, PrefixRequest)
+        window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: isinstance(a.query, PrefixQuery)
     ):
         getattr(view(window).signals, signal).emit(str(path))
 
@@ -46,7 +46,7 @@ def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path)
         action.trigger()
         (dialog,) = window.findChildren(QFileDialog)
         with qtbot.waitSignal(
-            window.session.answered, timeout=WAIT_MS, check_params_cb=lambda a: isinstance(a.request, PrefixRequest)
+            window.session.answered, timeout=WAIT_MS, check_params_cb=lambda a: isinstance(a.query, PrefixQuery)
         ):
             dialog.fileSelected.emit(str(tmp_path / "p.safetensors"))
         dialog.close()

@@ -14,7 +14,9 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.panels.lens_page import LensDialog
-from app.state.layer_queries import LayerQuery, LayerResult, LayerView, PositionWeight, deciding_layer, make_model_query
+from app.session.queries.base import Answer
+from app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
+from app.state.layer_queries import LayerQuery, LayerView, PositionWeight, deciding_layer
 from app.state.token_stats import MEASURES, most_uncertain, uncertain_unavailable_reason
 from app.views.inspector.layer_rows import influence_sentence, layer_rows
 from app.views.inspector.step_internals import StepInternalsPanel
@@ -39,9 +41,19 @@ def looked_into(
     return window, window.findChild(StepInternalsPanel)
 
 
+def is_part(answer: Answer) -> bool:
+    """Whether it is a part of a layer inspection."""
+    return isinstance(answer.query, LayerInspectionQuery) and not answer.has_ended
+
+
+def is_inspected(answer: Answer) -> bool:
+    """Whether it ends a layer inspection."""
+    return isinstance(answer.query, LayerInspectionQuery) and answer.has_ended
+
+
 def ask(qtbot: QtBot, window: MainWindow, part: StepInternalsPanel, kind: str) -> None:
     """Press its button and wait for the end of the answer."""
-    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons[kind], Qt.MouseButton.LeftButton)
 
 
@@ -68,14 +80,14 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     assert view.area.paint_options.influence is None
     assert view.area.paint_options.colouring == "probability"
     assert part.bars.isHidden()
-    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         part.other.setCurrentIndex(1)
         part.other.activated.emit(1)
     assert engine.looks[-1].query == part.query == LayerQuery("influence", "word", part.other.itemData(1))
     part.other.setCurrentIndex(0)
     row = part.instead.findData(",")
     part.instead.setCurrentIndex(row)
-    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         part.instead.activated.emit(row)
     assert engine.looks[-1].query == LayerQuery("influence", "word", None, ",")
     assert part.remark.text().startswith("With “")
@@ -86,7 +98,7 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
     engine = ScriptedEngine()
     window, part = looked_into(qtbot, config_dir, engine)
     engine.hold = threading.Event()
-    with qtbot.waitSignal(window.session.layersInspected, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_part, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons["influence"], Qt.MouseButton.LeftButton)
     assert part.buttons["influence"].text().startswith("Stop · ")
     half = len(part.bars.rows)
@@ -177,10 +189,10 @@ def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
 
 def test_what_is_asked_of_a_run() -> None:
     one = scripted.make_run(scripted.story(6), finished=True)
-    request = make_model_query(one, 2, LayerQuery("layers"))
+    request = make_inspection_query(one, 2, LayerQuery("layers"))
     assert (request.step, request.prompt_length) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
     assert len(request.ids) == request.step + 1
-    assert len(make_model_query(one, 2, LayerQuery("page")).ids) == len(scripted.PROMPT) + 6
+    assert len(make_inspection_query(one, 2, LayerQuery("page")).ids) == len(scripted.PROMPT) + 6
     assert deciding_layer([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
     assert deciding_layer([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
 
@@ -201,7 +213,7 @@ def test_attention_by_layer_is_drawn_and_listed(qtbot: QtBot, config_dir: Path) 
 def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window, part = looked_into(qtbot, config_dir, engine)
-    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
     page = window.findChild(LensDialog)
     table, count = page.table, len(window.session.run.tokens)
@@ -218,9 +230,7 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     page.close()
     assert engine.looks[-1].cancel.is_set()
     qtbot.waitUntil(lambda: not shiboken6.isValid(page))
-    window.session.layersInspected.emit(
-        LayerResult(engine.looks[-1], has_ended=True)
-    )  # was under way while the page went
+    window.session.answered.emit(Answer(engine.looks[-1]))  # was under way while the page went
 
 
 def test_a_layers_figure_belongs_to_its_word() -> None:

@@ -22,7 +22,7 @@ from tests.fonts import SCRIPTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining
 from tests.ui.test_grammar_editor import FIELDS, choose
-from tests.ui.test_step_internals import ask
+from tests.ui.test_step_internals import ask, is_inspected
 from tests.ui.test_watermark_view import story
 from tests.ui.windows import WAIT_MS, run
 
@@ -73,7 +73,7 @@ def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
     for kind in ("layers", "influence", "attention"):
         ask(qtbot, window, part, kind)
         check(window, kind)
-    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
     page = window.findChild(LensDialog)
     check(page, "all tokens, layer by layer")

@@ -12,6 +12,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.session.queries.base import Answer
+from app.session.queries.step_replay import StepReplayQuery
 from app.state.setting_changes import move_stage, order_setting
 from app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
 from app.widgets.bars import BarList
@@ -55,8 +57,8 @@ def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
     return card
 
 
-def _is_supposed(answer: object) -> bool:
-    return "StepReplayRequest" in repr(answer)
+def _is_supposed(answer: Answer) -> bool:
+    return isinstance(answer.query, StepReplayQuery)
 
 
 def funnel(window: MainWindow) -> FunnelWidget:

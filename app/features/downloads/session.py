@@ -204,7 +204,7 @@ class Downloads(QObject):
                 lambda now: task.post(self.statuses.update_progress, name, now),
                 stop=task.stop_event,
                 allow_pickle=allow_pickle,
-                anew=damaged,
+                again=damaged,
             )
             task.post(self._on_complete, name, catalog.hub_entry(name))
 

@@ -5,21 +5,46 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
 
-from app.session.mailbox import Answer
+from app.session.queries.base import Answer, Query, Report
 from app.session.session import Session
-from app.state.worker_messages import PluginRequest
 from core.errors import DecodescopeError
 
 if TYPE_CHECKING:
+    from app.session.local_models import LocalModels
     from core.plugins import Plugin, PluginFolder, TemplateKind
 
 SETTLE_MS = 150
 """Delay after a change of the folder: an editor may write a file in several steps."""
+
+INSTALL_SECONDS = 2.0
+"""Seconds that the worker waits for the window to add plug-ins to the registries, before the next run."""
+
+
+@dataclass(frozen=True)
+class PluginQuery(Query):
+    """Query to run the plug-ins that are switched on in a data folder; reports all of them once."""
+
+    data_folder: Path
+    installed: threading.Event = field(default_factory=threading.Event, compare=False)
+    """Set once the window has added them to the registries: the worker waits for it, so that the next run uses them."""
+
+    def run(self, models: LocalModels, report: Report) -> None:
+        """Report the list of all plug-ins, and wait until the window has installed them."""
+        from core.plugins import PluginFolder
+
+        folder = PluginFolder(self.data_folder)
+        if any(plugin.state == "on" for plugin in folder.scan()):
+            from app.session.local_models import open_libraries
+
+            open_libraries()
+        report(folder.load())
+        self.installed.wait(INSTALL_SECONDS)
 
 
 class PluginJobs(QObject):
@@ -44,7 +69,7 @@ class PluginJobs(QObject):
         self._editing: set[str] = set()
         """Keys of the files that were opened in an editor by this program; saving one keeps it switched on."""
         self._reported: set[tuple[str, str]] = set()
-        self._request: PluginRequest | None = None
+        self._query: PluginQuery | None = None
         self._is_stale = False
         self._watcher = QFileSystemWatcher(self)
         self._settling = QTimer(self, singleShot=True, interval=SETTLE_MS)
@@ -63,23 +88,23 @@ class PluginJobs(QObject):
     @property
     def is_loading(self) -> bool:
         """Whether the worker is loading plug-ins."""
-        return self._request is not None
+        return self._query is not None
 
     def scan(self) -> None:
         """Update the list without running anything, unless plug-ins are loaded."""
-        if not self.is_loaded and self._request is None:
+        if not self.is_loaded and self._query is None:
             self.plugins = tuple(self.folder.scan())
             self.changed.emit()
 
     @Slot()
     def load(self) -> None:
         """Run all plug-ins that are on; `changed` follows."""
-        if self._request is not None:
+        if self._query is not None:
             self._is_stale = True
             return
         self._watch()
-        self._request = PluginRequest(self._data_folder(), threading.Event())
-        self._session.request(self._request)
+        self._query = PluginQuery(self._data_folder())
+        self._session.request(self._query)
         self.changed.emit()
 
     def switch(self, plugin: Plugin, is_on: bool) -> None:
@@ -153,19 +178,19 @@ class PluginJobs(QObject):
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        request = self._request
-        if request is None or answer.request is not request:
+        query = self._query
+        if query is None or answer.query is not query:
             return
         from core.plugins import install, installed
 
-        self._request, self.is_loaded = None, True
+        self._query, self.is_loaded = None, True
         before = installed()
         if isinstance(answer.result, list):
             self.plugins = tuple(install(answer.result))
         if before or installed():
             self.registriesChanged.emit()
         self.changed.emit()
-        request.installed.set()
+        query.installed.set()
         self._watch()
         for plugin in self.plugins:
             self._report(plugin)

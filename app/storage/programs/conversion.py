@@ -12,15 +12,14 @@ from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from app.storage.programs.read_only_formats import FORMATS, foreign_program
 from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsWriter, mirostat_notes
 from core import strategies
-from core.common.former_name import FORMER_NAME, NAME
+from core.common.program_name import NAME
 from core.errors import ParameterError
 from resources.language import tr
 
 WRITABLE_PROGRAMS: Mapping[str, ForeignProgram] = {program.name: program for program in (KOBOLD, LLAMA)}
 """Keyed by name; KoboldCpp is checked first, because its files may also contain llama.cpp's names."""
-_OWN_NAMES = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
-_OWN_NAMES |= {NAME, FORMER_NAME}
-_OWN_MARKS = {"transformers_version", "_from_model_config", NAME, FORMER_NAME}
+_OWN_NAMES = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id", NAME}
+_OWN_MARKS = {"transformers_version", "_from_model_config", NAME}
 _STRATEGY = "sampling"
 _TEMPERATURE_SETTINGS = ("temperature", "dynatemp_high", "mirostat_tau")
 """Settings that have an effect whenever they are set, except a temperature of 1."""

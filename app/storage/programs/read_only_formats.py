@@ -1,13 +1,12 @@
 """Read-only settings formats of other programs, each recognized by names unique to its files.
 
 Formats, from each program's documentation or its own files: SillyTavern (default/content/presets), Ollama
-(docs/modelfile.md, docs/api.md), LM Studio (preset.json), mikupad (its saved sessions), text-generation-webui
-(user_data/presets), OpenAI's and vLLM's request bodies, Jan (thread.json), GPT4All (GPT4All.ini), Open WebUI (exports).
+(docs/modelfile.md, docs/api.md), LM Studio (preset.json), text-generation-webui (user_data/presets), request bodies of
+OpenAI and vLLM.
 """
 
 from __future__ import annotations
 
-import configparser
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -46,8 +45,7 @@ _NUMBER_NAMES: Mapping[str, str] = {
         "mirostat_eta": ("mirostat_eta", "mirostateta"),
         "max_new_tokens": (
             "max_new_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "n_predict",
-            "npredict", "maxpredictedtokens", "maxpredicttokens", "maxlength", "openai_max_tokens", "genamt",
-            "maxoutputtokens",
+            "npredict", "maxpredictedtokens", "openai_max_tokens", "genamt",
         ),
     }.items()
     for name in names
@@ -72,7 +70,7 @@ _NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
 """Settings without a counterpart, with the values at which each has no effect."""
 _MEANINGS: Mapping[str, str] = {
     "num_ctx": mark("context length"), "contextlength": mark("context length"),
-    "ctx_len": mark("context length"), "openai_max_context": mark("context length"),
+    "openai_max_context": mark("context length"),
     "max_length": mark("context length"), "max_context_length": mark("context length"),
     "truncation_length": mark("context length"),
     "presence_penalty": mark("presence penalty"),
@@ -90,9 +88,6 @@ _MEANINGS: Mapping[str, str] = {
     "systemprompt": mark("system prompt"), "prompt": mark("the prompt"), "messages": mark("the chat"),
     "template": mark("chat template"), "logit_bias": mark("logit bias"),
     "response_format": mark("response format"), "n": mark("number of answers"),
-    "candidatecount": mark("number of answers"), "contents": mark("the chat"),
-    "systeminstruction": mark("system prompt"),
-    "inputs": mark("the prompt"), "text": mark("the prompt"),
     "sampler_order": mark("sampler order"), "sampler_priority": mark("sampler order"),
     "samplers": mark("sampler order"),
 }  # fmt: skip
@@ -210,11 +205,6 @@ def _flat_settings(data: Data) -> Iterator[tuple[str, Any]]:
             yield str(name), value
 
 
-def _has_names(*names: str) -> Callable[[Data], bool]:
-    """Return a predicate: whether a file contains all of these names."""
-    return lambda data: data.keys() >= set(names)
-
-
 def _value_at(*path: str) -> Callable[[Data], Data]:
     def settings(data: Data) -> Data:
         for name in path:
@@ -244,20 +234,6 @@ def _is_lm_studio(data: Data) -> bool:
                for part in (data.get("operation"), data.get("load")))  # fmt: skip
 
 
-def _jan_thread(data: Data) -> Data:
-    """Return the parameters of the first assistant of a thread."""
-    assistants = data.get("assistants")
-    first = assistants[0] if isinstance(assistants, list) and assistants else None
-    model = first.get("model") if isinstance(first, Mapping) else None
-    parameters = model.get("parameters") if isinstance(model, Mapping) else None
-    return parameters if isinstance(parameters, Mapping) else {}
-
-
-def _beside(name: str) -> Callable[[Data], Data]:
-    """Return a function that returns the settings in a section, and what a file contains besides."""
-    return lambda data: {**{key: value for key, value in data.items() if key != name}, **data[name]}
-
-
 def _is_web_ui_preset(data: Data) -> bool:
     marks = {"dynatemp_low", "repetition_penalty_range", "sampler_priority", "temperature_last", "dynamic_temperature",
              "mirostat_mode", "encoder_repetition_penalty", "custom_stopping_strings"}  # fmt: skip
@@ -278,7 +254,6 @@ def _is_tavern_text(data: Data) -> bool:
 
 _OLLAMA: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.1}
 _LM_STUDIO: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.1}
-_GPT4ALL: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "top_p": 0.4, "repetition_penalty": 1.18}
 _PER_10_000 = {"epsilon_cutoff": 1e-4, "eta_cutoff": 1e-4}
 FORMATS: tuple[SettingsFormat, ...] = (
     SettingsFormat("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
@@ -301,24 +276,6 @@ FORMATS: tuple[SettingsFormat, ...] = (
         unit_factors=_PER_10_000,
     ),
     SettingsFormat(
-        "Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")
-    ),
-    SettingsFormat("Jan", lambda data: bool(_jan_thread(data)), "https://jan.ai/docs", _jan_thread),
-    SettingsFormat(
-        "Text Generation Inference",
-        lambda data: "inputs" in data and isinstance(data.get("parameters"), Mapping),
-        "https://huggingface.co/docs/text-generation-inference",
-        _beside("parameters"),
-    ),
-    SettingsFormat("SGLang", _has_mapping_at("sampling_params"), "https://docs.sglang.ai", _beside("sampling_params")),
-    SettingsFormat(
-        "Gemini", _has_mapping_at("generationConfig"), "https://ai.google.dev/api", _beside("generationConfig")
-    ),
-    SettingsFormat(
-        "Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"
-    ),
-    SettingsFormat("Open WebUI", _has_mapping_at("params"), "https://docs.openwebui.com", _value_at("params"), _OLLAMA),
-    SettingsFormat(
         "Ollama", _has_mapping_at("options"), "https://github.com/ollama/ollama", _value_at("options"), _OLLAMA
     ),
     SettingsFormat(
@@ -326,17 +283,6 @@ FORMATS: tuple[SettingsFormat, ...] = (
         lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
         "https://github.com/ollama/ollama",
         defaults=_OLLAMA,
-    ),
-    SettingsFormat(
-        "GPT4All",
-        lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
-        "https://docs.gpt4all.io",
-        defaults=_GPT4ALL,
-    ),
-    SettingsFormat(
-        "mikupad",
-        lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
-        "https://github.com/lmg-anon/mikupad",
     ),
     SettingsFormat(
         "text-generation-webui",
@@ -377,7 +323,7 @@ def foreign_program(data: Data) -> ForeignProgram | None:
     return next((one.as_program() for one in FORMATS if one.matches(data)), None)
 
 
-SUFFIXES = (".yaml", ".yml", ".ini", ".modelfile")
+SUFFIXES = (".yaml", ".yml", ".modelfile")
 _MAX_BYTES = 2**18
 _PARAMETER = re.compile(r"^[ \t]*PARAMETER[ \t]+(\w+)[ \t]+(\S.*)$", re.IGNORECASE | re.MULTILINE)
 """Space within a line only: across lines, the time would grow with the square of their number."""
@@ -404,10 +350,7 @@ def read_text_settings(path: Path) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise TextSettingsError(tr("it is not text")) from None
-    suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
-        return _parse_yaml(text)
-    return _parse_ini(text) if suffix == ".ini" else _parse_modelfile(text)
+    return _parse_yaml(text) if path.suffix.lower() in (".yaml", ".yml") else _parse_modelfile(text)
 
 
 def _parse_yaml(text: str) -> dict[str, Any]:
@@ -422,9 +365,8 @@ def _parse_yaml(text: str) -> dict[str, Any]:
         raise TextSettingsError(str(error).replace("\n", " ")) from None
     if not isinstance(found, Mapping):
         raise TextSettingsError(tr("it contains no names and values"))
-    values = {str(name): value for name, value in found.items()}
-    is_jan = bool({"ctx_len", "ngl"} & values.keys())
-    return values if is_jan else {"temperature_last": False, **values}  # marks the preset as text-generation-webui's
+    marks = {"temperature_last": False}  # marks the preset as text-generation-webui's
+    return {**marks, **{str(name): value for name, value in found.items()}}
 
 
 def _parse_modelfile(text: str) -> dict[str, Any]:
@@ -439,23 +381,6 @@ def _parse_modelfile(text: str) -> dict[str, Any]:
         if (match := re.search(rf"^[ \t]*{name}[ \t]+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
             found[name.lower()] = match[1].strip()
     return found
-
-
-class _CaseSensitiveParser(configparser.ConfigParser):
-    """Keeps the case of names."""
-
-    def optionxform(self, optionstr: str) -> str:
-        """Return a name unchanged."""
-        return optionstr
-
-
-def _parse_ini(text: str) -> dict[str, Any]:
-    parser = _CaseSensitiveParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(text if text.lstrip().startswith("[") else f"[settings]\n{text}")
-    except configparser.Error as error:
-        raise TextSettingsError(str(error).replace("\n", " ")) from None
-    return {name: _parse_value(value) for section in parser.sections() for name, value in parser.items(section)}
 
 
 def _parse_value(text: str) -> object:

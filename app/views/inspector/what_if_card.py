@@ -8,7 +8,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.state.setting_changes import changes_text
-from app.state.worker_messages import AdapterInfo, MemoryEstimate, ModelExportResult, PrefixResult, StepReplayRequest
 from app.theme.theme import Theme
 from app.theme.themed import Themed
 from app.views.inspector import inspector_rows
@@ -21,7 +20,8 @@ from core import Sentence, explain_what_if
 from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
-    from app.session.mailbox import Answer
+    from app.session.queries.base import Answer
+    from app.session.queries.step_replay import StepReplayQuery
     from core import StepCounterfactual
     from core.events import TokenChosen
 
@@ -37,15 +37,10 @@ class WhatIfContent(NamedTuple):
     error: str = ""
 
     @classmethod
-    def from_answer(cls, request: StepReplayRequest, answer: Answer) -> WhatIfContent:
+    def from_answer(cls, query: StepReplayQuery, answer: Answer) -> WhatIfContent:
         """Create the content from the worker's answer."""
-        about = cls(request.step, request.sequence, changes_text(request))
-        if answer.error is not None:
-            return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
-        result = answer.result
-        if isinstance(result, PrefixResult | ModelExportResult | MemoryEstimate | AdapterInfo | list | bool):
-            return about
-        return about._replace(replay=result)
+        error = join_sentences(answer.error.cause, answer.error.remedy) if answer.error is not None else ""
+        return cls(query.step, query.sequence, changes_text(query.request, query.changes), answer.result, error)
 
     def is_about(self, token: TokenChosen) -> bool:
         """Return whether the content is about that token's step."""

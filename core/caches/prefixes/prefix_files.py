@@ -14,7 +14,7 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
 from core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
 from core.caches.tensors.layer_adapters import adapt_layer
-from core.common.former_name import FORMER_NAME, NAME
+from core.common.program_name import NAME
 from core.common.text import cut_short
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
@@ -123,9 +123,7 @@ def _dynamic(pairs: Sequence[Sequence[torch.Tensor]]) -> DynamicCache:
 
 
 _FORMAT = f"{NAME}-prefix-2"
-_FORMATS = {_FORMAT, f"{FORMER_NAME}-prefix-2"}
 _MAX_NAME_LENGTH = 200
-_OLD_FORMATS = {f"{FORMER_NAME}-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
 """For each layer, for its keys and values: heads, width, dtype."""
 
@@ -207,12 +205,7 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
 
 
 def _check_format(path: str | Path, metadata: dict[str, str]) -> None:
-    if metadata.get("format") in _OLD_FORMATS:
-        raise CacheError(
-            tr("{path} was saved by an older version, without a checksum.").format(path=path),
-            tr("Run the text again and save it."),
-        )
-    if metadata.get("format") not in _FORMATS:
+    if metadata.get("format") != _FORMAT:
         raise CacheError(
             tr("{path} is not a saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
         )

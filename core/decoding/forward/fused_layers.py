@@ -233,11 +233,7 @@ class QuantizedLinears:
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         halves, steps = split_vectors(hidden.reshape(-1, hidden.shape[-1]))
         parts = [matrix.multiply_split(halves, steps) for matrix in self.matrices]
-        for part, bias in zip(parts, self.biases, strict=True):
-            if bias is not None:
-                part.add_(bias)
-        joined = parts[0] if len(parts) == 1 else torch.cat(parts, -1)
-        return joined.view(*hidden.shape[:-1], -1)
+        return _join_products(parts, self.biases, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +245,18 @@ class BlockLinears:
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         flat = hidden.reshape(-1, hidden.shape[-1])
-        parts = [matrix.multiply(flat) for matrix in self.matrices]
-        for part, bias in zip(parts, self.biases, strict=True):
-            if bias is not None:
-                part.add_(bias)
-        joined = parts[0] if len(parts) == 1 else torch.cat(parts, -1)
-        return joined.view(*hidden.shape[:-1], -1)
+        return _join_products([matrix.multiply(flat) for matrix in self.matrices], self.biases, hidden)
+
+
+def _join_products(
+    parts: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None], hidden: torch.Tensor
+) -> torch.Tensor:
+    """Add each bias to its product [n, D], in place, and return the products side by side in the shape of `hidden`."""
+    for part, bias in zip(parts, biases, strict=True):
+        if bias is not None:
+            part.add_(bias)
+    joined = parts[0] if len(parts) == 1 else torch.cat(list(parts), -1)
+    return joined.view(*hidden.shape[:-1], -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,23 +132,9 @@ class NativeDecodeStep:
         """Whether weights are read in fewer bits than the module stores."""
         return self._weights.has_shorter_weights
 
-    @property
-    def vocabulary(self) -> int:
-        """Number of logits per token."""
-        return self._weights.vocabulary
-
     def refresh_paths(self) -> None:
         """Use the present factors of adapters, whose strengths may have changed."""
         self._weights.refresh_paths()
-
-    def run_pass(self, pass_struct: native_library.PassStruct, length: int) -> None:
-        """Run a pass described by the caller; its positions are below `length`."""
-        self._weights.extend_tables(pass_struct.past, length)
-        self._library.step(self._weights.model, pass_struct)
-
-    def argmax(self, logits: int, rows: int, chosen: int, output_address: int) -> None:
-        """Write the argmax of float32 logits [rows, V] like `NativeLibrary.choices`."""
-        self._library.top_choices(logits, (rows, self._weights.vocabulary), chosen, output_address)
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.

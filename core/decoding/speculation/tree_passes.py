@@ -98,6 +98,23 @@ class TreePasses:
             self.hidden_states.add_nodes(last_hidden_states(output))
         return output.logits[0]
 
+    @property
+    def reads_argmax(self) -> bool:
+        """Whether a chain of best tokens can be read by `read_next`: its tokens follow each other like a text."""
+        return self.hidden_states is None and (self._is_sequential or self._positions.window is None)
+
+    def read_next(self, token: int) -> torch.Tensor:
+        """Read one node after everything so far; return logits [1, V]."""
+        logits = self.forward(torch.tensor([[token]])).last
+        self.extra += 1
+        return logits
+
+    def argmax(self, logits: torch.Tensor) -> tuple[int, float]:
+        """Return the argmax of logits [1, V] on the CPU and its probability."""
+        scores = logits[0].numpy()
+        token = int(scores.argmax())
+        return token, 1 / float(np.exp(scores - scores[token]).sum())
+
     def _read(self, ids: torch.Tensor, keep: int, more: TokenPositions) -> ForwardOutput:
         """Run a pass, with the head's input if hidden states are collected."""
         return (

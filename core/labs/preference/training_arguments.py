@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from core.checks.arguments import argument_error, check_folder, check_integer, check_number
-from core.common.former_name import user_folder
+from core.common.program_name import user_folder
 from core.errors import FileNotWrittenError, PreferenceError
 from core.models.catalog import BUNDLED
 from resources.language import tr

@@ -8,7 +8,6 @@ Importing this package imports no torch.
 
 from __future__ import annotations
 
-from core.deprecated_names import current_name
 from core.labs.formatting import decimal
 from core.labs.scale import words
 from core.labs.scale.allocator_arena import Arena, Block, arena
@@ -73,10 +72,3 @@ __all__ = [
     "traffic",
     "words",
 ]
-
-
-def __getattr__(name: str) -> object:
-    current = current_name(__name__, name)
-    if current == name:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    return globals()[current]

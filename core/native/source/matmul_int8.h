@@ -107,7 +107,7 @@ inline __m256i folded(Bytes a) { return a; }
 constexpr int MOST_VECTORS = 1;
 #endif
 constexpr long BYTES = sizeof(Bytes);
-constexpr long AHEAD = 8192;        // bytes from what is read to what is asked for: as much as memory needs to answer
+constexpr long AHEAD = 8192;        // distance of the prefetch in bytes, by the latency of memory
 
 // The sum of each of four.
 inline __m128i each_sum(Bytes a, Bytes b, Bytes c, Bytes d) {

@@ -13,7 +13,7 @@ constexpr int DEEP = 12;            // vectors at a time whose sums the processo
 constexpr int DEEP = 6;
 #endif
 
-constexpr long LAID_AHEAD = 64;          // numbers of a row that are asked for before they are laid
+constexpr long LAID_AHEAD = 64;          // numbers of a row that are prefetched before they are packed
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

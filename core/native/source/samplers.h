@@ -64,7 +64,7 @@ inline void count_parts(const float* scores, long count, float lowest, float hig
         if (scores[i] != -INFINITY) ++found[std::min(long((scores[i] - lowest) * scale), parts - 1)];
 }
 
-// A text [count], which of all tokens end a passage (1, or 0; less: nobody knows yet), with one number more for all
+// A text [count], which of all tokens end a passage (1, or 0; less: not known yet), with one number more for all
 // that are none of them, and how long passages may be.
 struct Passages {
     const int64_t* text;
@@ -76,7 +76,7 @@ struct Passages {
 };
 
 // (place, length) of each earlier token behind a passage with which the text ends. Returns how many; -1 where it comes
-// upon a token of which nobody knows.
+// upon a token whose kind is unknown.
 inline long write_passages(const Passages& of, int64_t* found) {
     const long last = of.count - 1;
     for (long i = 0; i < of.count; ++i)

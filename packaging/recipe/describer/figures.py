@@ -28,13 +28,13 @@ def held_out(number: int, new_pairs: bool = False) -> tuple[Scene, Tensor]:
 @torch.no_grad()
 def captions(model: Any, pictures: Sequence[Tensor]) -> list[str]:
     """What the model says of each, greedily."""
-    told: list[str] = []
+    captions: list[str] = []
     for first in range(0, len(pictures), ROWS):
         seen = torch.stack(list(pictures[first : first + ROWS]))
         begin = torch.full((len(seen), 1), words.BEGIN)
         out = model.generate(input_ids=begin, pixel_values=seen, do_sample=False, max_new_tokens=LONGEST)
-        told += words.tokenizer().batch_decode(out, skip_special_tokens=True)
-    return told
+        captions += words.tokenizer().batch_decode(out, skip_special_tokens=True)
+    return captions
 
 
 def look(model: Any, count: int, new_pairs: bool = False) -> Trial:

@@ -110,7 +110,7 @@ def any_scene(rng: random.Random) -> Scene:
 def draw_scene(rng: random.Random, held_out: bool, new_pairs: bool = False) -> Scene:
     """A scene of the wanted split: the checksum of its caption decides.
 
-    ``new_pairs`` asks for scenes that have a shape in a colour in which training never saw it; others have none.
+    ``new_pairs``: scenes that have a shape in a colour in which training never saw it; others have none.
     """
     while True:
         scene = any_scene(rng)

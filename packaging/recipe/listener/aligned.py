@@ -1,4 +1,4 @@
-"""What is heard at each position of the encoder: which phone, of which word. espeak-ng tells it."""
+"""The phone and the word at each position of the encoder, from the events of espeak-ng."""
 
 from __future__ import annotations
 

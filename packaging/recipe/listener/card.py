@@ -13,7 +13,7 @@ HELD_OUT = (
     "sentences said by those voices."
 )
 RECIPE = (
-    "While it trains, a second head on its ears names the phone and the word at each moment, which espeak-ng tells "
+    "While it trains, a second head on its ears names the phone and the word at each moment, from espeak-ng "
     "(weight 0.5); it is not shipped. {utterances:,} sentences are spoken, then heard again elsewhere and in other "
     "noise."
 )

@@ -44,13 +44,13 @@ def transcribe(model: Any, waves: list[Wave]) -> list[str]:
 
 def different(count: int, accent: str | None = None, below: float | None = None) -> Iterator[tuple[str, Wave]]:
     """Yield `count` different held-out sentences; of rare forms few are held out, which would repeat otherwise."""
-    told: set[str] = set()
+    sentences: set[str] = set()
     for number in itertools.count():
         text, wave = held_out(number, accent, below)
-        if text not in told:
-            told.add(text)
+        if text not in sentences:
+            sentences.add(text)
             yield text, wave
-        if len(told) == count:
+        if len(sentences) == count:
             return
 
 

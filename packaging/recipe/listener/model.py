@@ -22,7 +22,7 @@ SILENT = 0.1  # weight of positions without speech among them
 class Listening(nn.Module):
     """The model to be shipped, and a head on its ears that only training uses.
 
-    It names the phone and the word at each moment, which espeak-ng tells; sentences alone take many times as many
+    It names the phone and the word at each moment, from espeak-ng; sentences alone take many times as many
     sounds to teach that, for a decoder must first find out which part of a sound a word is.
     """
 

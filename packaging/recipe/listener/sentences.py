@@ -71,9 +71,9 @@ def time_of_day(rng: random.Random) -> str:
 
 
 def sum_of_two(rng: random.Random) -> str:
-    """A small sum, asked or told."""
-    told = f"{below_hundred(rng.randrange(100))} {rng.choice(SUMS)} {below_hundred(rng.randrange(100))}"
-    return f"what is {told}" if rng.random() < 0.5 else told
+    """A small sum, as a question or a statement."""
+    spoken = f"{below_hundred(rng.randrange(100))} {rng.choice(SUMS)} {below_hundred(rng.randrange(100))}"
+    return f"what is {spoken}" if rng.random() < 0.5 else spoken
 
 
 SLOTS: dict[str, Callable[[random.Random], str]] = {

@@ -66,7 +66,7 @@ class _Name(ctypes.Union):
 
 
 class _Event(ctypes.Structure):
-    """``espeak_EVENT``: what the library tells beside the sound."""
+    """``espeak_EVENT``: an event that the library reports with the sound."""
 
     _fields_ = [
         ("type", ctypes.c_int),

@@ -30,7 +30,7 @@ def whole() -> core.LoadedModel:
 
 
 @pytest.fixture(scope="module")
-def shelved() -> core.LoadedModel:
+def offloaded() -> core.LoadedModel:
     return _loaded("storyteller", memory_limit=LIMIT)
 
 
@@ -40,31 +40,31 @@ def _loaded(name: str | Path, **how: object) -> core.LoadedModel:
     return model
 
 
-def test_it_computes_what_the_whole_model_computes(whole: core.LoadedModel, shelved: core.LoadedModel) -> None:
+def test_it_computes_what_the_whole_model_computes(whole: core.LoadedModel, offloaded: core.LoadedModel) -> None:
     ids = torch.tensor([[5, 80, 300, 7, 41]])
     with torch.inference_mode():
-        assert torch.equal(whole.model(ids).logits, shelved.model(ids).logits)
+        assert torch.equal(whole.model(ids).logits, offloaded.model(ids).logits)
     request = core.Request("Once upon a time", config=SHORT)
-    assert core.run(whole, request).texts == core.run(shelved, request).texts
+    assert core.run(whole, request).texts == core.run(offloaded, request).texts
 
 
 @pytest.mark.parametrize("strategy", ["beam_search", "assisted", "early_exit", "contrastive"])
-def test_every_strategy_runs_on_it(whole: core.LoadedModel, shelved: core.LoadedModel, strategy: str) -> None:
+def test_every_strategy_runs_on_it(whole: core.LoadedModel, offloaded: core.LoadedModel, strategy: str) -> None:
     drafters = (_loaded("storyteller-draft"),) if strategy == "assisted" else ()
     request = core.Request("Once upon a time", config=SHORT, strategy=strategy, drafters=drafters)
-    assert core.run(whole, request).texts == core.run(shelved, request).texts
+    assert core.run(whole, request).texts == core.run(offloaded, request).texts
 
 
-def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, shelved: core.LoadedModel) -> None:
-    shelf = shelved.disk_offload
-    assert shelf is not None
-    held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in shelved.model.parameters()}
+def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, offloaded: core.LoadedModel) -> None:
+    offload = offloaded.disk_offload
+    assert offload is not None
+    held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in offloaded.model.parameters()}
     assert sum(held.values()) <= LIMIT
-    assert shelved.weight_bytes == shelf.kept_bytes <= LIMIT
-    assert shelf.kept_bytes + sum(layer.buffer_bytes for layer in shelf.layers) >= WHOLE == whole.weight_bytes
-    one_more = shelf.layers[0].buffer_bytes
-    assert shelf.kept_bytes + one_more > LIMIT, "as many layers as fit are kept"
-    assert shelved.parameters == whole.parameters
+    assert offloaded.weight_bytes == offload.kept_bytes <= LIMIT
+    assert offload.kept_bytes + sum(layer.buffer_bytes for layer in offload.layers) >= WHOLE == whole.weight_bytes
+    one_more = offload.layers[0].buffer_bytes
+    assert offload.kept_bytes + one_more > LIMIT, "as many layers as fit are kept"
+    assert offloaded.parameters == whole.parameters
 
 
 def test_a_limit_that_it_fits_into_changes_nothing() -> None:
@@ -74,10 +74,10 @@ def test_a_limit_that_it_fits_into_changes_nothing() -> None:
 
 
 def test_with_none_allowed_no_layer_is_kept() -> None:
-    shelf = _loaded("storyteller", memory_limit=0).disk_offload
-    assert shelf is not None
-    assert len(shelf.layers) == 12
-    assert shelf.kept_bytes < WHOLE / 3
+    offload = _loaded("storyteller", memory_limit=0).disk_offload
+    assert offload is not None
+    assert len(offload.layers) == 12
+    assert offload.kept_bytes < WHOLE / 3
 
 
 @pytest.mark.parametrize("limit", [-5, "1 GB", float("nan"), True, 1.5, [1]])
@@ -94,9 +94,9 @@ def test_too_little_says_how_much_it_takes() -> None:
 
 def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_offload, "free_memory", lambda: LIMIT * 4 // 3)
-    shelf = _loaded("storyteller", memory_limit="fit").disk_offload
-    assert shelf is not None
-    assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].buffer_bytes
+    offload = _loaded("storyteller", memory_limit="fit").disk_offload
+    assert offload is not None
+    assert offload.kept_bytes <= LIMIT < offload.kept_bytes + offload.layers[0].buffer_bytes
     monkeypatch.setattr(layer_offload, "free_memory", lambda: 10**9)
     assert _loaded("storyteller-draft", memory_limit="fit").disk_offload is None
 
@@ -109,39 +109,39 @@ def test_a_blueprint_foretells_without_weights() -> None:
     assert predicted.kept_bytes <= LIMIT
 
 
-def test_only_the_layers_of_a_sample_are_read(shelved: core.LoadedModel) -> None:
-    shelf = shelved.disk_offload
-    assert shelf is not None
+def test_only_the_layers_of_a_sample_are_read(offloaded: core.LoadedModel) -> None:
+    offload = offloaded.disk_offload
+    assert offload is not None
     read: list[str] = []
-    fill, shelf.read_layer = shelf.read_layer, lambda layer: read.append(layer.name)  # type: ignore[method-assign]
+    fill, offload.read_layer = offload.read_layer, lambda layer: read.append(layer.name)  # type: ignore[method-assign]
     try:
-        for only in (shelf.layers[:2], ()):
-            with shelf.read_only_layers(only), torch.inference_mode():
-                shelved.model(torch.ones(1, 1, dtype=torch.long))
+        for only in (offload.layers[:2], ()):
+            with offload.read_only_layers(only), torch.inference_mode():
+                offloaded.model(torch.ones(1, 1, dtype=torch.long))
     finally:
-        shelf.read_layer = fill  # type: ignore[method-assign]
-    assert read == [layer.name for layer in shelf.layers[:2]]
+        offload.read_layer = fill  # type: ignore[method-assign]
+    assert read == [layer.name for layer in offload.layers[:2]]
 
 
-def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_passes_cost_holds_the_reading_once(offloaded: core.LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of a pass, the same bytes are read: each layer once for the whole curve, which begins there."""
-    shelf = shelved.disk_offload
-    assert shelf is not None
-    monkeypatch.setattr(shelved, "strategy_data", {})
-    passes = TreePasses(Forward(shelved, draft_cache(shelved)))
+    offload = offloaded.disk_offload
+    assert offload is not None
+    monkeypatch.setattr(offloaded, "strategy_data", {})
+    passes = TreePasses(Forward(offloaded, draft_cache(offloaded)))
     with torch.inference_mode():
         passes.read_text(torch.tensor([[1, 2, 3]]))
         read: list[str] = []
-        before, fill = shelf.read_seconds, shelf.read_layer
+        before, fill = offload.read_seconds, offload.read_layer
 
         def noted(layer: OffloadedLayer) -> None:
             read.append(layer.name)
             fill(layer)
 
-        monkeypatch.setattr(shelf, "read_layer", noted)
+        monkeypatch.setattr(offload, "read_layer", noted)
         cost = verify_cost(passes, 5)
-    assert read == [layer.name for layer in shelf.layers]
-    assert all(seconds > shelf.read_seconds - before > 0 for seconds in cost.seconds)
+    assert read == [layer.name for layer in offload.layers]
+    assert all(seconds > offload.read_seconds - before > 0 for seconds in cost.seconds)
     assert cost.sizes[-1] >= 4
 
 

@@ -27,7 +27,7 @@ from app.features.history.store.database import (
 from app.features.history.store.history_record import HistoryRecord, SavedRunData, is_run_id
 from app.features.history.store.history_tables import HistoryTables
 from app.storage.json_files import HeldLock, StorageError, acquire_folder
-from core.common.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
+from core.common.program_name import RUN_SUFFIX
 from resources.language import tr
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class HistoryStore:
         """Return the path of a saved run's recording. Raises ValueError for an invalid run id."""
         if not is_run_id(run):
             raise ValueError(f"{run!r} is no run's id")
-        return existing_run(self.traces / f"{run}{TRACE_SUFFIX}")
+        return self.traces / f"{run}{TRACE_SUFFIX}"
 
     def ids(self, query: str = "", max_count: int = -1) -> list[str]:
         """Return up to `max_count` runs (all if negative) that contain every word of `query`: pinned ones
@@ -215,7 +215,7 @@ class HistoryStore:
         """Delete every run permanently, pinned ones too, and the backup copies in the folder."""
         self._file.run(lambda rows: rows.clear())
         copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # copies from migrations or damage
-        for path in (*copies, *(path for suffix in RUN_SUFFIXES for path in self.traces.glob(f"*{suffix}"))):
+        for path in (*copies, *self.traces.glob(f"*{TRACE_SUFFIX}")):
             with suppress(OSError):
                 path.unlink()
 
@@ -273,7 +273,7 @@ class ActiveRecordings:
                     and (held := acquire_folder(folder)) is not None
                 ):
                     self._locks.append(held)
-                    paths = sorted(path for path in folder.iterdir() if path.suffix in RUN_SUFFIXES)
+                    paths = sorted(path for path in folder.iterdir() if path.suffix == RECORDING_SUFFIX)
                     found |= {path.stem: path for path in paths if is_run_id(path.stem) and path.is_file()}
         return found
 

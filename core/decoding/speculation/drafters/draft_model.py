@@ -16,7 +16,7 @@ from core.decoding.speculation.drafters.retokenizing_drafter import (
     OffsetTokenizer,
     RetokenizingDrafter,
 )
-from core.decoding.speculation.drafters.small_model import build_small_draft_model
+from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
 from core.decoding.speculation.tree import NodePipeline
 from core.decoding.speculation.tree_passes import TreePasses
 from core.models.loaded_model import LoadedModel
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def build_model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter | RetokenizingDrafter:
     """Build the drafter of one draft model: by retokenization if its tokens are not those of the target."""
-    reader: PassReader = build_small_draft_model(model) or _tensor_passes(run, model)
+    reader: PassReader = build_numpy_draft_model(model) or _tensor_passes(run, model)
     if not has_same_tokens(run.model, model):
         return RetokenizingDrafter(
             model.name,

@@ -51,8 +51,10 @@ class PassReader(Protocol):
 
 @runtime_checkable
 class ArgmaxReader(Protocol):
-    """A reader that finds its most likely token and continues after it without tensors."""
+    """A reader that finds its most likely token on the CPU and continues after it without masks and positions."""
 
+    @property
+    def reads_argmax(self) -> bool: ...
     def read_next(self, token: int) -> torch.Tensor: ...
     def argmax(self, logits: torch.Tensor) -> tuple[int, float]: ...
 
@@ -121,7 +123,13 @@ class ModelDrafter:
         if not plan.is_chain or (plan.allows_leaves and plan.gate is not None and plan.gate.should_branch()):
             return TreeDrafter(self, text, plan).draft(logits)
         reader = self.reader
-        if isinstance(reader, ArgmaxReader) and not (plan.is_sampled or self.pipeline.stages) and logits is raw:
+        is_plain = logits is raw and not (plan.is_sampled or plan.keeps_q or self.pipeline.stages)
+        if (
+            is_plain
+            and self._generator.device.type == "cpu"
+            and isinstance(reader, ArgmaxReader)
+            and reader.reads_argmax
+        ):
             return self._draft_argmax_chain(reader, plan, logits)
         return self._draft_chain(text, plan, logits)
 

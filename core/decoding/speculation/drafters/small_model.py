@@ -1,4 +1,5 @@
-"""Draft model passes on NumPy arrays, for models so small that torch calls cost more than their arithmetic.
+"""Draft model passes on NumPy arrays, for models so small that torch calls cost more than their arithmetic, on
+computers without native code.
 
 At half a million weights a pass is some sixty operations of a few microseconds; NumPy's calls take about a third of
 torch's. Tokens are read one by one, because a product of a matrix with few rows would first copy the matrix. Drafts
@@ -7,7 +8,6 @@ need no exact rounding: every verifier uses the very distribution that the token
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -22,9 +22,8 @@ from core.caches.tensors.cache_operations import adapted_layers
 from core.decoding.forward.fused_decoder import FusedDecoder, get_fused_decoder
 from core.decoding.forward.fused_layers import join_weights
 from core.decoding.forward.module_map import LlamaLayer, LlamaWeights, UnsupportedArchitecture, llama_weights
-from core.decoding.forward.native_step import MAX_TOKENS, NativeDecodeStep, get_native_step
+from core.decoding.forward.native_step import get_native_step
 from core.models.loaded_model import LoadedModel
-from core.native import native_library
 
 Array = npt.NDArray[np.float32]
 
@@ -225,9 +224,11 @@ class NumpyDraftModel:
 
 
 def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
-    """Return passes for a small Llama-like CPU model with a fused pass; None for any other."""
+    """Return passes for a small Llama-like CPU model with a fused pass; None for any other, and where the native step
+    runs, which is faster.
+    """
     fused = get_fused_decoder(model)
-    if fused is None or model.weight_bytes > MAX_WEIGHT_BYTES:
+    if fused is None or model.weight_bytes > MAX_WEIGHT_BYTES or get_native_step(model, DynamicCache(), fused):
         return None
     known: NumpyWeights | None = model.strategy_data.get("arrays")
     if known is None or known.fused is not fused:
@@ -257,105 +258,3 @@ def _array(tensor: torch.Tensor | None) -> Array | None: ...
 def _array(tensor: torch.Tensor | None) -> Array | None:
     """Return an array that shares the tensor's memory."""
     return None if tensor is None else tensor.detach().numpy()
-
-
-_MAX_NATIVE_TOKENS = 2 * MAX_TOKENS
-"""Maximum number of text tokens for native passes; more are read by the fused pass at once."""
-
-
-class NativeDraftModel(NumpyDraftModel):
-    """The NumPy draft model with native passes that read and write its cache in place."""
-
-    def __init__(self, weights: NumpyWeights, step: NativeDecodeStep) -> None:
-        super().__init__(weights)
-        self._step_kernel = step
-        pointers = ctypes.c_void_p * len(weights.layers)
-        self._key_addresses, self._value_addresses = pointers(), pointers()
-        self._capacities = (ctypes.c_int64 * len(weights.layers))()
-        keys, values = ctypes.addressof(self._key_addresses), ctypes.addressof(self._value_addresses)
-        places = ctypes.addressof(self._capacities)
-        self._pass = native_library.PassStruct(
-            texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_capacities=places,
-            new_capacities=places,
-        )  # fmt: skip
-        self._ignored_index, self._argmax_result = ctypes.c_int64(0), (ctypes.c_float * 4)()
-        self._record_addresses()
-
-    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Read text tokens [1, n] permanently; return logits [1, V] after the last one."""
-        if ids.shape[1] > _MAX_NATIVE_TOKENS:
-            return self._read_with_fused_pass(ids)
-        tokens: list[int] = ids[0].tolist()
-        for begin in range(0, len(tokens), MAX_TOKENS):
-            some = tokens[begin : begin + MAX_TOKENS]
-            logits = self._run(some, 1, None, None)
-            self.length += len(some)
-        return logits
-
-    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], visibility: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Read nodes [1, n] after the text; return logits [n, V]. `depths` and `visibility` [n, extra + n] as in
-        `TreePasses`.
-        """
-        found, tokens = list[torch.Tensor](), ids[0].tolist()
-        for begin in range(0, len(tokens), MAX_TOKENS):
-            some = tokens[begin : begin + MAX_TOKENS]
-            own = visibility[begin : begin + MAX_TOKENS, : self.extra + len(some)]
-            places = np.asarray(depths[begin : begin + MAX_TOKENS], np.int64) + self.length
-            plain = len(some) == 1 and bool(own.all())
-            found.append(self._run(some, len(some), None if plain else self._mask(own), places))
-            self.extra += len(some)
-        return found[0] if len(found) == 1 else torch.cat(found)
-
-    def read_next(self, token: int) -> torch.Tensor:
-        """Read one node after everything so far; return logits [1, V]."""
-        logits = self._run((token,), 1, None, None)
-        self.extra += 1
-        return logits
-
-    def argmax(self, logits: torch.Tensor) -> tuple[int, float]:
-        """Return the argmax of logits [1, V] and its probability."""
-        self._step_kernel.argmax(
-            logits.data_ptr(), 1, ctypes.addressof(self._ignored_index), ctypes.addressof(self._argmax_result)
-        )
-        token, share, *_ = self._argmax_result
-        return int(token), share
-
-    def _run(
-        self, tokens: Sequence[int], keep: int, mask: Array | None, places: npt.NDArray[np.int64] | None
-    ) -> torch.Tensor:
-        """Return logits [keep, V] of the last of these tokens; append their keys and values to the cache."""
-        past, one = self.length + self.extra, self._pass
-        self._ensure_capacity(past + len(tokens))
-        hidden = self.weights.embed[list(tokens)]
-        logits = torch.empty(keep, self._step_kernel.vocabulary)
-        one.count, one.past, one.keep, one.threads = len(tokens), past, keep, torch.get_num_threads()
-        one.hidden, one.logits = hidden.ctypes.data, logits.data_ptr()
-        one.mask = None if mask is None else mask.ctypes.data
-        one.positions = None if places is None else places.ctypes.data
-        self._step_kernel.run_pass(one, past + len(tokens))
-        return logits
-
-    def _mask(self, visibility: npt.NDArray[np.bool_]) -> Array:
-        """Return the additive mask [n, length + rows]; all of the text is visible."""
-        mask = np.zeros((len(visibility), self.length + visibility.shape[1]), np.float32)
-        mask[:, self.length :][~visibility] = -np.inf
-        return mask
-
-    def _ensure_capacity(self, needed: int) -> None:
-        room = self._keys.shape[2]
-        super()._ensure_capacity(needed)
-        if self._keys.shape[2] != room:
-            self._record_addresses()
-
-    def _record_addresses(self) -> None:
-        """Record the addresses of keys and values."""
-        for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
-            self._key_addresses[index], self._value_addresses[index] = keys.ctypes.data, values.ctypes.data
-            self._capacities[index] = keys.shape[1]
-
-
-def build_small_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
-    """Return passes of a small Llama-like model: native where built, else on NumPy arrays; None for other models."""
-    arrays = build_numpy_draft_model(model)
-    step = None if arrays is None else get_native_step(model, DynamicCache(), arrays.weights.fused)
-    return arrays if arrays is None or step is None else NativeDraftModel(arrays.weights, step)

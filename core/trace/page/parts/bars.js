@@ -60,8 +60,8 @@ function funnel(token) {
   const stages = token.funnel.map(([stage, survivors, mass, raw], place) =>
     stageOf(run.stages[stage][0], survivors, most, tipOf(token.funnel[place - 1], run.stages[stage][0], survivors, mass, raw)));
   const word = wordOf(token);
-  const [done, told] = token.drawn ? [tr("drawn"), tr("{word} was drawn.", { word })] : [tr("chosen"), tr("{word} was chosen.", { word })];
-  return make("ol", { class: "funnel" }, ...stages, stageOf(done, 1, most, told));
+  const [done, remark] = token.drawn ? [tr("drawn"), tr("{word} was drawn.", { word })] : [tr("chosen"), tr("{word} was chosen.", { word })];
+  return make("ol", { class: "funnel" }, ...stages, stageOf(done, 1, most, remark));
 }
 
 function stageOf(label, survivors, most, title) {

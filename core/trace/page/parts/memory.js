@@ -14,9 +14,9 @@ function startMemory() {
 
 /** Mark the position of the cursor and the bytes of the cache there. */
 function showMemory() {
-  const told = memoryWords();
-  find("memory-now").textContent = told;
-  find("memory-chart").firstElementChild?.setAttribute("aria-label", told);
+  const words = memoryWords();
+  find("memory-now").textContent = words;
+  find("memory-chart").firstElementChild?.setAttribute("aria-label", words);
   const line = find("memory-cursor");
   if (!line) return;
   for (const end of ["x1", "x2"]) line.setAttribute(end, memoryPlace(state.cursor));

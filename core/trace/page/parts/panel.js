@@ -2,10 +2,10 @@
 
 function showPanel(before) {
   const about = subject();
-  const told = !about ? hint() : about.kind === "token" ? (run.beams ? aboutNode(shownTokens()[about.at]) : aboutToken(about.at))
+  const content = !about ? hint() : about.kind === "token" ? (run.beams ? aboutNode(shownTokens()[about.at]) : aboutToken(about.at))
     : about.kind === "node" ? aboutNode(nodes.get(about.node)) : aboutDraft(about.round, about.node);
   find("panel").setAttribute("aria-live", state.playing ? "off" : "polite");
-  find("panel").replaceChildren(...told);
+  find("panel").replaceChildren(...content);
   if (state.picked !== before.picked) find("panel").scrollTop = 0;
 }
 
@@ -67,15 +67,15 @@ function aboutToken(at) {
     `${moved(percent(token.raw), percent(token.final))} · ${surprise}`), verdict(token.why),
     make("h3", {}, isContrastive(token) ? tr("Candidates") : tr("Alternatives")), ...alternatives(token),
     ...(token.second ? secondModel(token.second) : []), ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, tr("Funnel")), funnel(token)] : []),
-    ...(token.did ?? []).map((told) => make("p", { class: "remark" }, ...sentence(told))),
+    ...(token.did ?? []).map((content) => make("p", { class: "remark" }, ...sentence(content))),
     make("h3", {}, tr("This step")), numbers(token)];
 }
 
 /** Show the figures of the comparison model for the same token after the same text. */
 function secondModel(other) {
-  const told = tr("{model}: {share} · rank {rank} · divergence between the models: {bits} bits",
+  const content = tr("{model}: {share} · rank {rank} · divergence between the models: {bits} bits",
     { model: run.second, share: percent(other.raw), rank: whole(other.rank), bits: fixed(other.divergence, 2) });
-  return [make("h3", {}, tr("Comparison model")), make("p", { class: "remark" }, told), ...(other.others.length ? [alternativeTable(other)] : [])];
+  return [make("h3", {}, tr("Comparison model")), make("p", { class: "remark" }, content), ...(other.others.length ? [alternativeTable(other)] : [])];
 }
 
 function numbers(token) {

@@ -97,7 +97,7 @@ function swatch(place) {
 
 function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
-  const key = KEYS[state.colouring] ? KEYS[state.colouring].map((told, place) => make("span", {}, swatch(place), told))
+  const key = KEYS[state.colouring] ? KEYS[state.colouring].map((label, place) => make("span", {}, swatch(place), label))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
   find("legend").replaceChildren(...key, make("span", { class: "keys" },
     ...trAround("click a token, or {left} {right}", { left: make("kbd", {}, "←"), right: make("kbd", {}, "→") })));

@@ -2,17 +2,21 @@
 
 The data are `resources/glossary/*.toml`, a file per group: tables of `id`, `term`, `also` (synonyms for search), `of`
 (what in the program it explains: `param.top_k`, `strategy.greedy`, `cache.sink`, `view.tree`), `plain`, `usual`,
-`exact`, `source` and `address`.
+`exact`, `source` and `address`. Strategies, processors and caches that no file explains have the term of their
+`description`, which also explains their own settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 import resources
+from core import caches, processors, strategies
+from core.common.entry_description import EntryDescription
+from core.processors.pipeline_stages import processor_settings
 from resources import depth
 from resources.language import tr
 
@@ -45,8 +49,8 @@ class GlossaryTerm(NamedTuple):
 
 
 @cache
-def terms() -> Mapping[str, GlossaryTerm]:
-    """Return all terms by id, in the order of the files."""
+def _written_terms() -> Mapping[str, GlossaryTerm]:
+    """Return the terms of the files by id, in their order."""
     import tomllib  # not needed before the first term is requested
 
     found: dict[str, GlossaryTerm] = {}
@@ -56,6 +60,41 @@ def terms() -> Mapping[str, GlossaryTerm]:
     return MappingProxyType(found)
 
 
+@cache
+def _written_subjects() -> Mapping[str, GlossaryTerm]:
+    return {name: each for each in _written_terms().values() for name in each.of}
+
+
+def terms() -> Mapping[str, GlossaryTerm]:
+    """Return all terms by id: those of the files in their order, then those of entries that no file explains."""
+    return MappingProxyType({**_written_terms(), **{term.id: term for term in _entry_terms()}})
+
+
+def _entry_terms() -> Iterator[GlossaryTerm]:
+    """Yield the terms of the entries that describe themselves, plug-ins included."""
+    explained = set(_written_subjects())
+    for subject, title, description, settings in _described_entries():
+        of = tuple(name for name in dict.fromkeys((subject, *settings)) if name not in explained)
+        if description is not None and of:
+            explained.update(of)
+            yield GlossaryTerm(
+                subject.replace(".", "_"), title, description.plain, description.usual, description.exact,
+                description.source, description.address, description.also, of,
+            )  # fmt: skip
+
+
+def _described_entries() -> Iterator[tuple[str, str, EntryDescription | None, tuple[str, ...]]]:
+    """Yield each entry's subject, title, description and the subjects of its settings."""
+    for stage in processors.registry.values():
+        if stage.parameter is not None:
+            settings = tuple(f"param.{parameter.name}" for parameter in processor_settings(stage))
+            yield f"param.{stage.name}", stage.parameter.title, stage.description, settings
+    for kind, registry in (("strategy", strategies.registry), ("cache", caches.registry)):
+        for entry in registry.values():
+            settings = tuple(f"param.{parameter.name}" for parameter in entry.parameters)
+            yield f"{kind}.{entry.name}", entry.title, entry.description, settings
+
+
 def term(name: str) -> GlossaryTerm:
     """Return the term with that id. Raises KeyError."""
     return terms()[name]
@@ -63,12 +102,7 @@ def term(name: str) -> GlossaryTerm:
 
 def term_for(name: str) -> GlossaryTerm | None:
     """Return the term that explains a part of the program (`param.top_k`, `strategy.greedy`); None if there is none."""
-    return _terms_by_subject().get(name)
-
-
-@cache
-def _terms_by_subject() -> Mapping[str, GlossaryTerm]:
-    return {name: each for each in terms().values() for name in each.of}
+    return _written_subjects().get(name) or next((term for term in _entry_terms() if name in term.of), None)
 
 
 def search_terms(text: str) -> list[GlossaryTerm]:

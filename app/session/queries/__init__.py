@@ -1,0 +1,1 @@
+"""Queries: requests to the worker besides runs, each class in a module of its own."""
