@@ -203,15 +203,15 @@ def api_page() -> str:
 
 
 def _directives(names: list[str], sources: dict[str, str]) -> list[str]:
-    return [line for name in names for line in (f"::: {sources[name]}", *_members_option(sources[name]), "")]
+    return [line for name in names for line in (f"::: {sources[name]}", *_members_option(name), "")]
 
 
-def _members_option(source: str) -> list[str]:
+def _members_option(name: str) -> list[str]:
     """Return the lines that list the names of a package with lazy imports, which mkdocstrings cannot see."""
-    package = sys.modules.get(source)
-    if package is None or not hasattr(package, "_PUBLIC_NAMES"):
+    public = getattr(core, name)
+    if not hasattr(public, "_PUBLIC_NAMES"):
         return []
-    return ["    options:", f"      members: [{', '.join(package.__all__)}]"]
+    return ["    options:", f"      members: [{', '.join(public.__all__)}]"]
 
 
 def glossary_page(language: str) -> str:

@@ -12,6 +12,10 @@ import pytest
 import core
 from core.common.lazy_imports import LazyImport, lazy_imports
 
+PACKAGES = [
+    "core", "core.catalog", "core.events", "core.labs", "core.labs.preference", "core.labs.scale", "core.labs.speed",
+    "core.media", "core.remote",
+]  # fmt: skip
 SOURCE = """
 with lazy_imports(globals()) as NAMES:
     import core.explain.glossary as terms
@@ -64,7 +68,7 @@ def test_block_restores_the_import_function_also_after_an_error() -> None:
     assert builtins.__import__ is original
 
 
-@pytest.mark.parametrize("package", ["core", "core.catalog", "core.labs.preference"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_of_a_lazy_package_can_be_imported(package: str) -> None:
     module = sys.modules.get(package) or __import__(package, fromlist=["__all__"])
     assert all(hasattr(module, name) for name in module.__all__)
