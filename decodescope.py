@@ -72,7 +72,8 @@ class _SubmoduleFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         import core
 
         top, _, name = fullname.partition(".")
-        is_public = top == __name__ and name.split(".")[0] in core.PUBLIC_MODULES
+        public = core.PUBLIC_NAMES.get(name.split(".")[0])
+        is_public = top == __name__ and public is not None and public.attribute is None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if is_public else None
 
     def exec_module(self, module: ModuleType) -> None:
@@ -80,7 +81,7 @@ class _SubmoduleFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         head, *rest = name.split(".")[1:]
         import core
 
-        sys.modules[name] = importlib.import_module(".".join((core.PUBLIC_MODULES[head], *rest)))
+        sys.modules[name] = importlib.import_module(".".join((core.PUBLIC_NAMES[head].module, *rest)))
 
 
 if not any(type(finder).__name__ == _SubmoduleFinder.__name__ for finder in sys.meta_path):

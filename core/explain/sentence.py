@@ -54,11 +54,6 @@ class SentenceTemplate(NamedTuple):
         return capitalize(self.words(**values))
 
 
-def format_sentence(template: str, *values: str, **named: str) -> Sentence:
-    """Fill the template and capitalize the result."""
-    return capitalize(fill(template, *values, **named))
-
-
 def capitalize(sentence: Sentence) -> Sentence:
     """Capitalize the first letter of a sentence."""
     return Sentence(sentence[:1].upper() + sentence[1:], sentence.figures)

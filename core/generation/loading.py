@@ -34,13 +34,15 @@ def load(
     """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, returns a remote model; only `key` and `allow_plain` apply to it.
 
-    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16. `weights`: their format. auto: as
-    in `dtype`; float32, bfloat16 and float16 override `dtype`; int8 and int4 quantize layer by layer while loading, on
-    a CPU, and compute in float32. `memory_limit`: bytes that the weights may take, on a CPU; 0 for the minimum, `fit`
-    for as many as fit into free memory. Further layers are offloaded to disk and read in each pass;
-    `core.estimate_throughput(model)` predicts the speed. `progress`: show the libraries' progress bars. `key`: the
-    engine's, kept in memory only; by default that of the system keyring, else of the environment
-    (`core.remote.find_key`). `allow_plain`: allow http to another machine.
+    `device`: auto, cpu, cuda, cuda:1, mps, spread (over all cards and main memory, by accelerate). `dtype`: auto,
+    float32, bfloat16, float16. `weights`: their format. auto: as in `dtype`; float32, bfloat16 and float16 override
+    `dtype`; int8 and int4 quantize layer by layer while loading, on a CPU, and compute in float32; on an NVIDIA card
+    they and fp8 are quantized by torchao, if it is installed, and compute in bfloat16. `memory_limit`: bytes that the
+    weights may take, on a CPU; 0 for the minimum, `fit` for as many as fit into free memory. Further layers are
+    offloaded to disk and read in each pass; `core.estimate_throughput(model)` predicts the speed. With a limit, or with
+    int8 or int4 where torchao does not quantize them for a card, the device auto is the CPU. `progress`: show the
+    libraries' progress bars. `key`: the engine's, kept in memory only; by default that of the system keyring, else of
+    the environment (`core.remote.find_key`). `allow_plain`: allow http to another machine.
     `adapters`: LoRA adapters to use (PEFT folders or GGUF files), each a path or a pair of a path and a strength;
     `model.adapters.set(…)` changes them later without loading the model again, and `Request.adapters` for one run.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineError and its subclasses, each

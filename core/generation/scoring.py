@@ -101,7 +101,7 @@ def score_stream(
                 tr("Remote scoring does not support a comparison model or watermark detection."),
                 tr("Score the text with a local model."),
             )
-        return elsewhere.score_stream(model, text_or_ids, top_n, given, cancel)
+        return elsewhere.score_stream(model, text_or_ids, top_n, cancel, text_or_ids=given)
     check_model(model)
     if second is not None:
         check_model(second)

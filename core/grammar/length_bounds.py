@@ -75,7 +75,6 @@ BYTE_MEASURES = BoundMeasures(lambda part: LowerBound(len(part)), lambda count, 
 
 
 _QUANTIFIERS = {"*": 0, "+": 1, "?": 0}
-_MAX_LENGTH = 1_000_000
 _HIGH = frozenset(range(128, 256))
 """Bytes of non-ASCII letters."""
 _DIGITS = frozenset(b"0123456789")
@@ -88,16 +87,11 @@ _CLASSES = {
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
-def min_match_length(pattern: str) -> int:
-    """Return the minimum length of a match in bytes.
+def regex_lower_bound(pattern: str, measures: BoundMeasures) -> LowerBound:
+    """Return a lower bound for a match in any measures: literal letters, and rows of letters from a class.
 
     Rare syntax (flags, look-around, Unicode classes) counts as nothing, so the result may be too small.
     """
-    return min(int(regex_lower_bound(pattern, BYTE_MEASURES).bytes), _MAX_LENGTH)
-
-
-def regex_lower_bound(pattern: str, measures: BoundMeasures) -> LowerBound:
-    """Return a lower bound for a match in any measures: literal letters, and rows of letters from a class."""
     try:
         return _PatternReader(pattern, measures).alternatives()
     except (IndexError, ValueError, RecursionError):

@@ -2,19 +2,15 @@
 torch.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from core.common.lazy_imports import lazy_imports
 
-if TYPE_CHECKING:
-    from core.labs import preference, scale, speed
+with lazy_imports(globals()) as _PUBLIC_NAMES:
+    import core.labs.preference as preference
+    import core.labs.scale as scale
+    import core.labs.speed as speed
 
-__all__ = ["preference", "scale", "speed"]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module 'core.labs' has no attribute {name!r}")
-    return importlib.import_module(f"core.labs.{name}")
+__all__ = sorted(_PUBLIC_NAMES)

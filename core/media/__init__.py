@@ -6,42 +6,22 @@
 Importing this package is cheap: decoding libraries are imported with the first file of their kind. No torch.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from core.media.media_files import (
-    MOST_BYTES,
-    MOST_PIXELS,
-    MOST_SECONDS,
-    PICTURE,
-    SOUND,
-    Kind,
-    MediaFile,
-    checked_path,
-    kind_of,
-    read_bytes,
-)
+from core.common.lazy_imports import lazy_imports
+from core.media.media_files import SOUND, MediaFile, checked_path, kind_of, read_bytes
 
-if TYPE_CHECKING:
-    import numpy as np
-    from PIL import Image
+with lazy_imports(globals()) as _PUBLIC_NAMES:
+    from core.media.media_files import MOST_BYTES, MOST_PIXELS, MOST_SECONDS, PICTURE, Kind
+    from core.media.pictures import read_picture as picture
+    from core.media.sounds import read_samples as samples
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_PIXELS",
-    "MOST_SECONDS",
-    "PICTURE",
-    "SOUND",
-    "Kind",
-    "MediaFile",
-    "inspect",
-    "kind_of",
-    "picture",
-    "samples",
-]
+__all__ = sorted([*_PUBLIC_NAMES, "SOUND", "MediaFile", "inspect", "kind_of"])
 
 
 def inspect(path: str | Path) -> MediaFile:
@@ -59,19 +39,3 @@ def inspect(path: str | Path) -> MediaFile:
     from core.media import pictures
 
     return pictures.describe_picture(file, content, digest)
-
-
-def samples(path: str | Path, rate: int) -> np.ndarray:
-    """Return the audio as one channel, float32 [n] from −1 to 1, at `rate` samples per second. Raises MediaError."""
-    from core.media.sounds import read_samples
-
-    return read_samples(path, rate)
-
-
-def picture(path: str | Path) -> Image.Image:
-    """Return the image as displayed: RGB, upright, transparency on white, first frame of an animation. Raises
-    MediaError.
-    """
-    from core.media.pictures import read_picture
-
-    return read_picture(path)

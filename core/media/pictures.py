@@ -178,7 +178,9 @@ def describe_picture(file: Path, content: bytes, digest: str) -> MediaFile:
 
 
 def read_picture(path: str | Path) -> Image.Image:
-    """Return the image in RGB, as displayed. Raises MediaError."""
+    """Return the image as displayed: RGB, upright, transparency on white, first frame of an animation. Raises
+    MediaError.
+    """
     name = checked_path(path).name
     return _to_rgb(_decode_picture(name, _open(name, read_bytes(path))))
 

@@ -41,7 +41,7 @@ def describe_sound(file: Path, content: bytes, digest: str) -> MediaFile:
 
 
 def read_samples(path: str | Path, rate: int) -> np.ndarray:
-    """Return one channel, float32 [n], at `rate` samples per second. Raises MediaError."""
+    """Return the audio as one channel, float32 [n] from −1 to 1, at `rate` samples per second. Raises MediaError."""
     mono, opened = _decode(checked_path(path).name, read_bytes(path))
     if opened.samplerate == rate:
         return mono

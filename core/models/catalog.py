@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from core.common.text import cut_short
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
-from core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
 from core.models.gguf.file_names import (
     SEPARATOR,
     SUFFIX,
@@ -26,13 +25,12 @@ from core.models.gguf.file_names import (
 from core.models.gguf.file_summary import vocabulary_stamp
 from core.models.gguf.local_models import HUB_PROGRAM, local_models
 from core.models.modalities import has_language_head, non_text_modality
-from core.models.model_entry import Fit, ModelEntry, describe, describe_gguf, fits, read_config, weight_bytes
+from core.models.model_entry import ModelEntry, describe, describe_gguf, read_config
 from core.models.model_files import (
     INDEX_BYTES,
     FileStats,
     JsonObject,
     exists,
-    find_weights,
     is_file,
     read_bytes,
     read_start,
@@ -40,33 +38,6 @@ from core.models.model_files import (
 )
 from core.parameter import short_repr
 from resources.language import tr
-
-__all__ = [
-    "BUNDLED",
-    "KINDS",
-    "PACKED",
-    "QUANTIZED_FORMATS",
-    "Fit",
-    "ModelEntry",
-    "available",
-    "bundled",
-    "describe",
-    "display_name",
-    "find_weights",
-    "fits",
-    "hub_cached",
-    "hub_entry",
-    "hub_gguf",
-    "hub_gguf_files",
-    "hub_has_models",
-    "inspect",
-    "locate",
-    "other_programs",
-    "read_config",
-    "same_tokenizer",
-    "tokenizer_of",
-    "weight_bytes",
-]
 
 _PREFIX = "models--"
 _REF_BYTES = 4096

@@ -382,20 +382,7 @@ def load(
     memory_limit: MemoryLimit | None = None,
     adapters: Sequence[Choice] = (),
 ) -> LoadedModel:
-    """Load a bundled model, a folder, or a hub model already on this computer; nothing is downloaded.
-
-    `device`: auto, cpu, cuda, cuda:1, mps, spread (over all cards and main memory, by accelerate). `dtype`: auto,
-    float32, bfloat16, float16. `weights`: storage format. auto: as `dtype` says; float32, bfloat16 and float16
-    override `dtype`; int8 and int4 are quantized layer by layer while
-    loading, on a CPU computed in float32; on an NVIDIA card they and fp8 are quantized by torchao, if it is installed,
-    and computed in bfloat16. `memory_limit`: maximum bytes of weights in memory, on a CPU; 0 for the minimum, `fit`
-    for as much as the free memory allows. The remaining layers stay on disk and are read for each pass
-    (`core.throughput_estimate` predicts the speed). With a limit, or with int8 or int4 where torchao does not quantize
-    them for a card, the device auto is the CPU.
-    `adapters`: LoRA adapters to use, as `AdapterSet.set` accepts them.
-
-    Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
-    """
+    """Load a local model like `core.load`, which documents the arguments. Raises the same errors."""
     choices = check_adapters(adapters)
     path = catalog.locate(name)
     where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))

@@ -36,17 +36,6 @@ if TYPE_CHECKING:
         ) -> dict[str, object]: ...
 
 
-__all__ = [
-    "INCOMPLETE",
-    "Decoder",
-    "IncrementalDecoder",
-    "TextState",
-    "TextStream",
-    "TokenSpellings",
-    "shown_bytes",
-]
-
-
 class Tokenizer(Protocol):
     """The tokenizer methods used to spell tokens."""
 

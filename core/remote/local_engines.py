@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from core.checks.arguments import cancel_event_or_new
 from core.errors import EngineAccessError, EngineError, EngineUnreachableError
 from core.remote import engines
 from core.remote.address import Address, parse
@@ -73,8 +74,12 @@ class _Search:
         return LocalEngine(self.kind.title, self.address, problem=join_sentences(error.cause, remedy))
 
 
-def find_local_engines(cancel: threading.Event) -> tuple[LocalEngine, ...]:
-    """Return the engines that answer on this computer, in the order of their kinds; all are searched for at once."""
+def find_local_engines(cancel: threading.Event | None = None) -> tuple[LocalEngine, ...]:
+    """Search this computer for running engines with a port of their own (Ollama, LM Studio), all at once; takes a few
+    seconds at most. Returns those that answer, in the order of their kinds, with their models or the reason why these
+    cannot be listed. Never raises.
+    """
+    cancel = cancel_event_or_new(cancel)
     searches = [_Search(kind, kind.own_api) for kind in engines.registry.values() if kind.local_port and kind.own_api]
     for search in searches:
         search.thread.start()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from core import caches, strategies
+from core.checks.arguments import cancel_event_or_new
 from core.common.hf_generation import METADATA_FIELDS
 from core.errors import (
     CacheError,
@@ -140,8 +141,8 @@ class EngineInfo:
 
 
 def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
-    """Identify the engine and list its models. Raises EngineError."""
-    return identify_engine(EngineClient(address), cancel or threading.Event())
+    """Identify an engine (`kind`) and list its `models`. Raises EngineError."""
+    return identify_engine(EngineClient(address), cancel_event_or_new(cancel))
 
 
 def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo:
@@ -352,8 +353,8 @@ class RemoteModel:
 def connect(
     name: str, *, key: str | None = None, allow_plain: bool = False, timeouts: Timeouts | None = None
 ) -> RemoteModel:
-    """Connect to the model at an address and identify the engine. Raises AddressError, ModelNotFoundError and the other
-    EngineError and its subclasses.
+    """Connect to a model like `core.load` with an address, without torch. Raises EngineError and its subclasses, such
+    as AddressError, and ModelNotFoundError.
     """
     address = parse(name, allow_plain)
     if key:

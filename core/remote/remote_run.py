@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from core.checks.arguments import cancel_event_or_new
 from core.common.hf_generation import DEFAULTS
 from core.errors import EngineCutError, EngineRefusedError, PromptError
 from core.events import (
@@ -129,8 +130,8 @@ def stream(model: RemoteModel, request: Request, cancel: threading.Event | None 
     """Yield the events of a run on `model`; the last one is `Finished`. Unreported probabilities are NaN, unreported
     ranks 0. Raises EngineError and its subclasses, and the errors of any invalid request.
     """
-    engine_request = build_request(model, request)
-    yield from _RemoteRun(model, engine_request, request, cancel or threading.Event()).events()
+    cancel = cancel_event_or_new(cancel)
+    yield from _RemoteRun(model, build_request(model, request), request, cancel).events()
 
 
 @dataclass(slots=True)
@@ -383,11 +384,13 @@ SCORE = "score"
 
 
 def score_stream(
-    model: RemoteModel, text: object, top_n: int, text_or_ids: object = None, cancel: threading.Event | None = None
-) -> Iterator[Event]:
+    model: RemoteModel, text: object, top_n: int = 10, cancel: threading.Event | None = None, *,
+    text_or_ids: object = None,
+) -> Iterator[Event]:  # fmt: skip
     """Score a text or its parts like `core.score_stream`. Raises EngineError and its subclasses, PromptError,
     ParameterError.
     """
+    cancel = cancel_event_or_new(cancel)
     check_top_n(top_n)
     if not model.kind.scores:
         capable = [kind.title for kind in engines.registry.values() if kind.scores]
@@ -396,7 +399,7 @@ def score_stream(
             tr("Use {engines}, or a local model.").format(engines=", ".join(capable)),
         )
     before, whole = _text_of(model, text_or_ids), _text_of(model, text)
-    yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
+    yield from _scoring_events(model, before, before + whole, top_n, cancel)
 
 
 def _text_of(model: RemoteModel, text: object) -> str:

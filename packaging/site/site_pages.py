@@ -209,8 +209,8 @@ def _cell(text: str) -> str:
 
 def api_page() -> str:
     """Return the page of the Python API: a directive of mkdocstrings for each public class, function and module."""
-    modules = sorted(core.PUBLIC_MODULES)
-    sources = {name: f"{home}.{name}" for name, home in core._HOMES.items()} | dict(core.PUBLIC_MODULES)
+    modules = [name for name, source in core.PUBLIC_NAMES.items() if source.attribute is None]
+    sources = {name: ".".join(filter(None, source)) for name, source in core.PUBLIC_NAMES.items()}
     public = [name for name in core.__all__ if name not in modules]
     first = [name for name in ("load", "Request", "stream", "run", "Result", "record", "replay") if name in public]
     rest = [name for name in public if name not in first]
@@ -219,13 +219,21 @@ def api_page() -> str:
         "`import decodescope` gives these names; `core` has the same ones. Nothing here needs Qt.", "",
         "## The most important", "", *_directives(first, sources),
         "## All others", "", *_directives(rest, sources),
-        "## Modules", "", *_directives(modules, sources),
+        "## Modules", "", *_directives(sorted(modules), sources),
     ]  # fmt: skip
     return "\n".join(lines)
 
 
 def _directives(names: list[str], sources: dict[str, str]) -> list[str]:
-    return [line for name in names for line in (f"::: {sources[name]}", "")]
+    return [line for name in names for line in (f"::: {sources[name]}", *_members_option(name), "")]
+
+
+def _members_option(name: str) -> list[str]:
+    """Return the lines that list the names of a package with lazy imports, which mkdocstrings cannot see."""
+    public = getattr(core, name)
+    if not hasattr(public, "_PUBLIC_NAMES"):
+        return []
+    return ["    options:", f"      members: [{', '.join(public.__all__)}]"]
 
 
 def glossary_page(language: str) -> str:

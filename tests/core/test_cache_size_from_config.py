@@ -6,7 +6,7 @@ import pytest
 
 import core
 from core.models import catalog
-from core.models.model_entry import cache_bytes
+from core.models.model_entry import cache_bytes, fits
 
 
 def test_it_is_what_the_loaded_model_predicts() -> None:
@@ -14,9 +14,9 @@ def test_it_is_what_the_loaded_model_predicts() -> None:
     model = core.load("storyteller", dtype="float32")
     predicted = core.caches.registry["dynamic"].predict(model, 100, 1, {})
     assert cache_bytes(catalog.read_config(entry.path), 100, 4) == predicted
-    assert catalog.fits(entry, tokens=100).needed_bytes == catalog.fits(entry).needed_bytes + predicted
-    assert catalog.fits(entry, tokens=100, rows=3).needed_bytes == catalog.fits(entry).needed_bytes + 3 * predicted
-    assert "for 100 tokens" in catalog.fits(entry, tokens=100).sentence
+    assert fits(entry, tokens=100).needed_bytes == fits(entry).needed_bytes + predicted
+    assert fits(entry, tokens=100, rows=3).needed_bytes == fits(entry).needed_bytes + 3 * predicted
+    assert "for 100 tokens" in fits(entry, tokens=100).sentence
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 import core
 from core import explain_token
 from core.events import Alternative, LayerChoice, Origin, Stage, TokenChosen
-from core.explain.sentence import Sentence, SentenceNumber, fill, format_sentence, together
+from core.explain.sentence import Sentence, SentenceNumber, capitalize, fill, together
 from tests.core import tiny
 
 
@@ -176,7 +176,7 @@ def test_a_sentence_begins_with_a_capital_and_names_tokens_as_the_title_does(pie
 def test_sentences_know_their_figures() -> None:
     inner = fill("{} of it", SentenceNumber("3 %"))
     reported = together(
-        format_sentence("the {}.", inner), "", format_sentence("and {}{}", "more ", SentenceNumber("4"))
+        capitalize(fill("the {}.", inner)), "", capitalize(fill("and {}{}", "more ", SentenceNumber("4")))
     )
     assert reported == "The 3 % of it. And more 4"
     assert [reported[start:stop] for start, stop in reported.figures] == ["3 %", "4"]

@@ -18,7 +18,7 @@ import core
 from core.errors import ParameterError
 from core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
 from core.explain.words import quote, share
-from core.grammar.length_bounds import min_match_length
+from core.grammar.length_bounds import BYTE_MEASURES, regex_lower_bound
 from core.grammar.shortest_text import min_tokens
 from core.models.token_bytes import token_bytes
 from tests.core import spelling_models, tiny
@@ -397,7 +397,7 @@ def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict
      ("^ab$", 2), ("a{2}{3}b**", 6), ("a{9}{0}", 0), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
 )  # fmt: skip
 def test_the_shortest_match(pattern: str, width: int) -> None:
-    assert min_match_length(pattern) == width
+    assert regex_lower_bound(pattern, BYTE_MEASURES).bytes == width
 
 
 def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:

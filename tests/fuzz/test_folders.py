@@ -10,7 +10,7 @@ from hypothesis import given
 from transformers import GenerationConfig
 
 import core
-from core.models import catalog
+from core.models import catalog, model_entry
 from tests.fuzz.folders import Change, cases, damaged, make_folders
 from tests.fuzz.outcomes import Tally, long, short
 
@@ -27,7 +27,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def use(folder: Path) -> None:
     """Everything the program does with a folder that somebody opens."""
     entry = catalog.describe(folder, "model", "folder")
-    catalog.fits(entry, tokens=100)
+    model_entry.fits(entry, tokens=100)
     config = GenerationConfig(max_new_tokens=3)
     plan = core.blueprint(folder)
     request = core.Request("Once" if plan.vocabulary >= WORDS else [5, 6], config)

@@ -47,7 +47,8 @@ ALLOWED = (
     Allowed("app/start/display.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/text_formats.py", r'\{"choice": .*', "a grammar, as an example"),
     Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
-    Allowed("core/__init__.py", r"Python finds .*| Did you mean .*", "an ImportError, and an AttributeError"),
+    Allowed("core/__init__.py", r"Python finds .*", "an ImportError"),
+    Allowed("core/common/lazy_imports.py", r" Did you mean .*", "an AttributeError"),
     Allowed("app/storage/programs/read_only_formats.py", r"[A-Z][\w ()-]+", "names of programs"),
     Allowed("app/control/dialogs.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
     Allowed("app/start/crash_report.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
@@ -65,9 +66,6 @@ ALLOWED = (
     Allowed("core/models/gguf/architectures.py", r"by group|log negated|joined by head", "names of operations"),
     Allowed("core/trace/schema.py", r"[A-Z][a-z]+", "names of records in files"),
     Allowed("core/caches/tensors/quantized.py", r"pip install .*", "a command"),
-    Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
-    Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
-    Allowed("core/labs/preference/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed(
         "core/labs/preference/model_saving.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"
     ),

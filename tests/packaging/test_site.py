@@ -59,6 +59,14 @@ def test_every_public_name_is_on_the_page_of_the_api(site_pages):
     assert {"core.generation.running.stream", "core.events"} <= set(named)
 
 
+def test_page_of_the_api_lists_the_names_of_lazy_packages(site_pages):
+    import core
+
+    lines = site_pages.api_page().splitlines()
+    place = lines.index("::: core.catalog")
+    assert lines[place + 1 : place + 3] == ["    options:", f"      members: [{', '.join(core.catalog.__all__)}]"]
+
+
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_every_term_is_on_the_page_of_the_glossary(site_pages, language):
     page = site_pages.glossary_page(language)

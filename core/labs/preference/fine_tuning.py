@@ -22,12 +22,11 @@ from core.labs.preference.dataset_files import (
     normalize_example,
     read_json_lines,
 )
-from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
-from core.labs.preference.model_saving import save_model, sft_card
+from core.labs.preference.events import LabEvent, SftChecked, SftStep
+from core.labs.preference.model_saving import sft_card
 from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, pad_texts, prompt_ids, text_ids
 from core.labs.preference.training_arguments import check_training, writable_lab_folder
 from core.labs.preference.training_loop import (
-    Checkpoint,
     TrainingLoop,
     default_learning_rate,
     digest,
@@ -35,8 +34,8 @@ from core.labs.preference.training_loop import (
     load_source,
     optimizer_step,
     set_learning_rate,
+    split_held_out,
     training_context,
-    weights_digest,
 )
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
@@ -44,7 +43,6 @@ from resources.language import tr
 BUNDLED_CHATS = BUNDLED_RANKINGS.with_name("chats.jsonl")
 """Chat examples that ship with the program."""
 EXAMPLES_PER_STEP = 8
-HELD_OUT_INTERVAL = 5
 LEARNING_RATE = 1e-3
 """Learning rate for the tiny bundled models; `default_learning_rate` lowers it for larger ones."""
 
@@ -178,27 +176,17 @@ class _SftTraining:
         cancel: threading.Event,
     ) -> None:
         read = [_tokenize_example(source, one) for one in examples]
-        self._held_out = read[HELD_OUT_INTERVAL - 1 :: HELD_OUT_INTERVAL] or read
-        self._train_examples = [
-            one for place, one in enumerate(read) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1
-        ]
-        self._source, self._folder, self._seed, self._rate = source, folder, seed, rate
+        self._train_examples, self._held_out = split_held_out(read)
+        self._source, self._seed, self._rate = source, seed, rate
         self._network: Any = copy.deepcopy(source.model).train(False).requires_grad_(True)
         self._optimizer = torch.optim.AdamW(self._network.parameters(), lr=rate, weight_decay=0.0)
-        plan = {
-            "stage": "sft", "model": weights_digest(source), "examples": digest(examples), "steps": steps,
-            "seed": seed, "rate": rate,
-        }  # fmt: skip
-        checkpoint = Checkpoint(folder, plan, self._network, self._optimizer)
-        self._training = TrainingLoop("sft", steps, checkpoint, cancel)
+        plan = {"examples": digest(examples), "steps": steps, "seed": seed, "rate": rate}
+        self._training = TrainingLoop("sft", source, plan, steps, self._network, self._optimizer, folder, cancel)
 
     def run(self) -> Iterator[LabEvent]:
         """Run the training."""
         training = self._training
-        training.resume()
-        yield Begun(
-            "sft", self._source.name, training.step, training.total, len(self._train_examples), len(self._held_out)
-        )
+        yield training.resume(self._train_examples, self._held_out)
         if not training.step:
             yield self._evaluate(0)
         yield from training.steps(self._update)
@@ -206,9 +194,7 @@ class _SftTraining:
             checked = self._evaluate(training.total)
             yield checked
             card = sft_card(self._source, checked, len(self._train_examples), self._seed, training.seconds)
-            save_model(self._network, self._source.tokenizer, self._folder, card)
-            training.checkpoint.delete()
-            yield Kept("sft", str(self._folder), training.seconds)
+            yield training.keep(self._network, card)
 
     def _update(self, step: int) -> Iterator[LabEvent]:
         generator = torch.Generator().manual_seed(self._seed * 100_003 + step)

@@ -63,52 +63,48 @@ class RewardScorer:
 BATCH_SIZE = 24
 
 
-def evaluate_ppo(
-    before: LoadedModel,
-    after: LoadedModel,
-    scorer: RewardScorer,
-    prompts: Sequence[str],
-    texts: int,
-    max_tokens: int,
-    seed: int,
-    step: int,
-    cancel: threading.Event,
-) -> PpoChecked | None:
-    """Return both models' rewards and their KL divergence over that number of texts; None if cancelled."""
-    old: list[float] = []
-    new: list[float] = []
-    nats: list[float] = []
-    for first in range(0, texts, BATCH_SIZE):
-        some = [prompts[place % len(prompts)] for place in range(first, min(texts, first + BATCH_SIZE))]
-        one = _sample_prompts(before, before.model, some, max_tokens, seed + first, cancel)
-        other = _sample_prompts(before, after.model, some, max_tokens, seed + first, cancel)
-        if one is None or other is None:
-            return None
-        old += scorer.scores(one).tolist()
-        new += scorer.scores(other).tolist()
-        nats += kl_divergence(after.model, before.model, other).tolist()
-    mean, deviation = RewardBaseline.of(torch.tensor(old))
-    return PpoChecked(step, mean, sum(new) / len(new), deviation, sum(nats) / len(nats), len(new))
+class ModelComparison(NamedTuple):
+    """A model before and after a training, and how texts are sampled from both."""
 
+    before: LoadedModel
+    after: LoadedModel
+    scorer: RewardScorer
+    max_tokens: int
+    seed: int
+    cancel: threading.Event
 
-def compare_texts(
-    before: LoadedModel,
-    after: LoadedModel,
-    scorer: RewardScorer,
-    prompts: Sequence[str],
-    max_tokens: int,
-    seed: int,
-    cancel: threading.Event,
-) -> Iterator[Compared]:
-    """Yield the texts of both models after each prompt."""
-    one = _sample_prompts(before, before.model, prompts, max_tokens, seed, cancel)
-    other = _sample_prompts(before, after.model, prompts, max_tokens, seed, cancel)
-    if one is None or other is None:
-        return
-    rewards = zip(scorer.scores(one).tolist(), scorer.scores(other).tolist(), strict=True)
-    for row, (old, new) in enumerate(rewards):
-        was, now = (before.tokenizer.decode(drawn.token_ids(row)[1]) for drawn in (one, other))
-        yield Compared(prompts[row], was, now, old, new)
+    def evaluate(self, prompts: Sequence[str], texts: int, step: int) -> PpoChecked | None:
+        """Return both models' rewards and their KL divergence over that number of texts; None if cancelled."""
+        old: list[float] = []
+        new: list[float] = []
+        nats: list[float] = []
+        for first in range(0, texts, BATCH_SIZE):
+            some = [prompts[place % len(prompts)] for place in range(first, min(texts, first + BATCH_SIZE))]
+            if (both := self._sample(some, self.seed + first)) is None:
+                return None
+            old += self.scorer.scores(both[0]).tolist()
+            new += self.scorer.scores(both[1]).tolist()
+            nats += kl_divergence(self.after.model, self.before.model, both[1]).tolist()
+        mean, deviation = RewardBaseline.of(torch.tensor(old))
+        return PpoChecked(step, mean, sum(new) / len(new), deviation, sum(nats) / len(nats), len(new))
+
+    def compare_texts(self, prompts: Sequence[str]) -> Iterator[Compared]:
+        """Yield the texts of both models after each prompt; nothing if cancelled."""
+        if (both := self._sample(prompts, self.seed)) is None:
+            return
+        rewards = zip(*(self.scorer.scores(drawn).tolist() for drawn in both), strict=True)
+        for row, (old, new) in enumerate(rewards):
+            was, now = (self.before.tokenizer.decode(drawn.token_ids(row)[1]) for drawn in both)
+            yield Compared(prompts[row], was, now, old, new)
+
+    def _sample(self, prompts: Sequence[str], seed: int) -> tuple[SampledCompletions, SampledCompletions] | None:
+        """Sample from both models with the same random numbers; None if cancelled."""
+        ids, ends = [prompt_ids(self.before, prompt) for prompt in prompts], end_token_ids(self.before)
+        one, other = (
+            sample_batch(model.model, ids, ends, self.max_tokens, torch.Generator().manual_seed(seed), self.cancel)
+            for model in (self.before, self.after)
+        )
+        return None if one is None or other is None else (one, other)
 
 
 @torch.no_grad()
@@ -120,15 +116,3 @@ def kl_divergence(policy: torch.nn.Module, reference: torch.nn.Module, sampled: 
     before = answer_logits(reference, sampled).log_softmax(-1)
     nats: torch.Tensor = ((now.exp() * (now - before)).sum(-1) * sampled.answer_mask).sum(1)
     return nats
-
-
-def _sample_prompts(
-    model: LoadedModel,
-    network: torch.nn.Module,
-    prompts: Sequence[str],
-    max_tokens: int,
-    seed: int,
-    cancel: threading.Event,
-) -> SampledCompletions | None:
-    ids = [prompt_ids(model, prompt) for prompt in prompts]
-    return sample_batch(network, ids, end_token_ids(model), max_tokens, torch.Generator().manual_seed(seed), cancel)

@@ -22,9 +22,9 @@ from core.checks.arguments import argument_error, cancel_event_or_new, check_kin
 from core.labs.arguments import check_lab_object, with_plain_fields
 from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
 from core.labs.preference.dataset_files import bundled_rankings
-from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
-from core.labs.preference.model_comparison import RewardBaseline, RewardScorer, compare_texts, evaluate_ppo
-from core.labs.preference.model_saving import ppo_card, save_model
+from core.labs.preference.events import LabEvent, PpoStep, Stopped
+from core.labs.preference.model_comparison import ModelComparison, RewardBaseline, RewardScorer
+from core.labs.preference.model_saving import ppo_card
 from core.labs.preference.reward_model import RewardModel, load_reward_model
 from core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
 from core.labs.preference.training_arguments import (
@@ -35,15 +35,14 @@ from core.labs.preference.training_arguments import (
     writable_lab_folder,
 )
 from core.labs.preference.training_loop import (
-    Checkpoint,
     TrainingInterrupted,
     TrainingLoop,
     default_learning_rate,
     digest,
     load_source,
     optimizer_step,
+    split_held_out,
     training_context,
-    weights_digest,
 )
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
@@ -88,7 +87,6 @@ def whiten(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (values - among.mean()) / (among.std(unbiased=False) + 1e-6) * mask
 
 
-HELD_OUT_INTERVAL = 5
 LEARNING_RATE = 1e-4
 """Learning rate for the tiny bundled models."""
 PASSES, MINIBATCHES = 2, 2
@@ -207,10 +205,7 @@ class _PpoTraining:
     ) -> None:
         self._source, self._judge, self._folder, self._settings = source, judge, folder, settings
         self._cancel = cancel
-        self._held_out = [
-            one for place, one in enumerate(prompts) if place % HELD_OUT_INTERVAL == HELD_OUT_INTERVAL - 1
-        ] or list(prompts)
-        self._prompts = [one for place, one in enumerate(prompts) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1]
+        self._prompts, self._held_out = split_held_out(prompts)
         self._ids = [prompt_ids(source, one) for one in self._prompts]
         self._scorer = RewardScorer(source, judge)
         network: torch.nn.Module = copy.deepcopy(source.model).train(False)
@@ -223,19 +218,16 @@ class _PpoTraining:
             ],
             weight_decay=0.0,
         )
-        plan = {
-            "stage": "ppo", "model": weights_digest(source), "reward": reward_model_digest(judge),
-            "prompts": digest(prompts), "settings": repr(settings),
-        }  # fmt: skip
-        checkpoint = Checkpoint(folder, plan, self._trained, self._optimizer)
-        self._training = TrainingLoop("ppo", settings.steps, checkpoint, cancel)
+        plan = {"reward": reward_model_digest(judge), "prompts": digest(prompts), "settings": repr(settings)}
+        self._training = TrainingLoop(
+            "ppo", source, plan, settings.steps, self._trained, self._optimizer, folder, cancel
+        )  # fmt: skip
         self._baseline = RewardBaseline(0.0, 1.0)
 
     def run(self) -> Iterator[LabEvent]:
         """Run the training."""
         training = self._training
-        training.resume()
-        yield Begun("ppo", self._source.name, training.step, training.total, len(self._prompts), len(self._held_out))
+        yield training.resume(self._prompts, self._held_out)
         if not training.figures and not self._cancel.is_set():
             self._measure_baseline()
         if training.figures:
@@ -323,25 +315,17 @@ class _PpoTraining:
         """Compare both models on held-out prompts and save the tuned one."""
         training, settings = self._training, self._settings
         tuned = LoadedModel(self._trained.policy, self._source.tokenizer, self._folder.name)
-        checked = evaluate_ppo(self._source, tuned, self._scorer, self._held_out, settings.checked, settings.longest,
-                               settings.seed, training.total, self._cancel)  # fmt: skip
+        comparison = ModelComparison(
+            self._source, tuned, self._scorer, settings.longest, settings.seed, self._cancel
+        )  # fmt: skip
+        checked = comparison.evaluate(self._held_out, settings.checked, training.total)
         if checked is None:
             yield Stopped("ppo", training.step, training.total)
             return
         yield checked
-        yield from compare_texts(
-            self._source,
-            tuned,
-            self._scorer,
-            self._held_out[: settings.compared],
-            settings.longest,
-            settings.seed,
-            self._cancel,
-        )
+        yield from comparison.compare_texts(self._held_out[: settings.compared])
         card = ppo_card(self._source, checked, settings.beta, training.total, settings.seed, training.seconds)
-        save_model(tuned.model, tuned.tokenizer, self._folder, card)
-        training.checkpoint.delete()
-        yield Kept("ppo", str(self._folder), training.seconds)
+        yield training.keep(tuned.model, card)
 
 
 def reward_model_digest(judge: RewardModel) -> str:

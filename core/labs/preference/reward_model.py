@@ -19,13 +19,12 @@ from core.common.setting_values import to_plain_value
 from core.errors import PreferenceError
 from core.labs.arguments import check_lab_object, lab_object_list
 from core.labs.preference.dataset_files import bundled_rankings, read_rankings
-from core.labs.preference.events import Begun, Kept, LabEvent, RewardChecked, RewardStep
-from core.labs.preference.model_saving import reward_card, save_model
+from core.labs.preference.events import LabEvent, RewardChecked, RewardStep
+from core.labs.preference.model_saving import reward_card
 from core.labs.preference.rankings import Ranking
 from core.labs.preference.tokenized_texts import PaddedTexts, pad_texts, prompt_ids, text_ids
 from core.labs.preference.training_arguments import check_training, writable_lab_folder
 from core.labs.preference.training_loop import (
-    Checkpoint,
     TrainingLoop,
     default_learning_rate,
     digest,
@@ -33,8 +32,8 @@ from core.labs.preference.training_loop import (
     load_source,
     optimizer_step,
     set_learning_rate,
+    split_held_out,
     training_context,
-    weights_digest,
 )
 from core.models.loaded_model import LoadedModel
 from core.models.text_decoder import cache_name
@@ -185,8 +184,6 @@ def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]
     return Ranking(prompt, tuple(completions), tuple(order.index(one) + 1 for one in rewards))
 
 
-HELD_OUT_INTERVAL = 5
-"""One in this many rankings is held out."""
 RANKINGS_PER_STEP = 2
 LEARNING_RATE = 2e-4
 MAX_EVALUATIONS = 6
@@ -238,13 +235,6 @@ def _load_rankings(rankings: Sequence[Ranking] | str | Path | None) -> list[Rank
     )
 
 
-def split_held_out(rankings: Sequence[Ranking]) -> tuple[list[Ranking], list[Ranking]]:
-    """Split into training and held-out rankings; fewer than five are used for both."""
-    held = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL == HELD_OUT_INTERVAL - 1]
-    learned = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1]
-    return learned, held or learned
-
-
 def pairwise_loss(better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
     """Return −mean log σ(r_better − r_worse) of rewards [pairs]."""
     return -functional.logsigmoid(better - worse).mean()
@@ -264,26 +254,21 @@ class _RewardTraining:
         cancel: threading.Event,
     ) -> None:
         learned, held = split_held_out(rankings)
-        self._source, self._folder, self._rate = source, folder, rate
+        self._source, self._rate = source, rate
         self._train_rankings, self._held_out = _tokenize_rankings(source, learned), _tokenize_rankings(source, held)
         self._model = new_reward_model(source, seed)
         self._optimizer = torch.optim.AdamW(self._model.network.parameters(), lr=rate, weight_decay=0.0)
         total = steps if steps is not None else -(-len(self._train_rankings) // RANKINGS_PER_STEP)
-        plan = {
-            "stage": "reward", "model": weights_digest(source), "rankings": digest(rankings), "steps": total,
-            "seed": seed, "rate": rate,
-        }  # fmt: skip
-        checkpoint = Checkpoint(folder, plan, self._model.network, self._optimizer)
-        self._training = TrainingLoop("reward", total, checkpoint, cancel)
+        plan = {"rankings": digest(rankings), "steps": total, "seed": seed, "rate": rate}
+        self._training = TrainingLoop(
+            "reward", source, plan, total, self._model.network, self._optimizer, folder, cancel
+        )  # fmt: skip
         self._seed = seed
 
     def run(self) -> Iterator[LabEvent]:
         """Run the training."""
         training = self._training
-        training.resume()
-        yield Begun(
-            "reward", self._source.name, training.step, training.total, len(self._train_rankings), len(self._held_out)
-        )  # fmt: skip
+        yield training.resume(self._train_rankings, self._held_out)
         yield from training.steps(self._update)
         if training.is_done:
             yield from self._finish()
@@ -322,9 +307,7 @@ class _RewardTraining:
         card = reward_card(
             self._source, checked, len(self._train_rankings), training.total, self._seed, training.seconds
         )
-        save_model(self._model.classifier, self._source.tokenizer, self._folder, card)
-        training.checkpoint.delete()
-        yield Kept("reward", str(self._folder), training.seconds)
+        yield training.keep(self._model.classifier, card)
 
 
 def _shuffled_order(seed: int, round_: int, count: int) -> list[int]:

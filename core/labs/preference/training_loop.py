@@ -9,17 +9,17 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from core.checks.arguments import check_kind
-from core.labs.preference.events import LabEvent, Stage, Stopped
+from core.labs.preference.events import Begun, Kept, LabEvent, Stage, Stopped
+from core.labs.preference.model_saving import Savable, save_model
 from core.labs.preference.training_arguments import not_written_error
 from core.models.error_translation import translate_errors
 from core.models.loaded_model import LoadedModel, load
@@ -28,6 +28,7 @@ from resources.language import tr
 
 CHECKPOINT_NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
+T = TypeVar("T")
 _READ_ERRORS = (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """Exceptions raised when reading a file that is missing or invalid."""
 
@@ -138,21 +139,31 @@ class TrainingInterrupted(Exception):
     """A step was interrupted; its changes are discarded."""
 
 
-@dataclass
 class TrainingLoop:
     """A training in progress: checkpoint, elapsed time and cancellation."""
 
-    stage: Stage
-    total: int
-    checkpoint: Checkpoint
-    cancel: threading.Event
-    step: int = 0
-    seconds: float = 0.0
-    figures: dict[str, float] = field(default_factory=dict)
+    def __init__(
+        self, stage: Stage, source: LoadedModel, plan: Mapping[str, object], total: int, module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer, folder: Path, cancel: threading.Event,
+    ) -> None:  # fmt: skip
+        """Prepare `total` steps of `module`, which is made from `source`; `plan`: what else determines the training."""
+        self.stage, self.total, self.cancel = stage, total, cancel
+        self._source, self._folder = source, folder
+        whole_plan = {"stage": stage, "model": weights_digest(source), **plan}
+        self._checkpoint = Checkpoint(folder, whole_plan, module, optimizer)
+        self.step, self.seconds = 0, 0.0
+        self.figures: dict[str, float] = {}
 
-    def resume(self) -> None:
+    def resume(self, learned: Sequence[object], held_out: Sequence[object]) -> Begun:
         """Resume after the steps in the checkpoint."""
-        self.step, self.seconds, self.figures = self.checkpoint.restore()
+        self.step, self.seconds, self.figures = self._checkpoint.restore()
+        return Begun(self.stage, self._source.name, self.step, self.total, len(learned), len(held_out))
+
+    def keep(self, network: Savable, card: str) -> Kept:
+        """Save the trained network with its model card, and delete the checkpoint."""
+        save_model(network, self._source.tokenizer, self._folder, card)
+        self._checkpoint.delete()
+        return Kept(self.stage, str(self._folder), self.seconds)
 
     def steps(self, update: Callable[[int], Iterator[LabEvent]]) -> Iterator[LabEvent]:
         """Yield the events of the remaining updates; save a checkpoint from time to time and when interrupted."""
@@ -185,7 +196,18 @@ class TrainingLoop:
         return self.step >= self.total
 
     def _save(self) -> None:
-        self.checkpoint.save(TrainingProgress(self.step, self.seconds, self.figures))
+        self._checkpoint.save(TrainingProgress(self.step, self.seconds, self.figures))
+
+
+HELD_OUT_INTERVAL = 5
+"""One in this many items is held out."""
+
+
+def split_held_out(items: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Split into items for training and held-out ones; fewer than five are used for both."""
+    held = list(items[HELD_OUT_INTERVAL - 1 :: HELD_OUT_INTERVAL])
+    learned = [one for place, one in enumerate(items, 1) if place % HELD_OUT_INTERVAL]
+    return learned, held or learned
 
 
 def learning_rate_at(step: int, total: int, peak: float) -> float:

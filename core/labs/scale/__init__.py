@@ -6,69 +6,35 @@
 Importing this package imports no torch.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
 from __future__ import annotations
 
-from core.labs.formatting import decimal
-from core.labs.scale import words
-from core.labs.scale.allocator_arena import Arena, Block, arena
-from core.labs.scale.cluster import Cluster, Layout, Remedy, SetupEstimate, Traffic, Training, estimate_setup, remedies
-from core.labs.scale.model_shape import SHAPES, Shape, shape_of
-from core.labs.scale.pipeline_schedule import MAX_MICRO_BATCHES, Box, Options, idle_share, schedule
-from core.labs.scale.ranks.expected_load import PIPELINES, RUNS
-from core.labs.scale.ranks.measurement_words import explain_measured, explain_progress
-from core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
-from core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
-from core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
-from core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
-from core.labs.scale.ring import RING_TITLES, Chunk, Hand, RingStep, explain_hand, explain_ring, ring
-from core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
+from core.common.lazy_imports import lazy_imports
 
-__all__ = [
-    "MAX_MICRO_BATCHES",
-    "MAX_PROCESSES",
-    "PIPELINES",
-    "PRECISIONS",
-    "RING_TITLES",
-    "RUNS",
-    "SCHEMES",
-    "SHAPES",
-    "STEPS",
-    "ZERO_R",
-    "Arena",
-    "Block",
-    "Box",
-    "Chunk",
-    "Cluster",
-    "Hand",
-    "Layout",
-    "Measured",
-    "Options",
-    "Parts",
-    "Progress",
-    "Remedy",
-    "Residual",
-    "RingStep",
-    "SetupEstimate",
-    "Shape",
-    "Traffic",
-    "Training",
-    "arena",
-    "decimal",
-    "estimate_setup",
-    "explain_hand",
-    "explain_measured",
-    "explain_progress",
-    "explain_residual",
-    "explain_ring",
-    "idle_share",
-    "measure",
-    "measuring",
-    "measuring_memory",
-    "plan",
-    "remedies",
-    "ring",
-    "schedule",
-    "shape_of",
-    "traffic",
-    "words",
-]
+with lazy_imports(globals()) as _PUBLIC_NAMES:
+    import core.labs.scale.words as words
+    from core.labs.formatting import decimal
+    from core.labs.scale.allocator_arena import Arena, Block, arena
+    from core.labs.scale.cluster import (
+        Cluster,
+        Layout,
+        Remedy,
+        SetupEstimate,
+        Traffic,
+        Training,
+        estimate_setup,
+        remedies,
+    )
+    from core.labs.scale.model_shape import SHAPES, Shape, shape_of
+    from core.labs.scale.pipeline_schedule import MAX_MICRO_BATCHES, Box, Options, idle_share, schedule
+    from core.labs.scale.ranks.expected_load import PIPELINES, RUNS
+    from core.labs.scale.ranks.measurement_words import explain_measured, explain_progress
+    from core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
+    from core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
+    from core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
+    from core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
+    from core.labs.scale.ring_collectives import RING_TITLES, Chunk, Hand, RingStep, explain_hand, explain_ring, ring
+    from core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
+
+__all__ = sorted(_PUBLIC_NAMES)

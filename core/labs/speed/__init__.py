@@ -5,29 +5,15 @@
 Importing this package imports no torch; the measurement runs in a process of its own.
 """
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
 from __future__ import annotations
 
-from core.labs.speed.events import WAYS, Asked, Begun, Done, Event, Ground, LeftOut, Measured, Planned, Row, Way
-from core.labs.speed.explanations import TITLES, explain_ground, explain_way, row_title, speed_words, times
-from core.labs.speed.measurement_process import measuring
+from core.common.lazy_imports import lazy_imports
 
-__all__ = [
-    "TITLES",
-    "WAYS",
-    "Asked",
-    "Begun",
-    "Done",
-    "Event",
-    "Ground",
-    "LeftOut",
-    "Measured",
-    "Planned",
-    "Row",
-    "Way",
-    "explain_ground",
-    "explain_way",
-    "measuring",
-    "row_title",
-    "speed_words",
-    "times",
-]
+with lazy_imports(globals()) as _PUBLIC_NAMES:
+    from core.labs.speed.events import WAYS, Asked, Begun, Done, Event, Ground, LeftOut, Measured, Planned, Row, Way
+    from core.labs.speed.explanations import TITLES, explain_ground, explain_way, row_title, speed_words, times
+    from core.labs.speed.measurement_process import measuring
+
+__all__ = sorted(_PUBLIC_NAMES)

@@ -17,7 +17,7 @@ from core.errors import OutOfMemoryError
 from core.explain.words import size
 from core.generation.running import Result, run
 from core.labs.speed.events import Asked, Ground, Measured, Row
-from core.models import catalog
+from core.models import catalog, model_entry
 from core.models.config_validation import PACKED
 from core.models.devices import choose_device
 from core.models.loaded_model import LoadedModel, load
@@ -126,7 +126,7 @@ class MeasuredModel:
     @cached_property
     def entry(self) -> ModelEntry:
         """Facts about the model that are available without loading it."""
-        return catalog.describe(catalog.locate(self.settings.model), self.settings.model, "folder")
+        return model_entry.describe(catalog.locate(self.settings.model), self.settings.model, "folder")
 
     @cached_property
     def draft(self) -> LoadedModel | None:

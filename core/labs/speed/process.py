@@ -34,9 +34,9 @@ def _default_threads(model: str) -> int:
     Raises ModelError.
     """
     from core.generation.thread_choice import default_threads
-    from core.models import catalog
+    from core.models import catalog, model_entry
 
-    parameters = catalog.describe(catalog.locate(model), model, "folder").parameters or 0
+    parameters = model_entry.describe(catalog.locate(model), model, "folder").parameters or 0
     return default_threads(parameters)
 
 

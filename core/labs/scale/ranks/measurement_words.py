@@ -87,15 +87,18 @@ def explain_pipeline(measured: Measured) -> Sentence:
 
 
 def _explain_pipeline_traffic(measured: Measured) -> Sentence:
-    sent = max(measured.traffic)
-    if not sent:
+    if not max(measured.traffic):
         return Sentence()
-    return _PIPELINE_TRAFFIC.say(
-        sent=decimal(sent),
-        predicted=decimal(measured.predicted_traffic),
-        exactly=SentenceNumber(f"{sent:,}"),
-        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
-    )
+    return _PIPELINE_TRAFFIC.say(**_traffic_figures(measured))
+
+
+def _traffic_figures(measured: Measured) -> dict[str, SentenceNumber]:
+    """Return the traffic of the busiest rank and the predicted one, rounded and in bytes."""
+    sent, predicted = max(measured.traffic), measured.predicted_traffic
+    return {
+        "sent": decimal(sent), "predicted": decimal(predicted),
+        "exactly": SentenceNumber(f"{sent:,}"), "predicted_bytes": SentenceNumber(f"{predicted:,}"),
+    }  # fmt: skip
 
 
 def _explain_pipeline_gradients(measured: Measured) -> Sentence:
@@ -164,15 +167,12 @@ def explain_tensor(measured: Measured) -> Sentence:
 
 def _explain_tensor_traffic(measured: Measured) -> Sentence:
     assert measured.written is not None
-    sent, written = max(measured.traffic), measured.written
-    if not sent:
+    written = measured.written
+    if not max(measured.traffic):
         return Sentence()
     explanation = _TENSOR_TRAFFIC.say(
-        sent=decimal(sent),
-        predicted=decimal(measured.predicted_traffic),
+        **_traffic_figures(measured),
         written=decimal(written.sent),
-        exactly=SentenceNumber(f"{sent:,}"),
-        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
         wrote=SentenceNumber(f"{written.sent:,}"),
         expected=SentenceNumber(f"{measured.expected_written:,}"),
     )
@@ -277,15 +277,9 @@ def _explain_bytes(measured: Measured) -> Sentence:
 
 
 def _explain_traffic(measured: Measured) -> Sentence:
-    sent = max(measured.traffic)
-    if not sent:
+    if not max(measured.traffic):
         return Sentence()
-    explanation = _COLLECTIVE_TRAFFIC.say(
-        sent=decimal(sent),
-        predicted=decimal(measured.predicted_traffic),
-        exactly=SentenceNumber(f"{sent:,}"),
-        predicted_bytes=SentenceNumber(f"{measured.predicted_traffic:,}"),
-    )
+    explanation = _COLLECTIVE_TRAFFIC.say(**_traffic_figures(measured))
     more = (
         _EXTRA_TRAFFIC.say(paper=decimal(measured.paper_traffic))
         if measured.predicted_traffic > measured.paper_traffic
