@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import decodescope  # noqa: F401  # raises ImportError where another package hides `core` or `resources`
-
 if TYPE_CHECKING:
-    from app.session.engine import Engine
-    from app.window.main_window import MainWindow
-    from app.window.window_parts import WindowParts
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.window.main_window import MainWindow
+    from decodescope.app.window.window_parts import WindowParts
+
+if __name__ != "decodescope.app":  # imported by the name of its folder in a checkout
+    sys.modules[__name__] = importlib.import_module("decodescope.app")
 
 
 def build_window(
@@ -25,17 +28,17 @@ def build_window(
     `assembled=False` the window is an empty frame, quick to show, until its `assemble` is called. `language` (one of
     the settings' choices) overrides the saved one for this start.
     """
-    from app.import_hook import remove_pyside_import_hook
+    from decodescope.app.import_hook import remove_pyside_import_hook
 
     remove_pyside_import_hook()
-    from app.storage.settings_file import SettingsStore
-    from app.window.main_window import MainWindow
+    from decodescope.app.storage.settings_file import SettingsStore
+    from decodescope.app.window.main_window import MainWindow
 
     def assemble(window: MainWindow) -> WindowParts:
-        from app.session.garbage_collection import collection_paused
+        from decodescope.app.session.garbage_collection import collection_paused
 
         with collection_paused():
-            from app.window.assembly import assemble  # importing the panels and views takes a while
+            from decodescope.app.window.assembly import assemble  # importing the panels and views takes a while
 
             return assemble(window, store, engine, language)
 

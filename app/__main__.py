@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.start.qt_libraries import explain_missing, library_in
+from decodescope.app.start.qt_libraries import explain_missing, library_in
 
 try:
     from PySide6.QtGui import QIcon
@@ -20,25 +20,25 @@ except ImportError as error:
         sys.exit(f"decodescope: {explain_missing(missing)}")
     raise
 
-import resources
-from app import build_window
-from app.start import qt_variables
-from app.start.application import Application
-from app.start.cli import CommandLineOptions, parse, peek_option
-from app.start.cli.commands import run_command
-from app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
-from app.storage.settings import LANGUAGE_CHOICES
-from app.storage.settings_file import SettingsStore
-from app.theme.language import missing_notice, set_language
-from core.common.program_name import NAME, user_folder
-from core.common.text import escape_streams
-from core.errors import FileNotWrittenError
-from core.system.file_writing import temporary_folder
-from resources.language import ENGLISH
+from decodescope import resources
+from decodescope.app import build_window
+from decodescope.app.start import qt_variables
+from decodescope.app.start.application import Application
+from decodescope.app.start.cli import CommandLineOptions, parse, peek_option
+from decodescope.app.start.cli.commands import run_command
+from decodescope.app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
+from decodescope.app.storage.settings import LANGUAGE_CHOICES
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.language import missing_notice, set_language
+from decodescope.core.common.program_name import NAME, user_folder
+from decodescope.core.common.text import escape_streams
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.system.file_writing import temporary_folder
+from decodescope.resources.language import ENGLISH
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
-    from app.window.main_window import MainWindow
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.window.main_window import MainWindow
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
@@ -93,8 +93,8 @@ def _crash_reporter(options: CommandLineOptions) -> AbstractContextManager[objec
     """Return what writes crash reports into the settings folder; nothing for runs that write files and exit."""
     if options.writes_files:
         return nullcontext()
-    from app.control.dialogs import own_version
-    from app.start.crash_report import CrashReporter
+    from decodescope.app.control.dialogs import own_version
+    from decodescope.app.start.crash_report import CrashReporter
 
     return CrashReporter((options.config_dir or user_folder("config")) / "crashes", own_version())
 
@@ -125,15 +125,15 @@ def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None
     """Return the given engine, wrapped for deterministic or recorded runs; None for the default engine."""
     if not options.still and options.record is None:
         return engine
-    from app.session.engine_router import EngineRouter
+    from decodescope.app.session.engine_router import EngineRouter
 
     engine = engine or EngineRouter()
     if options.still:
-        from app.session.engine_proxy import DeterministicEngine
+        from decodescope.app.session.engine_proxy import DeterministicEngine
 
         engine = DeterministicEngine(engine)
     if options.record is not None:
-        from app.session.engine_proxy import RecordingEngine
+        from decodescope.app.session.engine_proxy import RecordingEngine
 
         engine = RecordingEngine(engine, options.record)
     return engine
@@ -143,10 +143,10 @@ def _run_album(application: QApplication, path: Path, options: CommandLineOption
     """Draw the pictures of a script and return the exit code."""
     import qasync
 
-    from app.album.picture import AlbumError
-    from app.album.picture_drawing import draw_album
-    from app.album.picture_script import read_script
-    from app.start.termination import run_until_exit
+    from decodescope.app.album.picture import AlbumError
+    from decodescope.app.album.picture_drawing import draw_album
+    from decodescope.app.album.picture_script import read_script
+    from decodescope.app.start.termination import run_until_exit
 
     try:
         pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
@@ -160,8 +160,8 @@ def _run_album(application: QApplication, path: Path, options: CommandLineOption
 def _run_loop(application: QApplication, window: MainWindow, options: CommandLineOptions) -> int:
     import qasync
 
-    from app.start.launch import start
-    from app.start.termination import run_until_exit
+    from decodescope.app.start.launch import start
+    from decodescope.app.start.termination import run_until_exit
 
     with qasync.QEventLoop(application) as loop:
         return run_until_exit(loop, start(window, options), window)
@@ -169,7 +169,7 @@ def _run_loop(application: QApplication, window: MainWindow, options: CommandLin
 
 def _exit(code: int) -> int:
     """End the process at once if a worker thread is stuck, because a normal shutdown would wait for it."""
-    from app.session.worker import is_any_stuck
+    from decodescope.app.session.worker import is_any_stuck
 
     if is_any_stuck():
         sys.stdout.flush()

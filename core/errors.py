@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.common.text import printable
-from resources.language import join_sentences, mark, tr, trn
+from decodescope.core.common.text import printable
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 _SENTENCE_ENDS, _CLOSING = ("", *".!?…:。！？："), "\"'”’»)]）」"
 

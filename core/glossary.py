@@ -13,12 +13,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-import resources
-from core import caches, processors, strategies
-from core.common.entry_description import EntryDescription
-from core.processors.pipeline_stages import processor_settings
-from resources import depth
-from resources.language import tr
+from decodescope import resources
+from decodescope.core import caches, processors, strategies
+from decodescope.core.common.entry_description import EntryDescription
+from decodescope.core.processors.pipeline_stages import processor_settings
+from decodescope.resources import depth
+from decodescope.resources.language import tr
 
 
 class GlossaryTerm(NamedTuple):

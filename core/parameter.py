@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from core.common.lightweight_dataclass import plain
-from core.common.setting_values import FORM_DESCRIPTIONS, TokenIdForm, has_form, ids_in, to_plain_value
-from core.common.text import cut_short
-from core.errors import ParameterError
-from core.grammar.grammar_setting import grammar_format_problem
-from core.system.optional_deps import Extra
-from resources.language import mark, tr
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.common.setting_values import FORM_DESCRIPTIONS, TokenIdForm, has_form, ids_in, to_plain_value
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.grammar_setting import grammar_format_problem
+from decodescope.core.system.optional_deps import Extra
+from decodescope.resources.language import mark, tr
 
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from core.common.hf_generation import KNOWN_FIELDS
-from core.common.setting_values import to_plain_value
-from core.errors import ParameterError
-from core.parameter import Settings, short_repr
-from resources.language import tr
+from decodescope.core.common.hf_generation import KNOWN_FIELDS
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import Settings, short_repr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.models.adapters.adapter_choice import Choice
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.loaded_model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: `{"role": "user" | "assistant" | "system", "content": text}` in order."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core import caches, strategies
-from core.events import RunStarted
-from core.strategies import Parameter
-from resources.language import tr
+from decodescope.core import caches, strategies
+from decodescope.core.events import RunStarted
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr
 
 SCORED = "score"
 """Strategy name of a run that only scores a text, without sampling or a growing cache."""

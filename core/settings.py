@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core import processors, strategies
-from core.checks.name_suggestions import closest_name, did_you_mean
-from core.common.hf_generation import (
+from decodescope.core import processors, strategies
+from decodescope.core.checks.name_suggestions import closest_name, did_you_mean
+from decodescope.core.common.hf_generation import (
     DEFAULTS,
     KNOWN_FIELDS,
     METADATA_FIELDS,
     generation_fields,
     to_generation_config,
 )
-from core.common.run_settings import RunSettings
-from core.errors import CacheError, ParameterError, StrategyError
-from core.parameter import (
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.errors import CacheError, ParameterError, StrategyError
+from decodescope.core.parameter import (
     Parameter,
     Settings,
     check,
@@ -30,14 +30,14 @@ from core.parameter import (
     quote_text,
     short_repr,
 )
-from core.request import Request, check_request
-from core.strategies.base import Strategy
-from resources.language import mark, tr
+from decodescope.core.request import Request, check_request
+from decodescope.core.strategies.base import Strategy
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _FIELDS = (
     Parameter("top_n", mark("Alternatives"), "int", 10, "", minimum=0, maximum=1_000_000),
@@ -221,7 +221,7 @@ def _check_drafters(request: Request, strategy: Strategy) -> None:
     given: object = request.drafters
     if given == () or given == []:
         return
-    from core.models.loaded_model import LoadedModel  # loads torch, as any draft model has done already
+    from decodescope.core.models.loaded_model import LoadedModel  # loads torch, as any draft model has done already
 
     if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
         raise StrategyError(

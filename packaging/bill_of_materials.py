@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from app.state.licences import DEVELOPER_EXTRAS
+from decodescope.app.state.licences import DEVELOPER_EXTRAS
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 PREFIX = "decodescope"

@@ -32,7 +32,7 @@ one for NVIDIA cards (CUDA), which is many times larger, only where their driver
 PROGRAM_EXTRAS = ("grammar", "translations")
 TEST_EXTRAS = ("dev", "grammar", "quant")
 TORCH = "--torch"
-COMPILE_CATALOGS = "from resources.catalogs import compile_catalogs; compile_catalogs()"
+COMPILE_CATALOGS = "from decodescope.resources.catalogs import compile_catalogs; compile_catalogs()"
 MOST_PROCESSES = 4  # each loads torch and a model
 
 
@@ -89,8 +89,8 @@ def run(arguments: list[str], torch: str) -> int:
     if {"--screenshot", "--export", "--pictures"} & set(arguments) and not qt_libraries.has_screen(variables):
         variables.setdefault("QT_QPA_PLATFORM", "offscreen")
     qt_libraries.check(environment.site_packages, variables)
-    # -P: a folder called `app` where the user happens to be must not be taken for the program.
-    return start([str(environment.python), "-P", "-m", "app", *arguments], variables)
+    # -P: nothing in the current folder hides the modules that the program imports.
+    return start([str(environment.python), "-P", "-m", "decodescope", *arguments], variables)
 
 
 def test(arguments: list[str], torch: str) -> int:

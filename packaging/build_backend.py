@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import build_meta
@@ -13,9 +16,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bill_of_materials import wheel_bill  # noqa: E402  # the root has to be on the path first
-from distribution_files import documentation_files, rewrite_wheel, source_date, write_sdist  # noqa: E402
+from distribution_files import (  # noqa: E402
+    arrange_package,
+    copy,
+    documentation_files,
+    rewrite_wheel,
+    source_date,
+    write_sdist,
+)
 
-from resources.catalogs import compile_catalogs  # noqa: E402
+from decodescope.resources.catalogs import compile_catalogs  # noqa: E402
 
 BILL = "sboms/decodescope.cdx.json"
 """Folder required by PEP 770, in .dist-info."""
@@ -26,10 +36,26 @@ def build_wheel(
 ) -> str:
     """Compile the catalogues, build the wheel, and write it again with its bill of materials, the same every time."""
     compile_catalogs()
-    name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    with arranged_sources():
+        name = build_meta.build_wheel(os.path.abspath(wheel_directory), config_settings, metadata_directory)
     epoch = source_date(ROOT)
     rewrite_wheel(Path(wheel_directory, name), {BILL: wheel_bill(ROOT, epoch)}, epoch, documentation_files(ROOT))
     return name
+
+
+@contextmanager
+def arranged_sources() -> Iterator[None]:
+    """Work in a folder that contains the package as it will be installed, and what its metadata need."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            copy(ROOT / name, Path(folder, name))
+        arrange_package(ROOT, Path(folder), copy)
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 def build_sdist(sdist_directory: str, config_settings: dict[str, object] | None = None) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import core  # noqa: E402  # the root has to be on the path first
+from decodescope import core  # noqa: E402  # the root has to be on the path first
 from tests.core import tiny  # noqa: E402
 
 PAGE = ROOT / "docs" / "cache-compatibility.md"

@@ -11,17 +11,20 @@ import gzip
 import hashlib
 import io
 import os
+import shutil
 import stat
 import subprocess
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
 OLDEST = 315_532_800
 """1980-01-01, the earliest date that a ZIP archive can hold."""
+PARTS = ("core", "app", "resources")
+"""Folders of a checkout that are packages inside `decodescope`."""
 _NOT_SOURCES = (
     ".git", ".venv*", "*_cache", "__pycache__", "build", "dist", "*.egg-info", ".coverage*", "*.pyc", "*.mo",
     "PKG-INFO",
@@ -62,7 +65,9 @@ def documentation_files(root: Path) -> dict[str, bytes]:
     """Return the documentation's pages and pictures by the names that they have in an installed program."""
     docs = root / "docs"
     pages = (path for path in docs.rglob("*") if path.suffix in (".md", ".png") and path.is_file())
-    return {f"resources/documentation/{page.relative_to(docs).as_posix()}": page.read_bytes() for page in pages}
+    return {
+        f"decodescope/resources/documentation/{page.relative_to(docs).as_posix()}": page.read_bytes() for page in pages
+    }
 
 
 def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int, files_of_packages: Mapping[str, bytes]) -> None:
@@ -90,6 +95,25 @@ def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int, files_of_pac
             member.external_attr = (stat.S_IFREG | 0o644) << 16
             wheel.writestr(member, files[name])
     partial.replace(path)
+
+
+def arrange_package(root: Path, target: Path, place: Callable[[Path, Path], object]) -> Path:
+    """Arrange the packages of a checkout as an installed program has them: `core`, `app` and `resources` inside
+    `decodescope`. `place` copies or links one file or folder. Returns the package in `target`.
+    """
+    package = target / "decodescope"
+    package.mkdir(parents=True, exist_ok=True)
+    for path in (*(root / "decodescope").glob("*.py"), *(root / part for part in PARTS)):
+        place(path, package / path.name)
+    return package
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, or a folder without the products of tools."""
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc", "*_cache"))
+    else:
+        shutil.copy(source, target)
 
 
 def checksums(paths: Iterable[Path]) -> str:

@@ -50,7 +50,7 @@ import sys, tomllib
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from bill_of_materials import environment_bill
-from app.state.licences import third_party_parts
+from decodescope.app.state.licences import third_party_parts
 project = tomllib.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["project"]
 sys.stdout.reconfigure(encoding="utf-8", newline="\\n")
 sys.stdout.write(environment_bill(project, third_party_parts(), int(sys.argv[3])))
@@ -194,7 +194,7 @@ def sizes(folder: Path) -> str:
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             parts = path.relative_to(inside).parts if path.is_relative_to(inside) else (path.name,)
-            name = "/".join(parts[:2]) if parts[0] == "resources" and len(parts) > 2 else parts[0]
+            name = "/".join(parts[:3]) if parts[0] == "decodescope" and len(parts) > 3 else parts[0]
             totals[name] = totals.get(name, 0) + path.stat().st_size
     largest = sorted(totals.items(), key=lambda item: -item[1])[:20]
     return "".join(f"{size / 1e6:8.1f} MB  {name}\n" for name, size in [("in all", sum(totals.values())), *largest])

@@ -31,7 +31,7 @@ from commit_builds import UMASKS, ReleaseError, build, commit_date, export  # no
 from distribution_files import checksums  # noqa: E402
 from installer import InstallerError, SetupError, make_installers  # noqa: E402
 
-from app.state.licences import third_party_parts, third_party_text  # noqa: E402
+from decodescope.app.state.licences import third_party_parts, third_party_text  # noqa: E402
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.events import EVENTS  # noqa: E402  # after the root has been added to the path
-from core.trace.schema import (  # noqa: E402
+from decodescope.core.events import EVENTS  # noqa: E402  # after the root has been added to the path
+from decodescope.core.trace.schema import (  # noqa: E402
     FILE_NAMES,
     VERSION,
     RecordSchema,

@@ -34,9 +34,9 @@ sys.path.insert(0, str(ROOT / "packaging"))
 
 from translated_pages import outdated_pages  # noqa: E402  # the root has to be on the path first
 
-from core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402
-from resources.catalogs import FOLDER, compile_catalogs  # noqa: E402
-from resources.language import ENGLISH, LANGUAGES, translate_to  # noqa: E402
+from decodescope.core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402
+from decodescope.resources.catalogs import FOLDER, compile_catalogs  # noqa: E402
+from decodescope.resources.language import ENGLISH, LANGUAGES, translate_to  # noqa: E402
 
 OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
 PARTS = {

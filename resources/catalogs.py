@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import resources
+from decodescope import resources
 
 if TYPE_CHECKING:
     from babel.messages.catalog import Catalog

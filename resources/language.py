@@ -15,7 +15,7 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
-from resources.catalogs import compiled_catalogs, recompile
+from decodescope.resources.catalogs import compiled_catalogs, recompile
 
 if TYPE_CHECKING:
     from gettext import NullTranslations

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import resources
-from resources.language import ENGLISH, LANGUAGES, current_language, join_sentences
+from decodescope import resources
+from decodescope.resources.language import ENGLISH, LANGUAGES, current_language, join_sentences
 
 _PLACEHOLDER = re.compile(r"\{(\w*)[^{}]*\}")
 _SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)\s*", re.DOTALL)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from resources.catalogs import compile_catalogs
+from decodescope.resources.catalogs import compile_catalogs
 from tests import fonts, required_tools
 
 if TYPE_CHECKING:

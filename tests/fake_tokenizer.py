@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from core.models.token_scheme import byte_alphabet
+from decodescope.core.models.token_scheme import byte_alphabet
 
 START = 1
 """Id of the special token that stands before every text."""

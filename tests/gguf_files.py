@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-import core
+from decodescope import core
 
 Kind = Literal["f32", "q8_0"]
 _NAMES = {

@@ -43,7 +43,7 @@ def keep_files_needing_tools(config: pytest.Config, items: list[pytest.Item]) ->
 @pytest.fixture(scope="session")
 def needs_compiler() -> None:
     """Skip without a C++ compiler."""
-    from core.native import native_library
+    from decodescope.core.native import native_library
 
     if native_library.find_compiler() is None:
         pytest.skip("no C++ compiler")

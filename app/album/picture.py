@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.start.cli.values import MAX_RATIO, MAX_SIDE, MIN_RATIO, PICTURE_SIZE
-from app.state.setting_values import is_integer, is_number
-from app.state.suggestions import truncate_name, unknown_name_message
-from app.storage import examples
-from app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
-from app.theme.palettes import SCHEMES
-from app.views import VIEWS
-from app.views.text.row_painting import COLOURINGS
-from app.widgets.widget_pictures import SUFFIXES
-from core import caches, strategies
-from resources.language import LANGUAGES, tr
+from decodescope.app.start.cli.values import MAX_RATIO, MAX_SIDE, MIN_RATIO, PICTURE_SIZE
+from decodescope.app.state.setting_values import is_integer, is_number
+from decodescope.app.state.suggestions import truncate_name, unknown_name_message
+from decodescope.app.storage import examples
+from decodescope.app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
+from decodescope.app.theme.palettes import SCHEMES
+from decodescope.app.views import VIEWS
+from decodescope.app.views.text.row_painting import COLOURINGS
+from decodescope.app.widgets.widget_pictures import SUFFIXES
+from decodescope.core import caches, strategies
+from decodescope.resources.language import LANGUAGES, tr
 
 
 class AlbumError(Exception):

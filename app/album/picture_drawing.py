@@ -10,15 +10,15 @@ from typing import Any
 
 from PySide6.QtWidgets import QAbstractButton
 
-from app import build_window
-from app.album.picture import PANELS, AlbumError, Picture, check_target
-from app.session.engine import Engine
-from app.session.engine_proxy import DeterministicEngine
-from app.session.engine_router import EngineRouter
-from app.start.cli import CommandLineOptions
-from app.start.launch import show_recorded
-from app.start.output_files import PictureError, hide_transient_state, save_picture
-from app.start.window_waiting import (
+from decodescope.app import build_window
+from decodescope.app.album.picture import PANELS, AlbumError, Picture, check_target
+from decodescope.app.session.engine import Engine
+from decodescope.app.session.engine_proxy import DeterministicEngine
+from decodescope.app.session.engine_router import EngineRouter
+from decodescope.app.start.cli import CommandLineOptions
+from decodescope.app.start.launch import show_recorded
+from decodescope.app.start.output_files import PictureError, hide_transient_state, save_picture
+from decodescope.app.start.window_waiting import (
     LaunchProblem,
     next_value,
     redraw_from_scratch,
@@ -27,26 +27,26 @@ from app.start.window_waiting import (
     wait_until_painted,
     wait_until_settled,
 )
-from app.state import setting_values
-from app.state.branching import TokenReplacement
-from app.state.run import Run
-from app.state.suggestions import truncate_name, unknown_name_message
-from app.storage import examples
-from app.storage.json_files import StorageError
-from app.storage.settings_file import SettingsStore
-from app.views.base import View
-from app.views.branches.view import BranchesView
-from app.views.compare.view import CompareView
-from app.views.speculation.view import SpeculationView
-from app.views.tokens.view import TokenView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from core import caches, words
-from core.checks.name_suggestions import did_you_mean
-from core.errors import FileNotWrittenError
-from core.strategies import Parameter
-from core.system.file_writing import temporary_folder
-from resources.language import tr
+from decodescope.app.state import setting_values
+from decodescope.app.state.branching import TokenReplacement
+from decodescope.app.state.run import Run
+from decodescope.app.state.suggestions import truncate_name, unknown_name_message
+from decodescope.app.storage import examples
+from decodescope.app.storage.json_files import StorageError
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.views.base import View
+from decodescope.app.views.branches.view import BranchesView
+from decodescope.app.views.compare.view import CompareView
+from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import caches, words
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.strategies import Parameter
+from decodescope.core.system.file_writing import temporary_folder
+from decodescope.resources.language import tr
 
 
 async def prepare_run(window: MainWindow, picture: Picture) -> None:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.album.picture import AlbumError, Picture, ValueReader, value_readers
-from app.start.cli.values import MAX_AREA
-from app.state.suggestions import truncate_name
-from app.views import VIEWS
-from app.window.main_window import MIN_SIZE
-from core.checks.name_suggestions import did_you_mean
-from resources.language import tr
+from decodescope.app.album.picture import AlbumError, Picture, ValueReader, value_readers
+from decodescope.app.start.cli.values import MAX_AREA
+from decodescope.app.state.suggestions import truncate_name
+from decodescope.app.views import VIEWS
+from decodescope.app.window.main_window import MIN_SIZE
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.resources.language import tr
 
 _TABLE_NAME = "picture"
 _KEYS_OF_TRACE = ("example", "model", "strategy", "parameters", "cache", "cache_parameters", "drafts", "prompt", "seed")

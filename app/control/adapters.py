@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import Messages
-from app.control.model_choice import ModelChoice
-from app.control.model_list import ENGINE
-from app.control.model_loading import ModelLoadController
-from app.panels.adapter_panel import AdapterEntry, AdapterPanel
-from app.session.queries.adapter_check import AdapterInfo, AdapterQuery
-from app.session.session import Session
-from app.storage.settings import ModelsSection
-from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
-from core import AdapterChoice, adapters, words
-from resources.language import tr, trc
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.control.model_list import ENGINE
+from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.panels.adapter_panel import AdapterEntry, AdapterPanel
+from decodescope.app.session.queries.adapter_check import AdapterInfo, AdapterQuery
+from decodescope.app.session.session import Session
+from decodescope.app.storage.settings import ModelsSection
+from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
+from decodescope.core import AdapterChoice, adapters, words
+from decodescope.resources.language import tr, trc
 
 if TYPE_CHECKING:
-    from app.session.queries.base import Answer
+    from decodescope.app.session.queries.base import Answer
 
 
 class AdapterController(QObject):

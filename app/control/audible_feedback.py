@@ -10,16 +10,16 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QWidget
 
-import core
-from app.session.session import Session
-from app.state.run import Run
-from app.state.worker_messages import Outcome
-from app.storage.settings import AppearanceSection
-from app.widgets.accessibility import announce
+from decodescope import core
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.storage.settings import AppearanceSection
+from decodescope.app.widgets.accessibility import announce
 
 if TYPE_CHECKING:
-    from app.widgets.sound_player import CuePlayer
-    from core.events import DraftRound, Event
+    from decodescope.app.widgets.sound_player import CuePlayer
+    from decodescope.core.events import DraftRound, Event
 
 ANNOUNCE_INTERVAL_MS = 1500
 """Minimum time between two announcements."""
@@ -120,7 +120,7 @@ class SoundEffectController(QObject):
         if not self._appearance.sounds:
             return
         if self._player is None:
-            from app.widgets.sound_player import CuePlayer
+            from decodescope.app.widgets.sound_player import CuePlayer
 
             self._player = CuePlayer()
         self._player.play(name)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, Signal
 
 if TYPE_CHECKING:
-    from app.control.registry_choice import RegistryChoiceSnapshot
-    from app.control.requests import ChosenSettings, PromptMedia
-    from app.panels.centre import Centre
-    from app.panels.setup_panel import SetupPanel
-    from app.storage.settings import LastChoices
+    from decodescope.app.control.registry_choice import RegistryChoiceSnapshot
+    from decodescope.app.control.requests import ChosenSettings, PromptMedia
+    from decodescope.app.panels.centre import Centre
+    from decodescope.app.panels.setup_panel import SetupPanel
+    from decodescope.app.storage.settings import LastChoices
 
 
 class SettingsSources(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.panels.centre import Centre
-from app.panels.prompt_panel import PromptPanel
-from app.state import conversation
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo, Prompt
-from app.storage.examples import ExamplePrompt
-from app.views.base import View
-from resources.language import tr
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.state import conversation
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo, Prompt
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.app.views.base import View
+from decodescope.resources.language import tr
 
 
 class ChatController(QObject):

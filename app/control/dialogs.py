@@ -15,26 +15,25 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-import core
-import resources
-from app.control.help import focused_topic
-from app.control.messages import Messages
-from app.control.requests import ChosenSettings
-from app.control.settings_watcher import SettingsChangeWatcher
-from app.session.session import Session
-from app.state.glossary_terms import find_term
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from app.storage.settings import Settings
-from app.storage.settings_file import SettingsStore
-from app.widgets.screen import screen_of
-from core.errors import DecodescopeError
-from resources import language
-from resources.language import current_language, mark, tr
+from decodescope import core, resources
+from decodescope.app.control.help import focused_topic
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.requests import ChosenSettings
+from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.session.session import Session
+from decodescope.app.state.glossary_terms import find_term
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.storage.settings import Settings
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.widgets.screen import screen_of
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources import language
+from decodescope.resources.language import current_language, mark, tr
 
 if TYPE_CHECKING:
-    from app.panels.settings.settings_dialog import SettingsDialog
-    from app.state.worker_messages import DecodeBackend
+    from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+    from decodescope.app.state.worker_messages import DecodeBackend
 
 DISTRIBUTIONS = ("PySide6-Essentials", "torch", "transformers", "tokenizers", "numpy")
 
@@ -153,7 +152,7 @@ class Dialogs(QObject):
     @Slot()
     def open_settings(self) -> SettingsDialog:
         """Open the settings window."""
-        from app.panels.settings.settings_dialog import SettingsDialog
+        from decodescope.app.panels.settings.settings_dialog import SettingsDialog
 
         dialog = SettingsDialog(
             self._store.settings, str(self._store.folder), self._parent_window.window(), *self._update_source()
@@ -177,14 +176,14 @@ class Dialogs(QObject):
     @Slot()
     def open_shortcuts(self) -> None:
         """Open the list of keyboard shortcuts."""
-        from app.panels.info_dialogs import shortcuts_dialog
+        from decodescope.app.panels.info_dialogs import shortcuts_dialog
 
         shortcuts_dialog(self._parent_window.window()).open()
 
     @Slot()
     def open_help(self) -> None:
         """Open the help window: the focused control, first steps, views and keys."""
-        from app.panels.info_dialogs import HelpDialog
+        from decodescope.app.panels.info_dialogs import HelpDialog
 
         dialog = HelpDialog(self._parent_window.window(), find_term(focused_topic()))
         dialog.commandRequested.connect(self.commandRequested)
@@ -197,21 +196,21 @@ class Dialogs(QObject):
         if folder is None:
             self.noticed.emit(tr("The documentation is not installed. Press F1 for help in the window."))
             return
-        from app.panels.documentation import DocumentationDialog
+        from decodescope.app.panels.documentation import DocumentationDialog
 
         DocumentationDialog(folder, current_language(), self._parent_window.window()).show()
 
     @Slot()
     def open_about(self) -> None:
         """Open the window with name, version and licence."""
-        from app.panels.info_dialogs import about_dialog
+        from decodescope.app.panels.info_dialogs import about_dialog
 
         about_dialog(own_version(), self._parent_window.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:
         """Show the settings that the last run actually used."""
-        from app.panels.info_dialogs import used_settings_dialog
+        from decodescope.app.panels.info_dialogs import used_settings_dialog
 
         if self._session.run is not None:
             used_settings_dialog(self._session.run, self._changes.changes, self._parent_window.window()).open()
@@ -251,14 +250,14 @@ class CodeController(QObject):
             self._messages.show_notice(tr("Run something first: the code reproduces the shown run."), tr(_TITLE))
             return
         if run.is_scored:
-            self._messages.show_notice(tr("To score a text, call core.score(model, text)."), tr(_TITLE))
+            self._messages.show_notice(tr("To score a text, call decodescope.score(model, text)."), tr(_TITLE))
             return
         try:
             scripts, reason = run_scripts(run)
         except DecodescopeError as error:
             self._messages.show_notice(str(error), tr(_TITLE))
             return
-        from app.panels.info_dialogs import CodeDialog
+        from decodescope.app.panels.info_dialogs import CodeDialog
 
         dialog = CodeDialog(scripts, reason, self._parent_window.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

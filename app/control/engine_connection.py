@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.model_choice import ModelChoice
-from app.panels.engine_dialog import EngineDialog, EngineInput
-from app.session.background_tasks import BackgroundTask, TaskManager, error_report
-from app.state.worker_messages import ErrorReport
-from app.storage.settings import ModelsSection
-from core import remote, words
-from core.errors import AddressError
-from resources.language import join_sentences, tr, trn
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.panels.engine_dialog import EngineDialog, EngineInput
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager, error_report
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.storage.settings import ModelsSection
+from decodescope.core import remote, words
+from decodescope.core.errors import AddressError
+from decodescope.resources.language import join_sentences, tr, trn
 
 if TYPE_CHECKING:
-    from core.remote import EngineKind
+    from decodescope.core.remote import EngineKind
 
 _PROBE, _SAVE_KEY = "look", "keep"
 

@@ -11,19 +11,19 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import Messages
-from app.control.recorded_runs import RecordedRuns
-from app.panels.centre import Centre
-from app.views.base import Excerpt
-from app.widgets.clipboard import copy_text_and_html
-from app.widgets.file_dialogs import open_save_dialog, show_save_error
-from resources.language import mark, tr
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.recorded_runs import RecordedRuns
+from decodescope.app.panels.centre import Centre
+from decodescope.app.views.base import Excerpt
+from decodescope.app.widgets.clipboard import copy_text_and_html
+from decodescope.app.widgets.file_dialogs import open_save_dialog, show_save_error
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.control.export_items import ExportItems
-    from app.panels.export_dialog import ExportTarget
-    from app.views.base import View
-    from app.widgets.widget_pictures import PictureOptions
+    from decodescope.app.control.export_items import ExportItems
+    from decodescope.app.panels.export_dialog import ExportTarget
+    from decodescope.app.views.base import View
+    from decodescope.app.widgets.widget_pictures import PictureOptions
 
 _TITLE = mark("Nothing copied")
 _NOTHING = mark("There is no text yet. Run something first.")
@@ -91,7 +91,7 @@ class ExportController(QObject):
         self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], parent_window)
 
     def _open_dialog(self, offers: list[ExportTarget], parent_window: QWidget) -> None:
-        from app.panels.export_dialog import ExportDialog
+        from decodescope.app.panels.export_dialog import ExportDialog
 
         dialog = ExportDialog(offers, parent_window.window())
         dialog.chosen.connect(self._choose_path)
@@ -100,7 +100,7 @@ class ExportController(QObject):
 
     @Slot(str, str, object)
     def _choose_path(self, name: str, kind: str, options: PictureOptions) -> None:
-        from app.panels.export_dialog import EXPORT_FORMATS, TRACE
+        from decodescope.app.panels.export_dialog import EXPORT_FORMATS, TRACE
 
         if kind == TRACE:
             self._recorded.choose_save_path()
@@ -119,8 +119,8 @@ class ExportController(QObject):
     @Slot(str, str, object)
     def copy(self, name: str, kind: str, options: PictureOptions) -> None:
         """Copy a picture, or a table as text, to the clipboard; show a message on failure."""
-        from app.panels.export_dialog import PNG
-        from app.storage.exported_files import CSV, as_json, to_csv
+        from decodescope.app.panels.export_dialog import PNG
+        from decodescope.app.storage.exported_files import CSV, as_json, to_csv
 
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
@@ -135,8 +135,8 @@ class ExportController(QObject):
     @Slot()
     def copy_picture(self) -> None:
         """Copy a picture of the front view at twice its resolution."""
-        from app.panels.export_dialog import PNG
-        from app.widgets.widget_pictures import PictureOptions
+        from decodescope.app.panels.export_dialog import PNG
+        from decodescope.app.widgets.widget_pictures import PictureOptions
 
         offer = self.exports.offers()[0]
         self.copy(offer.name, PNG, PictureOptions(offer.size, scale=2.0))

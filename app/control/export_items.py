@@ -9,20 +9,20 @@ from pathlib import Path
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
 
-import core
-from app.panels.centre import Centre
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportTarget
-from app.panels.view_column import ViewColumn
-from app.session.session import Session
-from app.storage.exported_files import CSV, JSON, write_table
-from app.views import VIEWS
-from app.views.base import Table, View
-from app.views.inspector.panel import Inspector
-from app.views.timeline import Timeline
-from app.widgets import widget_pictures
-from app.widgets.widget_pictures import PictureOptions, PictureSubject, render_view, save_view_picture
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope import core
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportTarget
+from decodescope.app.panels.view_column import ViewColumn
+from decodescope.app.session.session import Session
+from decodescope.app.storage.exported_files import CSV, JSON, write_table
+from decodescope.app.views import VIEWS
+from decodescope.app.views.base import Table, View
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.widgets import widget_pictures
+from decodescope.app.widgets.widget_pictures import PictureOptions, PictureSubject, render_view, save_view_picture
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 RUN, WINDOW = "run", "window"
 _PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)

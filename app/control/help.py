@@ -8,18 +8,18 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.panels.centre import Centre
-from app.panels.setup_panel import SetupPanel
-from app.panels.toolbar import Toolbar
-from app.session.session import Session
-from app.state.glossary_terms import find_term
-from app.storage.settings import UsageSection
-from app.theme.themed import inherit_theme
-from app.views.shared.glossary_tooltip import LazyTooltip, add_glossary_tooltip
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.panels.toolbar import Toolbar
+from decodescope.app.session.session import Session
+from decodescope.app.state.glossary_terms import find_term
+from decodescope.app.storage.settings import UsageSection
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.app.views.shared.glossary_tooltip import LazyTooltip, add_glossary_tooltip
 
 if TYPE_CHECKING:
-    from app.panels.glossary_dialog import GlossaryDialog
-    from app.panels.welcome.welcome_page import WelcomePage
+    from decodescope.app.panels.glossary_dialog import GlossaryDialog
+    from decodescope.app.panels.welcome.welcome_page import WelcomePage
 
 LOAD_DELAY_MS = 1_000
 """Delay before the glossary is first loaded, so that the window appears first."""
@@ -67,7 +67,7 @@ class GlossaryController(QObject):
         """Open the glossary at a term, given its id or the name it explains (`param.top_k`); at the top if there is
         none.
         """
-        from app.panels.glossary_dialog import GlossaryDialog
+        from decodescope.app.panels.glossary_dialog import GlossaryDialog
 
         term = find_term(name)
         if self._dialog is None:
@@ -161,7 +161,7 @@ class WelcomeController(QObject):
             self._previous_focus.setFocus()
 
     def _make_page(self) -> WelcomePage:
-        from app.panels.welcome.welcome_page import WelcomePage
+        from decodescope.app.panels.welcome.welcome_page import WelcomePage
 
         page = WelcomePage(self._body)
         for signal, slot in (

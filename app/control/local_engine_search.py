@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.background_tasks import BackgroundTask, TaskManager
-from core import remote
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
+from decodescope.core import remote
 
 _SEARCH = "search"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.requests import RequestBuilder
-from app.panels.setup_panel import SetupPanel
-from app.session.queries.base import Answer
-from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
-from app.session.session import Session
+from decodescope.app.control.requests import RequestBuilder
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
+from decodescope.app.session.session import Session
 
 DELAY_MS = 300
 """Delay after the last change; longer than the delay before a selected model is loaded, since the loaded model provides

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.panels.parameter_panel import ParameterPanel
-from app.state.worker_messages import ErrorReport
-from app.widgets.banner import Banner
-from resources.language import tr
+from decodescope.app.panels.parameter_panel import ParameterPanel
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.widgets.banner import Banner
+from decodescope.resources.language import tr
 
 SETUP = "Setup"
 """Kind of errors in the settings rather than in a run; retrying does not help."""

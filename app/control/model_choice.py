@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import Messages
-from app.control.model_list import (
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.model_list import (
     ADAPTER_ITEM,
     ENGINE,
     ENGINE_ITEM,
@@ -23,19 +23,19 @@ from app.control.model_list import (
     ModelList,
     subtitle,
 )
-from app.control.registry_choice import StrategyChoice
-from app.panels.toolbar import DraftPicker
-from app.state.suggestions import truncate_name, unknown_name_message
-from app.state.worker_messages import ModelInfo
-from app.storage.settings import ModelsSection
-from app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
-from app.widgets.picker_combo import PickerCombo
-from core import ModelEntry, catalog
-from resources.language import tr, trn
+from decodescope.app.control.registry_choice import StrategyChoice
+from decodescope.app.panels.toolbar import DraftPicker
+from decodescope.app.state.suggestions import truncate_name, unknown_name_message
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.storage.settings import ModelsSection
+from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.core import ModelEntry, catalog
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from app.control.local_engine_search import LocalEngineSearch
-    from core.remote import LocalEngine
+    from decodescope.app.control.local_engine_search import LocalEngineSearch
+    from decodescope.core.remote import LocalEngine
 
 _POLL_MS = 40
 
@@ -157,7 +157,7 @@ class ModelChoice(QObject):
     def search_local_engines(self) -> LocalEngineSearch:
         """Search this computer for running engines; the picker opens with their models."""
         if self._engine_search is None:
-            from app.control.local_engine_search import LocalEngineSearch
+            from decodescope.app.control.local_engine_search import LocalEngineSearch
 
             self._engine_search = LocalEngineSearch(self)
             self._engine_search.found.connect(self._show_local_engines)

@@ -7,14 +7,14 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import SETUP, Messages
-from app.control.model_loading import ModelLoadController
-from app.session.queries.base import Answer
-from app.session.queries.model_export import ModelExportQuery, ModelExportResult
-from app.session.session import Session
-from app.widgets.file_dialogs import open_format_save_dialog
-from core import words
-from resources.language import mark, tr
+from decodescope.app.control.messages import SETUP, Messages
+from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.model_export import ModelExportQuery, ModelExportResult
+from decodescope.app.session.session import Session
+from decodescope.app.widgets.file_dialogs import open_format_save_dialog
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 FORMATS = (
     ("Q8_0", mark("8 bits, Q8_0"), 8.5),

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.state.model_description import describe_model
-from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
-from app.widgets.picker_combo import PickerItem
-from core import Modalities, ModelEntry, catalog, words
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.app.state.model_description import describe_model
+from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
+from decodescope.app.widgets.picker_combo import PickerItem
+from decodescope.core import Modalities, ModelEntry, catalog, words
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.remote import LocalEngine
+    from decodescope.core.remote import LocalEngine
 
 FOLDER_ITEM = "…folder"
 """Item data of the line that opens a folder."""
@@ -89,7 +89,7 @@ class ModelList:
 
     def add_engine(self, address: str) -> ModelEntry | None:
         """Add a model on another machine without connecting to it; return None for an invalid address."""
-        from core import remote  # rarely needed
+        from decodescope.core import remote  # rarely needed
 
         try:
             parsed = remote.parse(address, allow_plain=True)
@@ -217,7 +217,7 @@ def _weights_item() -> PickerItem:
 
 def _engine_model_item(entry: ModelEntry, facts: str) -> PickerItem:
     if not facts:
-        from core import remote
+        from decodescope.core import remote
 
         is_here = remote.parse(entry.name, allow_plain=True).is_here
         about = tr("Runs in an engine on this computer") if is_here else tr("Runs on another machine")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import DISK_OFFER
-from app.control.model_choice import ModelChoice
-from app.control.model_list import ModelList
-from app.session.session import Session
-from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, LoadRequest, is_quantized
-from app.storage.settings import Settings
-from core import ModelEntry, catalog, words
-from resources.language import mark, tr
+from decodescope.app.control.messages import DISK_OFFER
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.control.model_list import ModelList
+from decodescope.app.session.session import Session
+from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, LoadRequest, is_quantized
+from decodescope.app.storage.settings import Settings
+from decodescope.core import ModelEntry, catalog, words
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.panels.weights_dialog import WeightsDialog, WeightsOption
+    from decodescope.app.panels.weights_dialog import WeightsDialog, WeightsOption
 
 LOAD_DELAY_MS = 250
 """Delay that prevents loading every model when the list is browsed with the keyboard."""
@@ -173,7 +173,7 @@ class WeightsController(QObject):
     @Slot()
     def open_dialog(self) -> WeightsDialog | None:
         """Open the dialog for the selected model; return None without a model."""
-        from app.panels.weights_dialog import WeightsDialog, WeightsMemorySelector
+        from decodescope.app.panels.weights_dialog import WeightsDialog, WeightsMemorySelector
 
         entry = self._model.entry
         if entry is None:
@@ -221,7 +221,7 @@ class WeightsController(QObject):
 
 def format_lines(entry: ModelEntry, is_on_card: bool) -> list[WeightsOption]:
     """Return every weight format with the size of the model's weights. `is_on_card`: the model is on an NVIDIA card."""
-    from app.panels.weights_dialog import WeightsOption
+    from decodescope.app.panels.weights_dialog import WeightsOption
 
     reasons: dict[str, str] = {} if is_on_card else {"fp8": tr("Only for a model on an NVIDIA card.")}
     return [

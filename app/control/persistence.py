@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 from PySide6.QtCore import QObject, QTimerEvent, Signal, Slot
 
-from app.state.conversation import Conversation
-from app.storage.chat_file import ChatStore
-from app.storage.json_files import StorageError
-from app.storage.settings_file import SettingsStore
-from resources.language import tr
+from decodescope.app.state.conversation import Conversation
+from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.json_files import StorageError
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.resources.language import tr
 
 DELAY_MS = 1000
 """Delay from a change until it is written; further changes do not extend it."""

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.messages import SETUP, Messages
-from app.control.model_loading import ModelLoadController
-from app.panels.prompt_panel import PromptPanel
-from app.session.queries.base import Answer
-from app.session.queries.prefix_file import PrefixQuery, PrefixResult
-from app.session.session import Session
-from app.state.prompt_reuse import estimate_reuse
-from app.state.worker_messages import ErrorReport
-from app.storage.settings import ComputeSection
-from core import cut_short, words
-from resources.language import tr, trn
+from decodescope.app.control.messages import SETUP, Messages
+from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.prefix_file import PrefixQuery, PrefixResult
+from decodescope.app.session.session import Session
+from decodescope.app.state.prompt_reuse import estimate_reuse
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.storage.settings import ComputeSection
+from decodescope.core import cut_short, words
+from decodescope.resources.language import tr, trn
 
 
 class ReuseMarks(QObject):

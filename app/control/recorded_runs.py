@@ -8,14 +8,14 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import Messages
-from app.control.settings_controller import SettingsController
-from app.session.session import Session
-from app.state.run import Run
-from app.state.worker_messages import make_error_report
-from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.settings_controller import SettingsController
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import make_error_report
+from decodescope.app.widgets.file_dialogs import open_file_dialog, open_save_dialog
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 SAVE_KINDS = mark("Recorded runs (*.decodescope)")
 OPEN_KINDS = mark("Recorded runs (*.decodescope)")
@@ -67,9 +67,9 @@ class RecordedRuns(QObject):
 
         Raises DecodescopeError.
         """
-        import core
-        from app.session.engine_proxy import without_times
-        from app.state.recorded_run import describe_origin, load_run
+        from decodescope import core
+        from decodescope.app.session.engine_proxy import without_times
+        from decodescope.app.state.recorded_run import describe_origin, load_run
 
         if self._session.busy:
             self._messages.show_notice(
@@ -91,7 +91,7 @@ class RecordedRuns(QObject):
     @Slot(str)
     def save(self, path: str) -> None:
         """Write the shown run to a file atomically."""
-        from app.storage.exported_files import save_run
+        from decodescope.app.storage.exported_files import save_run
 
         if self._session.run is not None:
             try:

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QObject, QSignalBlocker, Signal, Slot
 
-from app.panels.parameter_panel import ParameterPanel
-from app.state import setting_values
-from app.state.suggestions import unknown_name_message
-from app.widgets.picker_combo import PickerCombo, PickerItem
-from core import caches, strategies
-from core.caches import CacheBackend
-from core.strategies import Parameter, Strategy
-from resources.language import tr
+from decodescope.app.panels.parameter_panel import ParameterPanel
+from decodescope.app.state import setting_values
+from decodescope.app.state.suggestions import unknown_name_message
+from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
+from decodescope.core import caches, strategies
+from decodescope.core.caches import CacheBackend
+from decodescope.core.strategies import Parameter, Strategy
+from decodescope.resources.language import tr
 
 StoredValues = dict[str, dict[str, Any]]
 """Parameter values by entry name."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from PySide6.QtCore import SignalInstance
 
-from app.control.adapters import AdapterController
-from app.control.chat import ChatController
-from app.control.model_choice import DraftChoice, ModelChoice
-from app.control.model_loading import ModelLoadController
-from app.control.registry_choice import RegistryChoice, StrategyChoice
-from app.panels.toolbar import SeedBox
-from app.state.worker_messages import GRAMMAR, Prompt, RunRequest
-from app.storage.settings import ComputeSection
-from resources.language import tr
+from decodescope.app.control.adapters import AdapterController
+from decodescope.app.control.chat import ChatController
+from decodescope.app.control.model_choice import DraftChoice, ModelChoice
+from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.control.registry_choice import RegistryChoice, StrategyChoice
+from decodescope.app.panels.toolbar import SeedBox
+from decodescope.app.state.worker_messages import GRAMMAR, Prompt, RunRequest
+from decodescope.app.storage.settings import ComputeSection
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core import Modalities
+    from decodescope.core import Modalities
 
 
 class ChosenSettings(NamedTuple):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.borrowed_settings import DEMO, BorrowedSettings
-from app.control.messages import Messages
-from app.control.requests import ChosenSettings, RequestBuilder
-from app.panels.prompt_panel import PromptPanel
-from app.session.session import Session
-from app.state.branching import (
+from decodescope.app.control.borrowed_settings import DEMO, BorrowedSettings
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.requests import ChosenSettings, RequestBuilder
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.session.session import Session
+from decodescope.app.state.branching import (
     PathContinuation,
     TokenReplacement,
     branch_unsupported_reason,
     forbidden_ids,
     make_branch,
 )
-from app.state.empty_view import AS_SET, BRANCH, CHAT, strategies_for
-from app.state.run import Run
-from app.state.worker_messages import Prompt, RunRequest
-from resources.language import tr
+from decodescope.app.state.empty_view import AS_SET, BRANCH, CHAT, strategies_for
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Prompt, RunRequest
+from decodescope.resources.language import tr
 
 
 class RunController(QObject):
@@ -44,7 +44,7 @@ class RunController(QObject):
     def run_samples(self, count: int) -> None:
         """Generate `count` samples at once, each with its own seed."""
         if self._is_ready():
-            from app.state.sample_tree import make_samples_request
+            from decodescope.app.state.sample_tree import make_samples_request
 
             self.start(make_samples_request(self._requests.request(), count))
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QMenu
 
-from app.control.model_list import ENGINE, ModelList
-from app.control.requests import RequestBuilder
-from app.panels.prompt_panel import PromptPanel
-from app.session.session import Session
-from app.state.branching import make_score_request, strip_for_scoring
-from app.widgets.plain_text import caption, tooltip
-from core import ModelEntry, catalog
-from resources.language import mark, tr
+from decodescope.app.control.model_list import ENGINE, ModelList
+from decodescope.app.control.requests import RequestBuilder
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.session.session import Session
+from decodescope.app.state.branching import make_score_request, strip_for_scoring
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.core import ModelEntry, catalog
+from decodescope.resources.language import mark, tr
 
 
 class ComparisonModelOption(NamedTuple):

@@ -10,22 +10,22 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-import resources
-from app.control.borrowed_settings import EXAMPLE, BorrowedSettings
-from app.control.messages import Messages
-from app.control.requests import ChosenSettings, PromptMedia
-from app.panels.preset_bar import PresetBar
-from app.panels.setup_panel import SetupPanel
-from app.state import conversation
-from app.state.setting_changes import STAGES
-from app.state.worker_messages import ModelInfo, RunRequest
-from app.storage import presets
-from app.storage.examples import ExamplePrompt
-from app.storage.json_files import StorageError, write_json
-from app.storage.presets import Preset
-from app.storage.settings import LastChoices
-from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
-from resources.language import tr
+from decodescope import resources
+from decodescope.app.control.borrowed_settings import EXAMPLE, BorrowedSettings
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.requests import ChosenSettings, PromptMedia
+from decodescope.app.panels.preset_bar import PresetBar
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.state import conversation
+from decodescope.app.state.setting_changes import STAGES
+from decodescope.app.state.worker_messages import ModelInfo, RunRequest
+from decodescope.app.storage import presets
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.app.storage.json_files import StorageError, write_json
+from decodescope.app.storage.presets import Preset
+from decodescope.app.storage.settings import LastChoices
+from decodescope.app.widgets.file_dialogs import open_file_dialog, open_save_dialog
+from decodescope.resources.language import tr
 
 
 def _has_token_ids(prompt: object) -> bool:
@@ -329,7 +329,7 @@ class PresetLibrary(QObject):
     def write_for(self, program: str, path: str) -> None:
         """Write the settings and show those that the program does not support."""
         preset = self._setup.as_preset(program)
-        from app.storage import programs
+        from decodescope.app.storage import programs
 
         data, without = programs.export_settings(programs.WRITABLE_PROGRAMS[program], preset.strategy, preset.values)
         try:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.requests import RequestBuilder
-from app.panels.status_line import StatusLine
-from app.session.session import Session
-from app.state.setting_changes import SettingChange, list_changes
-from app.state.worker_messages import RunRequest
+from decodescope.app.control.requests import RequestBuilder
+from decodescope.app.panels.status_line import StatusLine
+from decodescope.app.session.session import Session
+from decodescope.app.state.setting_changes import SettingChange, list_changes
+from decodescope.app.state.worker_messages import RunRequest
 
 if TYPE_CHECKING:
-    from app.control.step_inspection import WhatIfController
+    from decodescope.app.control.step_inspection import WhatIfController
 
 START_DELAY_MS = 60
 """Delay after the start of a run."""

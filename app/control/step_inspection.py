@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.requests import RequestBuilder
-from app.control.settings_controller import SettingsController
-from app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
-from app.session.queries.step_replay import StepReplayQuery, make_replay_query
-from app.session.session import Session
-from app.state.layer_queries import (
+from decodescope.app.control.requests import RequestBuilder
+from decodescope.app.control.settings_controller import SettingsController
+from decodescope.app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
+from decodescope.app.session.queries.step_replay import StepReplayQuery, make_replay_query
+from decodescope.app.session.session import Session
+from decodescope.app.state.layer_queries import (
     AdapterFinding,
     InfluenceMap,
     LayerAttention,
@@ -21,14 +21,14 @@ from app.state.layer_queries import (
     QueryKind,
     query_unsupported_reason,
 )
-from app.state.run import Run
-from app.state.setting_changes import original_settings
-from app.views.inspector.panel import Inspector
-from app.views.inspector.step_internals import StepInternalsPanel
-from app.views.inspector.what_if_card import WhatIfContent
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_changes import original_settings
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.inspector.step_internals import StepInternalsPanel
+from decodescope.app.views.inspector.what_if_card import WhatIfContent
 
 if TYPE_CHECKING:
-    from app.session.queries.base import Answer
+    from decodescope.app.session.queries.base import Answer
 
 
 class WhatIfController(QObject):
@@ -161,7 +161,7 @@ class LayerInspectionController(QObject):
         if run is None or reason:
             self._part.show_reason(reason)
             return
-        from app.panels.lens_page import LensDialog
+        from decodescope.app.panels.lens_page import LensDialog
 
         self.clear()
         query = make_inspection_query(run, 0, LayerQuery("page"))

@@ -8,16 +8,16 @@ from typing import NamedTuple
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.panels.parameter_row import MARGIN
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
-from app.widgets.inputs import DoubleSpinBox, Slider
-from app.widgets.labels import ElidedLabel, WrappedLabel
-from app.widgets.plain_text import PlainLabel, tooltip
-from core import adapters
-from resources.language import tr
+from decodescope.app.panels.parameter_row import MARGIN
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.inputs import DoubleSpinBox, Slider
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.core import adapters
+from decodescope.resources.language import tr
 
 MAX_SLIDER_STRENGTH = 2.0
 """Right end of the slider; typed strengths may exceed it."""

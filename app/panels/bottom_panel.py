@@ -7,11 +7,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import set_up
-from app.widgets.labels import TextBlock
-from app.widgets.plain_text import PlainLabel
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.app.widgets.plain_text import PlainLabel
 
 _PRESS_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Up, Qt.Key.Key_Down)
 """Keys that press a button or open a list."""

@@ -8,17 +8,17 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QProgressBar, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
-from app.panels.view_column import ViewColumn
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views import ViewSpec
-from app.views.base import View
-from app.widgets.banner import Banner
-from app.widgets.building import arrange, set_up
-from app.widgets.icons import IconButton
-from app.widgets.inputs import LazyComboBox
-from resources.language import tr
+from decodescope.app.panels.view_column import ViewColumn
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views import ViewSpec
+from decodescope.app.views.base import View
+from decodescope.app.widgets.banner import Banner
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.inputs import LazyComboBox
+from decodescope.resources.language import tr
 
 MAX_HEIGHT_FRACTION = 0.6
 """Largest fraction of the surrounding widget's height; longer messages scroll."""

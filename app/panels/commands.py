@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.theme.language import SYSTEM
-from app.theme.palettes import SCHEMES
-from resources.language import LANGUAGES, mark, tr
+from decodescope.app.theme.language import SYSTEM
+from decodescope.app.theme.palettes import SCHEMES
+from decodescope.resources.language import LANGUAGES, mark, tr
 
 FILE, EDIT, VIEW = mark("&File"), mark("&Edit"), mark("&View")
 RUN, TOOLS, HELP = mark("&Run"), mark("&Tools"), mark("&Help")

@@ -30,13 +30,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state import guide_pages
-from app.theme.theme import Theme
-from app.widgets.building import arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import as_plain_text
-from resources.language import tr
+from decodescope.app.state import guide_pages
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import as_plain_text
+from decodescope.resources.language import tr
 
 _WIDTH, _HEIGHT = 1000, 700
 _MAX_PICTURE_WIDTH, _PICTURE_MARGIN = 620, 30

@@ -17,12 +17,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state import setting_values
-from app.state.setting_values import LARGEST_INT
-from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
-from app.widgets.text_documents import ExactTextEdit
-from core.strategies import Parameter
-from resources.language import tr
+from decodescope.app.state import setting_values
+from decodescope.app.state.setting_values import LARGEST_INT
+from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr
 
 MAX_DECIMALS = 6
 
@@ -53,7 +53,7 @@ def editor_minimum(parameter: Parameter) -> float:
 
 
 if TYPE_CHECKING:
-    from app.panels.grammar_editor import GrammarEditor
+    from decodescope.app.panels.grammar_editor import GrammarEditor
 
     _Box = QAbstractSpinBox
 else:  # Qt classes cannot be combined: the spin box is the second base of the classes below
@@ -296,7 +296,7 @@ _CLASSES: dict[str, type[Any]] = {
 
 def _editor_class(kind: str) -> type[Any]:
     if kind == "grammar":
-        from app.panels.grammar_editor import GrammarEditor  # rarely needed: import on demand
+        from decodescope.app.panels.grammar_editor import GrammarEditor  # rarely needed: import on demand
 
         return GrammarEditor
     return _CLASSES[kind]

@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.theme import Theme
-from app.widgets.accessibility.accessible_widget import announce
-from app.widgets.building import arrange
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.resources.language import tr
 
 
 class EngineInput(NamedTuple):

@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.exported_files import CSV, JSON
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
-from app.widgets.plain_text import PlainLabel
-from app.widgets.widget_pictures import PictureOptions
-from resources.language import mark, tr
+from decodescope.app.storage.exported_files import CSV, JSON
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.resources.language import mark, tr
 
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"
 

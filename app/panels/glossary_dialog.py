@@ -18,13 +18,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.screen import available_rect
-from core import glossary
-from resources import depth
-from resources.language import mark, tr
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.screen import available_rect
+from decodescope.core import glossary
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr
 
 DEPTHS = {
     depth.PLAIN: mark("In plain words"),

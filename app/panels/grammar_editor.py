@@ -19,17 +19,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-import core
-from app.state.text_formats import SchemaField, form_problem, from_schema, from_text, to_schema, to_text
-from app.theme.theme import tab_distance
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.inputs import ComboBox, SpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from app.widgets.text_documents import ExactTextEdit
-from core.strategies import Parameter
-from resources.language import mark, tr
+from decodescope import core
+from decodescope.app.state.text_formats import SchemaField, form_problem, from_schema, from_text, to_schema, to_text
+from decodescope.app.theme.theme import tab_distance
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.inputs import ComboBox, SpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import mark, tr
 
 _TITLES = {
     "json_schema": mark("JSON schema"),

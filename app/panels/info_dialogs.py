@@ -9,24 +9,24 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.panels.commands import COMMANDS, SHORTCUTS, key_of
-from app.state import setting_values
-from app.state.licences import third_party_parts
-from app.state.run import Run
-from app.state.setting_changes import SettingChange
-from app.theme.theme import tab_distance
-from app.widgets.building import arrange, set_up
-from app.widgets.buttons import SegmentedControl
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, tooltip, window_title
-from app.widgets.text_documents import ExactTextEdit
-from core import cache_title, strategy_title, words
-from resources.language import mark, tr
+from decodescope.app.panels.commands import COMMANDS, SHORTCUTS, key_of
+from decodescope.app.state import setting_values
+from decodescope.app.state.licences import third_party_parts
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_changes import SettingChange
+from decodescope.app.theme.theme import tab_distance
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip, window_title
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.core import cache_title, strategy_title, words
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core import glossary
-    from core.events import RunStarted
+    from decodescope.core import glossary
+    from decodescope.core.events import RunStarted
 
 TableRows = Iterable[tuple[str, str]]
 _MAX_VALUE = 60

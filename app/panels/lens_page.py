@@ -9,9 +9,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
-from app.session.queries.base import Answer
-from app.session.queries.layer_inspection import LayerInspectionQuery
-from app.state.layer_queries import (
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.layer_inspection import LayerInspectionQuery
+from decodescope.app.state.layer_queries import (
     AdapterFinding,
     LayerAttention,
     LayerResult,
@@ -19,14 +19,14 @@ from app.state.layer_queries import (
     PositionWeight,
     deciding_layer,
 )
-from app.theme.theme import theme_for
-from app.views.text.token_wording import token_text
-from app.widgets.building import arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from core import words
-from resources.language import tr, trn
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.core import words
+from decodescope.resources.language import tr, trn
 
 Index = QModelIndex | QPersistentModelIndex
 MIN_FONT_SIZE, MAX_FONT_SIZE = 9, 32

@@ -11,9 +11,9 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
-from app.panels.commands import COMMANDS, FILE, MENUS, VIEW, Command
-from app.widgets.plain_text import caption, tooltip
-from resources.language import mark, tr
+from decodescope.app.panels.commands import COMMANDS, FILE, MENUS, VIEW, Command
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.resources.language import mark, tr
 
 _ROLES = {
     "open_settings": QAction.MenuRole.PreferencesRole,

@@ -8,16 +8,16 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-import core
-from app.panels.parameter_row import MARGIN, ParameterRow
-from app.state.setting_values import is_number
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import delete_widget
-from app.widgets.plain_text import PlainLabel
-from core import strategies
-from core.strategies import Parameter
-from resources.language import tr, trn
+from decodescope import core
+from decodescope.app.panels.parameter_row import MARGIN, ParameterRow
+from decodescope.app.state.setting_values import is_number
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import delete_widget
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import strategies
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr, trn
 
 
 class DeferredSetting:

@@ -9,18 +9,18 @@ from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal,
 from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
-from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
-from app.state import setting_values
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
-from app.widgets.building import Gap, arrange, set_up
-from app.widgets.inputs import Slider
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
-from core.strategies import Parameter
-from resources.language import tr
+from decodescope.app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
+from decodescope.app.state import setting_values
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from decodescope.app.widgets.building import Gap, arrange, set_up
+from decodescope.app.widgets.inputs import Slider
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr
 
 MAX_SLIDER_END = 10_000
 """Largest upper end of a range that gets a slider."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.panels.parameter_row import MARGIN
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowLayout, clear_layout
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from resources.language import mark, tr
+from decodescope.app.panels.parameter_row import MARGIN
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowLayout, clear_layout
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.resources.language import mark, tr
 
 BUILTIN_PRESETS = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
 """Names of the presets shipped with the program, as in their file names."""

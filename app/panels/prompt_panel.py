@@ -8,22 +8,22 @@ from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
-from app.panels.parameter_row import MARGIN
-from app.state import conversation
-from app.state.media import kind_by_name
-from app.state.worker_messages import Prompt
-from app.storage.examples import ExamplePrompt
-from app.theme.theme import Theme, tab_distance
-from app.theme.themed import Themed
-from app.widgets import text_documents
-from app.widgets.building import arrange, set_up
-from app.widgets.buttons import SegmentedControl
-from app.widgets.flow_layout import FlowLayout
-from app.widgets.inputs import changes_text_size
-from app.widgets.labels import ElidedLabel
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.text_documents import ExactTextEdit, wrap_mode
-from resources.language import mark, tr
+from decodescope.app.panels.parameter_row import MARGIN
+from decodescope.app.state import conversation
+from decodescope.app.state.media import kind_by_name
+from decodescope.app.state.worker_messages import Prompt
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.app.theme.theme import Theme, tab_distance
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import text_documents
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.flow_layout import FlowLayout
+from decodescope.app.widgets.inputs import changes_text_size
+from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.text_documents import ExactTextEdit, wrap_mode
+from decodescope.resources.language import mark, tr
 
 MIN_LINES, MAX_LINES = 3, 12
 MAX_CHIPS, MAX_CHIP_LENGTH = 5, 20

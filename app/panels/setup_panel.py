@@ -8,20 +8,20 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.panels.adapter_panel import AdapterPanel
-from app.panels.parameter_panel import ParameterPanel
-from app.panels.parameter_row import MARGIN, ParameterRow
-from app.panels.preset_bar import PresetBar
-from app.panels.prompt_panel import PromptPanel
-from app.state import setting_values
-from app.storage.examples import ExamplePrompt
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.inputs import ScrollArea
-from app.widgets.labels import ElidedLabel
-from app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
-from resources.language import join_sentences, tr
+from decodescope.app.panels.adapter_panel import AdapterPanel
+from decodescope.app.panels.parameter_panel import ParameterPanel
+from decodescope.app.panels.parameter_row import MARGIN, ParameterRow
+from decodescope.app.panels.preset_bar import PresetBar
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.state import setting_values
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.inputs import ScrollArea
+from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
+from decodescope.resources.language import join_sentences, tr
 
 
 class ExampleBar(QWidget):

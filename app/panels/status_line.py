@@ -10,19 +10,19 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.panels.commands import key_of
-from app.state import run_status
-from app.state.run import Run
-from app.state.setting_changes import SettingChange
-from app.state.worker_messages import DecodeBackend, ModelInfo
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.icons import IconButton
-from app.widgets.labels import ElidedLabel
-from app.widgets.plain_text import PlainLabel, tooltip
-from core import words
-from resources.language import mark, tr
+from decodescope.app.panels.commands import key_of
+from decodescope.app.state import run_status
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_changes import SettingChange
+from decodescope.app.state.worker_messages import DecodeBackend, ModelInfo
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 Number = TypeVar("Number", int, float)
 REFRESH_MS = 1000

@@ -10,19 +10,19 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
-from app.panels.commands import key_of
-from app.storage.settings import MAX_SEED
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import Gap, arrange, set_up
-from app.widgets.buttons import RunButton
-from app.widgets.drafter_marks import paint_drafter_mark
-from app.widgets.icons import IconButton
-from app.widgets.inputs import SpinBox
-from app.widgets.painted_rows import Index
-from app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
-from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
-from resources.language import tr
+from decodescope.app.panels.commands import key_of
+from decodescope.app.storage.settings import MAX_SEED
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import Gap, arrange, set_up
+from decodescope.app.widgets.buttons import RunButton
+from decodescope.app.widgets.drafter_marks import paint_drafter_mark
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.painted_rows import Index
+from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
+from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, tooltip
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem

@@ -8,15 +8,15 @@ from PySide6.QtCore import QPoint, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from app.panels.view_header import ViewHeader, replace_widget
-from app.state.glossary_terms import tooltip_html
-from app.theme.theme import Theme
-from app.theme.themed import Themed, apply_theme
-from app.views import ViewSpec
-from app.views.base import View
-from app.views.shared.glossary_tooltip import LazyTooltip
-from app.widgets.building import arrange
-from resources.language import tr
+from decodescope.app.panels.view_header import ViewHeader, replace_widget
+from decodescope.app.state.glossary_terms import tooltip_html
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed, apply_theme
+from decodescope.app.views import ViewSpec
+from decodescope.app.views.base import View
+from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
+from decodescope.app.widgets.building import arrange
+from decodescope.resources.language import tr
 
 
 class ViewColumn(Themed, QWidget):

@@ -8,13 +8,13 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from app.panels.commands import MAX_VIEW_KEYS
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.inputs import TabBar
-from app.widgets.plain_text import caption
-from resources.language import tr
+from decodescope.app.panels.commands import MAX_VIEW_KEYS
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.inputs import TabBar
+from decodescope.app.widgets.plain_text import caption
+from decodescope.resources.language import tr
 
 
 class ToolContainer(QWidget):

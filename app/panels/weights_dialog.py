@@ -8,14 +8,14 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QDialogButtonBox, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
 
-from app.panels.settings.form import make_remark
-from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.dialog import ScrolledDialog
-from app.widgets.inputs import DoubleSpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption, window_title
-from resources.language import tr
+from decodescope.app.panels.settings.form import make_remark
+from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.dialog import ScrolledDialog
+from decodescope.app.widgets.inputs import DoubleSpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption, window_title
+from decodescope.resources.language import tr
 
 _MIB_PER_GIB = 1024
 """MiB per GiB."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.state.worker_messages import ErrorReport, make_error_report
+from decodescope.app.state.worker_messages import ErrorReport, make_error_report
 
 QueuedCall = tuple[Callable[..., object], tuple[Any, ...]]
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from app.session.local_models import LocalModels
-from app.session.worker_jobs import score_stream, trim_chat, with_phrase_ids
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.app.session.local_models import LocalModels
+from decodescope.app.session.worker_jobs import score_stream, trim_chat, with_phrase_ids
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 
 if TYPE_CHECKING:
-    from app.session.queries.base import Query, Report
-    from core.events import Event
+    from decodescope.app.session.queries.base import Query, Report
+    from decodescope.core.events import Event
 
 
 class Engine(Protocol):
@@ -46,7 +46,7 @@ class CoreEngine(LocalModels):
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """Return the events of the run."""
-        import core
+        from decodescope import core
 
         model = self.loaded_for(request.load)
         model.adapters.set(request.adapters or (), request.load.allow_pickle)

@@ -9,16 +9,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from app.session.engine import Engine
-from app.state.recorded_run import WINDOW_REQUEST_KEY
-from app.state.request_json import request_to_json
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core.events import BeamStep, CacheMeasured, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
+from decodescope.app.session.engine import Engine
+from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY
+from decodescope.app.state.request_json import request_to_json
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.core.events import (
+    BeamStep,
+    CacheMeasured,
+    CostCurve,
+    DraftRound,
+    Event,
+    Finished,
+    Metrics,
+    Prefilled,
+    TokenChosen,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from app.session.queries.base import Query, Report
+    from decodescope.app.session.queries.base import Query, Report
 
 
 class EngineProxy:
@@ -104,6 +114,6 @@ class RecordingEngine(EngineProxy):
         events = super().stream(request, cancel)
         if path is None:
             return events
-        import core
+        from decodescope import core
 
         return core.record(path, events, request, extra={WINDOW_REQUEST_KEY: request_to_json(request)})

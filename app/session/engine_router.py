@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
-    from app.session.queries.base import Query, Report
-    from core.events import Event
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.session.queries.base import Query, Report
+    from decodescope.core.events import Event
 
 
 class EngineRouter:
@@ -39,16 +39,16 @@ class EngineRouter:
 
     def _engine_for(self, request: LoadRequest) -> Engine:
         """Return the engine of a model, created on first use."""
-        from core import remote
+        from decodescope.core import remote
 
         if remote.is_address(request.model):
             if self._remote is None:
-                from app.session.remote_engine import RemoteEngine
+                from decodescope.app.session.remote_engine import RemoteEngine
 
                 self._remote = RemoteEngine()
             return self._remote
         if self._local is None:
-            from app.session.engine import CoreEngine
+            from decodescope.app.session.engine import CoreEngine
 
             self._local = CoreEngine()
         return self._local

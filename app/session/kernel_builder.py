@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.session.background_tasks import BackgroundTask, TaskManager
-from app.session.queries.base import Answer
-from app.session.queries.native_step import NativeStepQuery
-from app.session.session import Session
-from app.state.worker_messages import AVAILABLE_STATES, DecodeBackend
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.native_step import NativeStepQuery
+from decodescope.app.session.session import Session
+from decodescope.app.state.worker_messages import AVAILABLE_STATES, DecodeBackend
 
 if TYPE_CHECKING:
-    from core import BuildResult
+    from decodescope.core import BuildResult
 
 IDLE_MS = 4000
 """Idle time before the compiler is started."""
@@ -24,7 +24,7 @@ _NAME = "kernels"
 
 def build_kernels(cancel: threading.Event) -> BuildResult:
     """Run the compiler at the lowest priority; `cancel` stops it."""
-    import core
+    from decodescope import core
 
     return core.build_kernels(cancel)
 
@@ -81,7 +81,7 @@ class KernelBuilder(QObject):
         self._tasks.stop_all()
 
     def _apply_setting(self) -> None:
-        import core
+        from decodescope import core
 
         core.enable_native_steps(self._is_enabled())
         if not self._is_enabled():
@@ -94,7 +94,7 @@ class KernelBuilder(QObject):
         if model is None or model.engine or model.device != "cpu" or self._is_closed:
             self._set_backend(None)
             return
-        import core
+        from decodescope import core
 
         self._apply_setting()
         state = core.kernel_status().state

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.session.worker_jobs import describe
-from app.state.worker_messages import ALL_IN_MEMORY, LoadRequest, ModelInfo, RunRequest, is_quantized
-from core.errors import CacheError, ModelTooLargeError
-from resources.language import current_language, tr
+from decodescope.app.session.worker_jobs import describe
+from decodescope.app.state.worker_messages import ALL_IN_MEMORY, LoadRequest, ModelInfo, RunRequest, is_quantized
+from decodescope.core.errors import CacheError, ModelTooLargeError
+from decodescope.resources.language import current_language, tr
 
 if TYPE_CHECKING:
-    import core
+    from decodescope import core
 
 LIBRARY = "libtorch_cpu.so"
 """The largest library: `import` would open it with the lock held, about a second on a busy machine."""
@@ -95,7 +95,7 @@ class LocalModels:
         """Return the predicted speed of a model or its blueprint as a sentence, computed once. Raises
         core.errors.DecodescopeError.
         """
-        import core
+        from decodescope import core
 
         key = request, model is self._model
         if key not in self._throughput_texts:
@@ -105,7 +105,7 @@ class LocalModels:
 
     def _model_or_blueprint(self, request: LoadRequest) -> core.LoadedModel:
         """Return a loaded model, or a blueprint for estimates."""
-        import core
+        from decodescope import core
 
         if request == self._loaded and self._model is not None:
             return self._model
@@ -125,7 +125,7 @@ class LocalModels:
 
     def prefix_store(self, budget: int) -> core.PrefixStore | None:
         """Return the prefix cache limited to `budget` bytes; None if the budget is 0."""
-        import core
+        from decodescope import core
 
         if not budget:
             return None
@@ -136,7 +136,7 @@ class LocalModels:
 
     def score_cache(self) -> core.ScoreCache:
         """Return `scores`, created on first use."""
-        import core
+        from decodescope import core
 
         if self.scores is None:
             self.scores = core.ScoreCache()
@@ -182,7 +182,7 @@ def _load_model(request: LoadRequest) -> core.LoadedModel:
     open_libraries()
     from transformers.utils import logging
 
-    import core
+    from decodescope import core
 
     # It would write to a terminal, which may not exist; transformers leaves it unannotated.
     logging.disable_progress_bar()
@@ -203,7 +203,7 @@ def _check_memory(request: LoadRequest) -> None:
     """Check that a model fits in memory, unless it may stay on the disk. Raises core.errors.ModelTooLargeError, and
     other errors if it cannot be loaded.
     """
-    import core
+    from decodescope import core
 
     if request.memory != ALL_IN_MEMORY:
         return
@@ -227,7 +227,7 @@ def _check_memory(request: LoadRequest) -> None:
 def _load_checked(request: LoadRequest) -> core.LoadedModel:
     import torch
 
-    import core
+    from decodescope import core
 
     _check_memory(request)
     model = _load_model(request)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from app.state.run import Run
-from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, RunRequest
-from core.common.lightweight_dataclass import plain
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core.events import Event
+    from decodescope.core.events import Event
 
 MIN_INTERVAL, MAX_INTERVAL = 1 / 30, 1 / 5
 """Minimum and maximum seconds between two batches; the first token is not delayed. The longest batches contain hundreds

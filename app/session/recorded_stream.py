@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.session.mailbox import Recording
-from app.state.recorded_run import WINDOW_REQUEST_KEY
-from app.state.request_json import request_to_json
-from app.state.worker_messages import ErrorReport, RunRequest, make_error_report
+from decodescope.app.session.mailbox import Recording
+from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY
+from decodescope.app.state.request_json import request_to_json
+from decodescope.app.state.worker_messages import ErrorReport, RunRequest, make_error_report
 
 if TYPE_CHECKING:
-    from core.events import Event
-    from core.trace import Failure, Recorder
+    from decodescope.core.events import Event
+    from decodescope.core.trace import Failure, Recorder
 
 
 class RunRecorder:
@@ -26,8 +26,8 @@ class RunRecorder:
 
     def start(self, request: RunRequest) -> None:
         """Start the recording with the prepared request."""
-        from core.errors import TraceError
-        from core.trace import Recorder
+        from decodescope.core.errors import TraceError
+        from decodescope.core.trace import Recorder
 
         try:
             self._recorder = Recorder(self._path, request, {WINDOW_REQUEST_KEY: request_to_json(request)})
@@ -41,7 +41,7 @@ class RunRecorder:
 
     def fail(self, error: BaseException) -> None:
         """Record the exception of the run."""
-        from core.trace import failure_of
+        from decodescope.core.trace import failure_of
 
         self._failure = failure_of(error)
 

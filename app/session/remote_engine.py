@@ -6,15 +6,15 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core import remote
-from core.errors import ComparisonError, DecodescopeError, ModelError
-from resources.language import current_language, tr
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.core import remote
+from decodescope.core.errors import ComparisonError, DecodescopeError, ModelError
+from decodescope.resources.language import current_language, tr
 
 if TYPE_CHECKING:
-    import core
-    from app.session.queries.base import Query, Report
-    from core.events import Event
+    from decodescope import core
+    from decodescope.app.session.queries.base import Query, Report
+    from decodescope.core.events import Event
 
 
 class RemoteEngine:

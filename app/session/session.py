@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from app.session.engine_router import EngineRouter
-from app.session.garbage_collection import GarbageCollector
-from app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob
-from app.session.side_runs import SideRunQueue
-from app.session.worker import Worker, WorkerThread, is_any_stuck
-from app.state import run_status
-from app.state.run import Run
-from app.state.worker_messages import (
+from decodescope.app.session.engine_router import EngineRouter
+from decodescope.app.session.garbage_collection import GarbageCollector
+from decodescope.app.session.mailbox import EventDelivery, ModelLoaded, RunEnded, RunInProgress, WorkerJob
+from decodescope.app.session.side_runs import SideRunQueue
+from decodescope.app.session.worker import Worker, WorkerThread, is_any_stuck
+from decodescope.app.state import run_status
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import (
     LoadRequest,
     ModelInfo,
     Outcome,
@@ -23,9 +23,9 @@ from app.state.worker_messages import (
 )
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
-    from app.session.queries.base import Query
-    from core.events import Event
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.session.queries.base import Query
+    from decodescope.core.events import Event
 
 
 class ShownRun(QObject):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from app.state.worker_messages import RunRequest
+from decodescope.app.state.worker_messages import RunRequest
 
 
 class MeasurementProgress(NamedTuple):

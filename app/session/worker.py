@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
-from app.session.mailbox import ModelLoaded, RunEnded, WorkerJob
-from app.session.queries.base import Answer, Query
-from app.state.worker_messages import ErrorReport, LoadRequest, make_error_report
+from decodescope.app.session.mailbox import ModelLoaded, RunEnded, WorkerJob
+from decodescope.app.session.queries.base import Answer, Query
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, make_error_report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.session.engine import Engine
-    from app.session.recorded_stream import RunRecorder
-    from core.events import Event
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.session.recorded_stream import RunRecorder
+    from decodescope.core.events import Event
 
 _M_ARENA_MAX = -8
 """From glibc's malloc.h."""
@@ -133,7 +133,7 @@ class Worker(QObject):
         return None
 
     def _deliver(self, job: WorkerJob, stream: Iterator[Event], recorded: RunRecorder | None) -> None:
-        from core.events import BeamStep, TokenChosen  # imported with the first run
+        from decodescope.core.events import BeamStep, TokenChosen  # imported with the first run
 
         has_begun = False
         for event in stream:
@@ -155,7 +155,7 @@ def _error_report(failure: BaseException) -> ErrorReport:
 
 def _start_recording(path: Path) -> RunRecorder:
     """Return a recording; its module is imported on first use."""
-    from app.session.recorded_stream import RunRecorder
+    from decodescope.app.session.recorded_stream import RunRecorder
 
     return RunRecorder(path)
 

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.state import conversation
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core.errors import ParameterError
-from resources.language import tr
+from decodescope.app.state import conversation
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    import core
-    from core.events import Event
+    from decodescope import core
+    from decodescope.core.events import Event
 
 
 def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
     """Return what the model is, where it runs, and which strategies and caches it does not support."""
     import torch
 
-    import core
+    from decodescope import core
 
     refused = {name: strategy.unsupported_reason(model) for name, strategy in core.strategies.registry.items()}
     caches = {name: cache.unsupported_reason(model) for name, cache in core.caches.registry.items()}
@@ -96,7 +96,7 @@ def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
 
 def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     """Return the request with the chat turns that fit the context, counted by the model's tokenizer."""
-    import core
+    from decodescope import core
 
     backend = core.caches.registry[request.cache]
     if isinstance(request.prompt, str) or not request.when_full or backend.unbounded or model.context is None:
@@ -116,7 +116,7 @@ def score_stream(
     """Return the events of a scored text: a prompt with its answer, for an encoder–decoder the answer given its source,
     or the text alone.
     """
-    import core
+    from decodescope import core
 
     text: object = request.prompt
     given: object = None

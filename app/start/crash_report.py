@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write
 
 MAX_REPORTS = 10
 """Reports that are kept; the oldest are deleted."""

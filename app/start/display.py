@@ -9,9 +9,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QLibraryInfo, QMessageLogContext, QtMsgType, qFormatLogMessage, qInstallMessageHandler
 
-from app.start.cli import CommandLineOptions
-from app.start.qt_libraries import missing_for_platform, platform_plugins, remedy
-from resources.language import mark, tr
+from decodescope.app.start.cli import CommandLineOptions
+from decodescope.app.start.qt_libraries import missing_for_platform, platform_plugins, remedy
+from decodescope.resources.language import mark, tr
 
 MessageHandler = Callable[[QtMsgType, QMessageLogContext, str], None]
 IGNORED_PREFIX = "This plugin does not support "

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from app.start.application import Application
-from app.start.cli import CommandLineOptions
-from app.start.cli.values import PICTURE_SIZE
-from app.start.output_files import PictureError, export, hide_transient_state, record_demo, save_picture
-from app.start.window_waiting import (
+from decodescope.app.start.application import Application
+from decodescope.app.start.cli import CommandLineOptions
+from decodescope.app.start.cli.values import PICTURE_SIZE
+from decodescope.app.start.output_files import PictureError, export, hide_transient_state, record_demo, save_picture
+from decodescope.app.start.window_waiting import (
     LaunchProblem,
     next_value,
     play_tour_to_end,
@@ -21,14 +21,14 @@ from app.start.window_waiting import (
     wait_until_painted,
     wait_until_settled,
 )
-from app.state import setting_values as typed
-from app.state.suggestions import truncate_name, unknown_name_message
-from app.views import VIEWS
-from app.window.main_window import MainWindow
-from core import adapters, strategies
-from core.checks.name_suggestions import did_you_mean
-from core.errors import DecodescopeError
-from resources.language import join_sentences, tr
+from decodescope.app.state import setting_values as typed
+from decodescope.app.state.suggestions import truncate_name, unknown_name_message
+from decodescope.app.views import VIEWS
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import adapters, strategies
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import join_sentences, tr
 
 __all__ = ["LaunchProblem", "apply_options", "show_recorded", "start"]
 
@@ -69,7 +69,7 @@ async def _run_interactively(window: MainWindow, options: CommandLineOptions) ->
     if problem:
         window.parts.messages.show_notice(problem, tr("Some command-line options could not be applied"))
     elif options.tour:
-        from app.features.tours.state import find_tour
+        from decodescope.app.features.tours.state import find_tour
 
         window.parts.tours.player.play(find_tour(options.tour), auto_advance=True)
     elif options.run:
@@ -163,7 +163,7 @@ def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
     """Attach the sounds and pictures. Raises LaunchProblem for a file that cannot be read or that the model does not
     support.
     """
-    from app.features.media.session.media_reading import read_medium
+    from decodescope.app.features.media.session.media_reading import read_medium
 
     media = window.parts.media
     for medium in (read_medium(str(path)) for path in options.media):
@@ -180,7 +180,7 @@ def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
 
 def _apply_preset(window: MainWindow, name_or_path: str) -> None:
     """Apply all settings of a preset or of a settings file. Raises LaunchProblem."""
-    from app.storage import presets
+    from decodescope.app.storage import presets
 
     known = window.parts.presets.preset_files()
     if name_or_path not in known and not Path(name_or_path).exists():

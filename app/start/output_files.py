@@ -7,15 +7,15 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.control.export_items import RUN, ExportItems
-from app.panels.export_dialog import HTML, ExportTarget
-from app.storage.exported_files import CSV
-from app.views import VIEWS
-from app.widgets import widget_pictures
-from app.widgets.widget_pictures import PictureOptions
-from app.window.main_window import MainWindow
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.app.control.export_items import RUN, ExportItems
+from decodescope.app.panels.export_dialog import HTML, ExportTarget
+from decodescope.app.storage.exported_files import CSV
+from decodescope.app.views import VIEWS
+from decodescope.app.widgets import widget_pictures
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 
 class PictureError(Exception):
@@ -65,9 +65,9 @@ def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: 
     """Record a film of the shown run in the shown view, at `tokens_per_second` tokens per second, in the format of the
     extension of `path`. Raises PictureError.
     """
-    from app.features.presentation.controller.demo_film import FilmSettings, failure_text, render_film
-    from app.features.presentation.store import FilmError
-    from app.theme.theme import REFERENCE_SIZE
+    from decodescope.app.features.presentation.controller.demo_film import FilmSettings, failure_text, render_film
+    from decodescope.app.features.presentation.store import FilmError
+    from decodescope.app.theme.theme import REFERENCE_SIZE
 
     parts, run = window.parts, window.session.run
     if run is None:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, MutableMapping
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 MIN_SCALE, MAX_SCALE = 0.25, 8.0
 """Pixels per point, all variables combined."""

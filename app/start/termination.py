@@ -19,7 +19,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
-from app.window.main_window import MainWindow
+from decodescope.app.window.main_window import MainWindow
 
 SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Names missing on a platform are skipped: Windows has no SIGHUP, other systems have no SIGBREAK."""

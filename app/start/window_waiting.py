@@ -7,8 +7,8 @@ import asyncio
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.state.worker_messages import Outcome
-from app.window.main_window import MainWindow
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.window.main_window import MainWindow
 
 MAX_DELAYS = 20
 """Maximum number of delayed steps to wait for; more would suggest that they never end."""
@@ -49,7 +49,7 @@ async def play_tour_to_end(window: MainWindow, name: str) -> None:
     """Play a tour without pauses until its last sentence is drawn. Raises LaunchProblem if one of its runs did not
     finish.
     """
-    from app.features.tours.state import find_tour
+    from decodescope.app.features.tours.state import find_tour
 
     player = window.parts.tours.player
     finished = asyncio.ensure_future(next_value(player.finished))

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import core
-from app.state.sequences import LIMITS, RunSequence, SequenceStatus
+from decodescope import core
+from decodescope.app.state.sequences import LIMITS, RunSequence, SequenceStatus
 
 if TYPE_CHECKING:
-    from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
+    from decodescope.core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
 
 
 LIVE_FATES = ("kept", "finished", "early_stopped")

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-import core
-from app.state.run import Run
-from app.state.worker_messages import GRAMMAR, RunRequest
-from core import words
-from resources.language import tr
+from decodescope import core
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import GRAMMAR, RunRequest
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import Stage, TokenChosen
+    from decodescope.core.events import Stage, TokenChosen
 
 
 class TokenReplacement(NamedTuple):

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-import core
-from app.state.incremental import IncrementalFold
+from decodescope import core
+from decodescope.app.state.incremental import IncrementalFold
 
 if TYPE_CHECKING:
-    from core.events import CacheMeasured, CachePlan, Event
+    from decodescope.core.events import CacheMeasured, CachePlan, Event
 
 Polyline = list[tuple[float, float]]
 """Points (x, bytes) to draw."""

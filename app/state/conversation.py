@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from app.state.run import Run
-from core.common.lightweight_dataclass import plain
-from resources.language import trn
+from decodescope.app.state.run import Run
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.resources.language import trn
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import core
-from app.state.incremental import IncrementalFold
+from decodescope import core
+from decodescope.app.state.incremental import IncrementalFold
 
 if TYPE_CHECKING:
-    from core.events import DraftNode, DraftRound, Event
+    from decodescope.core.events import DraftNode, DraftRound, Event
 
 
 @dataclass(slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.state.worker_messages import ModelInfo
-from core import strategies
-from core.strategies import Strategy
-from resources.language import tr
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.core import strategies
+from decodescope.core.strategies import Strategy
+from decodescope.resources.language import tr
 
 AS_SET, TREE, DRAFT, CHAT, BRANCH = "as it is set", "tree", "draft", "chat", "branch"
 """Kinds of content that a view can request."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core import glossary
-from resources.language import tr
+from decodescope.core import glossary
+from decodescope.resources.language import tr
 
 
 def find_term(name: str) -> glossary.GlossaryTerm | None:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from core import caches, strategies
-from resources.language import ENGLISH, LANGUAGES, mark, translate_to
+from decodescope.core import caches, strategies
+from decodescope.resources.language import ENGLISH, LANGUAGES, mark, translate_to
 
 Entry = strategies.Strategy | caches.CacheBackend
 

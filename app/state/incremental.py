@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.events import Event
+    from decodescope.core.events import Event
 
 
 class IncrementalFold(ABC):

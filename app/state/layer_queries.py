@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from app.state.run import Run
-from core import adapters
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.core import adapters
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core import Unit
+    from decodescope.core import Unit
 
 QueryKind = Literal["layers", "influence", "attention", "adapters", "page"]
 

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-import resources
+from decodescope import resources
 
 OWN_NAME = "decodescope"
 DEVELOPER_EXTRAS = frozenset({"dev", "docs", "translations"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.worker_messages import ErrorReport
-from core import medium_label, words
-from resources.language import mark, tr
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.core import medium_label, words
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import MediumRead, PromptToken
+    from decodescope.core.events import MediumRead, PromptToken
 
 SOUND, PICTURE = "sound", "picture"
 KINDS = (SOUND, PICTURE)
@@ -113,7 +113,7 @@ def display_prompt(prompt: Sequence[PromptToken], media: Sequence[MediumRead]) -
     """Return the prompt for display: all tokens of a medium become one label at the first of them."""
     if not media:
         return tuple(prompt)
-    from core.events import PromptToken
+    from decodescope.core.events import PromptToken
 
     shown = list(prompt)
     for medium in media:

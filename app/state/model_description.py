@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from core import ModelEntry
-from resources.language import mark, tr
+from decodescope.core import ModelEntry
+from decodescope.resources.language import mark, tr
 
 BUNDLED = {
     "storyteller": mark("Writes short children's stories and chats about them"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.state.run import Run
-from core import words
+from decodescope.app.state.run import Run
+from decodescope.core import words
 
 
 class PromptReuse(NamedTuple):

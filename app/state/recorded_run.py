@@ -7,19 +7,19 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import core
-from app.state import run_status
-from app.state.request_json import RequestFormatError, request_from_json
-from app.state.run import Run
-from app.state.worker_messages import ErrorReport, Outcome, RunRequest
-from core import words
-from core.common.program_name import NAME
-from core.errors import TraceError
-from resources.language import mark, tr
+from decodescope import core
+from decodescope.app.state import run_status
+from decodescope.app.state.request_json import RequestFormatError, request_from_json
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ErrorReport, Outcome, RunRequest
+from decodescope.core import words
+from decodescope.core.common.program_name import NAME
+from decodescope.core.errors import TraceError
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import Event, RunStarted
-    from core.trace import Header, Trace
+    from decodescope.core.events import Event, RunStarted
+    from decodescope.core.trace import Header, Trace
 
 WINDOW_REQUEST_KEY = "request"
 """Key of the window's own request in a recording's header."""
@@ -46,7 +46,7 @@ def _check(events: list[Event]) -> None:
     """Raise ValueError if events contradict each other. Files are checked when they are read, but a trace can be made
     of any events.
     """
-    from core.trace import EventChecker
+    from decodescope.core.trace import EventChecker
 
     checker = EventChecker()
     checker.allow(len(events) * _BYTES_PER_EVENT)

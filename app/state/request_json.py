@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.state.setting_values import is_count, is_integer
-from app.state.worker_messages import LoadRequest, RunRequest
-from core import AdapterChoice, adapters
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.app.state.setting_values import is_count, is_integer
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core import AdapterChoice, adapters
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 JsonDict = dict[str, Any]
 _Reader = Callable[[Any], Any]

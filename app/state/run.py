@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import core
-from app.state.beam_tree import BeamTree, update_from_beams
-from app.state.cache_history import CacheHistory
-from app.state.draft_rounds import DraftRounds
-from app.state.sequences import RunSequence, get_sequence
-from app.state.worker_messages import Outcome, RunRequest
-from resources.language import trn
+from decodescope import core
+from decodescope.app.state.beam_tree import BeamTree, update_from_beams
+from decodescope.app.state.cache_history import CacheHistory
+from decodescope.app.state.draft_rounds import DraftRounds
+from decodescope.app.state.sequences import RunSequence, get_sequence
+from decodescope.app.state.worker_messages import Outcome, RunRequest
+from decodescope.resources.language import trn
 
 if TYPE_CHECKING:
-    from core.events import (
+    from decodescope.core.events import (
         CacheMeasured,
         Event,
         Finished,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from app.state.run import Run
-from core import cut_short, strategies, words
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.core import cut_short, strategies, words
+from decodescope.resources.language import tr
 
 MAX_RUNS_IN_MEMORY = 6
 """Number of complete runs kept in memory; others are loaded from their recordings, if they were saved."""

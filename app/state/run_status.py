@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.run import Run
-from app.state.worker_messages import ErrorReport, Outcome
-from core import words
-from resources.language import tr
-from resources.retranslation import retranslate
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ErrorReport, Outcome
+from decodescope.core import words
+from decodescope.resources.language import tr
+from decodescope.resources.retranslation import retranslate
 
 if TYPE_CHECKING:
-    from core.events import SequenceFinished
+    from decodescope.core.events import SequenceFinished
 
 
 def ending_text(finished: SequenceFinished | None, tokens: int) -> str:

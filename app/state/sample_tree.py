@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.state.run import Run
-from app.state.sequences import LIMITS, SequenceStatus
-from app.state.sequences import RunSequence as Text
-from app.state.worker_messages import RunRequest
-from core import strategies
+from decodescope.app.state.run import Run
+from decodescope.app.state.sequences import LIMITS, SequenceStatus
+from decodescope.app.state.sequences import RunSequence as Text
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core import strategies
 
 ROOT = 0
 """Node number of the end of the prompt."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
-from core.common.lightweight_dataclass import plain
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core.events import Ending, SequenceFinished, TokenChosen
+    from decodescope.core.events import Ending, SequenceFinished, TokenChosen
 
 SequenceStatus = Literal["running", "finished", "cut", "stopped"]
 """`cut` means ended by a limit."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.state import setting_values
-from app.state.worker_messages import RunRequest, memory_text
-from core import adapters, caches, strategies
-from core.caches import CacheBackend
-from core.strategies import Parameter, Strategy
-from resources.language import tr
+from decodescope.app.state import setting_values
+from decodescope.app.state.worker_messages import RunRequest, memory_text
+from decodescope.core import adapters, caches, strategies
+from decodescope.core.caches import CacheBackend
+from decodescope.core.strategies import Parameter, Strategy
+from decodescope.resources.language import tr
 
 SettingChange = tuple[str, str]
 """Setting and change: `("Temperature", "0.8 → 1.9")`."""

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import core
-from app.state.text_formats import parse_grammar, read_lines, write_lines
-from resources.language import tr
+from decodescope import core
+from decodescope.app.state.text_formats import parse_grammar, read_lines, write_lines
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.strategies import Parameter
+    from decodescope.core.strategies import Parameter
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

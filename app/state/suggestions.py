@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.checks.name_suggestions import did_you_mean
-from resources.language import mark, tr
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.resources.language import mark, tr
 
 KINDS = (
     mark("model"), mark("strategy"), mark("cache"), mark("view"), mark("tour"), mark("example"), mark("panel"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 CsvRows = Sequence[Sequence[object]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from app.state.run import Run
-from core import explain_token, words
-from core.events import TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.core import explain_token, words
+from decodescope.core.events import TokenChosen
 
 
 class TokenCaption(NamedTuple):

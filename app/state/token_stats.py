@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from core import words
-from resources.language import mark, tr
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.state.run import Run
-    from core.events import TokenChosen, TokenCompared
+    from decodescope.app.state.run import Run
+    from decodescope.core.events import TokenChosen, TokenCompared
 
 BANDS = (10, 100, 1000)
 """Upper ranks of the first three bands of GLTR; the fourth is unbounded."""

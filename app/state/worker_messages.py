@@ -8,12 +8,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from core import Modalities, Request, catalog, strategies, words
-from core.common.lightweight_dataclass import plain
-from core.errors import DecodescopeError, ParameterError
-from core.strategies import Strategy
-from resources.language import mark, tr
-from resources.retranslation import retranslate
+from decodescope.core import Modalities, Request, catalog, strategies, words
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.errors import DecodescopeError, ParameterError
+from decodescope.core.strategies import Strategy
+from decodescope.resources.language import mark, tr
+from decodescope.resources.retranslation import retranslate
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat, each `{"role", "content"}`."""

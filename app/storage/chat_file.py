@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
-from app.storage.json_files import (
+from decodescope.app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
+from decodescope.app.storage.json_files import (
     HeldElsewhereError,
     HeldLock,
     UnreadableError,
@@ -24,8 +24,16 @@ from app.storage.json_files import (
     set_aside,
     write_json,
 )
-from app.storage.settings import MigrationError, Migrator, is_flag, is_text, list_of_counts, migrate, version_of
-from resources.language import tr, trn
+from decodescope.app.storage.settings import (
+    MigrationError,
+    Migrator,
+    is_flag,
+    is_text,
+    list_of_counts,
+    migrate,
+    version_of,
+)
+from decodescope.resources.language import tr, trn
 
 FILE_NAME = "chat.json"
 MAX_WINDOWS = 100

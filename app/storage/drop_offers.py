@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from app.state.media import kind_by_name
-from app.storage import programs
-from core import adapters, catalog
-from core.common.program_name import RUN_SUFFIX
-from resources.language import tr, trn
+from decodescope.app.state.media import kind_by_name
+from decodescope.app.storage import programs
+from decodescope.core import adapters, catalog
+from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.resources.language import tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
     "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture"

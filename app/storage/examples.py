@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import resources
-from app.state.conversation import format_turns
-from app.state.media import BundledMedium, kind_by_name
+from decodescope import resources
+from decodescope.app.state.conversation import format_turns
+from decodescope.app.state.media import BundledMedium, kind_by_name
 
 
 class ExamplePrompt(NamedTuple):

@@ -7,12 +7,12 @@ import math
 from itertools import repeat
 from pathlib import Path
 
-from app.state.recorded_run import WINDOW_REQUEST_KEY
-from app.state.request_json import request_to_json
-from app.state.run import Run
-from app.state.text_formats import CsvRows, to_csv
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY
+from decodescope.app.state.request_json import request_to_json
+from decodescope.app.state.run import Run
+from decodescope.app.state.text_formats import CsvRows, to_csv
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 __all__ = ["CSV", "JSON", "CsvRows", "as_json", "to_csv", "write_table"]
 
@@ -53,7 +53,7 @@ def save_run(run: Run, path: Path) -> None:
 
 
 def _write_recording(run: Run, path: Path) -> None:
-    from core.trace import Failure, Recorder
+    from decodescope.core.trace import Failure, Recorder
 
     recorder = Recorder(path, run.request, {WINDOW_REQUEST_KEY: request_to_json(run.request)})
     for event in run.events:
@@ -65,7 +65,7 @@ def _write_recording(run: Run, path: Path) -> None:
 
 
 def _write_error(path: Path, error: OSError) -> Exception:
-    from core.errors import TraceError
+    from decodescope.core.errors import TraceError
 
     return TraceError(
         tr("{path} cannot be written: {why}.").format(path=path, why=error.strerror or error),

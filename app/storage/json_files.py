@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 LOCK_NAME = ".lock"
 TIMEOUT_SECONDS = 2.0

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.state.setting_values import invalid_reason
-from app.storage.json_files import StorageError, UnreadableError, read_object, write_json
-from app.storage.settings import is_name
-from core import strategies
-from core.common.program_name import NAME
-from core.errors import DecodescopeError, ParameterError
-from core.strategies import Strategy
-from resources.language import mark, tr
+from decodescope.app.state.setting_values import invalid_reason
+from decodescope.app.storage.json_files import StorageError, UnreadableError, read_object, write_json
+from decodescope.app.storage.settings import is_name
+from decodescope.core import strategies
+from decodescope.core.common.program_name import NAME
+from decodescope.core.errors import DecodescopeError, ParameterError
+from decodescope.core.strategies import Strategy
+from decodescope.resources.language import mark, tr
 
 OWN_KEY = NAME
 _METADATA_KEYS = {"transformers_version", "_from_model_config"}
@@ -73,7 +73,7 @@ def folder_presets(folder: Path) -> list[tuple[str, Path]]:
 
 def load_preset(path: Path) -> Preset:
     """Load a preset or any generation_config.json. Raises PresetProblem."""
-    from app.storage import programs
+    from decodescope.app.storage import programs
 
     try:
         data = programs.read_text_settings(path) if programs.is_text_settings(path) else read_object(path)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, fields
 from typing import Any, ClassVar, Self
 
-from app.state.setting_values import is_count, is_number
-from app.theme.palettes import SCHEMES
-from core.common.lightweight_dataclass import plain
-from resources.depth import DEPTHS, USUAL
-from resources.language import LANGUAGES, tr
+from decodescope.app.state.setting_values import is_count, is_number
+from decodescope.app.theme.palettes import SCHEMES
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.resources.depth import DEPTHS, USUAL
+from decodescope.resources.language import LANGUAGES, tr
 
 ValueCheck = Callable[[Any], bool]
 MAX_TEXT_LENGTH = 2**22
@@ -114,7 +114,7 @@ def is_adapter_lists(value: Any) -> bool:
 
 
 def _is_adapter(value: Any) -> bool:
-    from core import adapters  # rarely needed
+    from decodescope.core import adapters  # rarely needed
 
     return (
         isinstance(value, list) and len(value) == 3 and is_name(value[0])

@@ -13,9 +13,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-import core
-from app.state.setting_values import invalid_reason
-from app.storage.json_files import (
+from decodescope import core
+from decodescope.app.state.setting_values import invalid_reason
+from decodescope.app.storage.json_files import (
     UnreadableError,
     exclusive_writer,
     keep_copy,
@@ -24,7 +24,7 @@ from app.storage.json_files import (
     set_aside,
     write_json,
 )
-from app.storage.settings import (
+from decodescope.app.storage.settings import (
     LANGUAGE_CHOICES,
     SECTIONS,
     AppearanceSection,
@@ -33,9 +33,9 @@ from app.storage.settings import (
     SettingsSection,
     version_of,
 )
-from core.common.lightweight_dataclass import plain
-from core.common.program_name import user_folder
-from resources.language import tr
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.common.program_name import user_folder
+from decodescope.resources.language import tr
 
 _ABSENT = object()
 

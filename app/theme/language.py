@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
-from resources import language
-from resources.language import ENGLISH
+from decodescope.resources import language
+from decodescope.resources.language import ENGLISH
 
 SYSTEM = "system"
 _qt_translators: list[QTranslator] = []

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QFontMetricsF, QGuiApplication, QPainter
 
-import resources
-from app.theme.palettes import PALETTES, RAMPS, SCHEMES, STAGE_PALETTES
+from decodescope import resources
+from decodescope.app.theme.palettes import PALETTES, RAMPS, SCHEMES, STAGE_PALETTES
 
 MIN_TEXT_CONTRAST = 4.5
 """Minimum contrast of small text (success criterion 1.4.3)."""

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 if TYPE_CHECKING:
-    from app.theme.theme import Theme
+    from decodescope.app.theme.theme import Theme
 
     _Widget = QWidget
 else:
@@ -19,7 +19,7 @@ class _DefaultTheme:
     """The light theme. Imported on first use, because the window's frame is shown before anything needs colours."""
 
     def __get__(self, widget: object, owner: type) -> Theme:
-        from app.theme.theme import theme_for
+        from decodescope.app.theme.theme import theme_for
 
         return theme_for("light")
 

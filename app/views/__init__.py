@@ -9,10 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from resources.language import mark
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from app.views.base import View
+    from decodescope.app.views.base import View
 
 
 class ViewSpec(NamedTuple):

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
-from app.theme.themed import Themed
+from decodescope.app.theme.themed import Themed
 
 if TYPE_CHECKING:
-    from app.session.side_runs import MeasurementProgress
-    from app.state.conversation import Conversation
-    from app.state.layer_queries import InfluenceMap
-    from app.state.media import Medium
-    from app.state.run import Run
-    from app.state.run_history import RunTreeEntry
-    from app.state.worker_messages import ModelInfo
-    from app.views.node_reports import NodeReport
-    from core import ModelEntry
-    from core.events import Event
+    from decodescope.app.session.side_runs import MeasurementProgress
+    from decodescope.app.state.conversation import Conversation
+    from decodescope.app.state.layer_queries import InfluenceMap
+    from decodescope.app.state.media import Medium
+    from decodescope.app.state.run import Run
+    from decodescope.app.state.run_history import RunTreeEntry
+    from decodescope.app.state.worker_messages import ModelInfo
+    from decodescope.app.views.node_reports import NodeReport
+    from decodescope.core import ModelEntry
+    from decodescope.core.events import Event
 
 
 class PresentationHooks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.state.run import Run
-from resources.language import mark
+from decodescope.app.state.run import Run
+from decodescope.resources.language import mark
 
 STEP_SPEED = 0.0
 """Speed at which Play moves one token and pauses."""

@@ -10,24 +10,24 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
-from app.state.run import Run
-from app.state.token_stats import MEASURES, bar_height
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.base import Table, View
-from app.views.replay import SPEEDS, STEP_SPEED, Replay
-from app.views.shared.table_export import timeline_table
-from app.views.text.token_wording import format_bits, surprise_bits, token_text
-from app.widgets.building import Gap, arrange, set_up
-from app.widgets.icons import IconButton, create_icon
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from app.widgets.sparkline import MAX_BAR_VALUE, Sparkline, SparklineCurve, height_fraction
-from core import explain_watermark, share, watermark_found, words
-from resources.depth import pick
-from resources.language import tr, trn
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_stats import MEASURES, bar_height
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table, View
+from decodescope.app.views.replay import SPEEDS, STEP_SPEED, Replay
+from decodescope.app.views.shared.table_export import timeline_table
+from decodescope.app.views.text.token_wording import format_bits, surprise_bits, token_text
+from decodescope.app.widgets.building import Gap, arrange, set_up
+from decodescope.app.widgets.icons import IconButton, create_icon
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.app.widgets.sparkline import MAX_BAR_VALUE, Sparkline, SparklineCurve, height_fraction
+from decodescope.core import explain_watermark, share, watermark_found, words
+from decodescope.resources.depth import pick
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from core.events import Event, StageDetail, TokenChosen, WatermarkSign
+    from decodescope.core.events import Event, StageDetail, TokenChosen, WatermarkSign
 
 WATERMARK_THRESHOLD, _MAX_Z = 3.0, 9.0
 """Standard deviations from which a text counts as watermarked, and those at full height."""

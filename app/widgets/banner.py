@@ -8,16 +8,16 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets import icons
-from app.widgets.accessibility import announce
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.icons import IconButton
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption
-from resources.language import join_sentences, tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import icons
+from decodescope.app.widgets.accessibility import announce
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.resources.language import join_sentences, tr
 
 _GAP = 10
 _NARROW_ICON_WIDTHS = 20

@@ -19,11 +19,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.plain_text import show_tooltip
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.resources.language import tr
 
 MIN_BAR_WIDTH = 40
 """Minimum track width in pixels at 100 % to be placed beside its label."""

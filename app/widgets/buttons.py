@@ -8,13 +8,13 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets import icons
-from app.widgets.building import set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.plain_text import caption, tooltip
-from resources.language import mark, tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import icons
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.resources.language import mark, tr
 
 
 class MenuButton(QToolButton):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.widgets.building import set_up
-from resources.language import tr
+from decodescope.app.widgets.building import set_up
+from decodescope.resources.language import tr
 
 
 def ask(

@@ -6,10 +6,10 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
 
-from app.theme.themed import Themed, inherit_theme
-from app.widgets.building import arrange
-from app.widgets.screen import available_rect
-from app.widgets.tab_order import TabOrder
+from decodescope.app.theme.themed import Themed, inherit_theme
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.screen import available_rect
+from decodescope.app.widgets.tab_order import TabOrder
 
 WINDOW_FRAME = QSize(16, 40)
 """Approximate size of a window's frame on the desktop."""

@@ -7,8 +7,8 @@ import math
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPolygonF
 
-from app.theme.palettes import DRAFTERS
-from app.theme.theme import Theme
+from decodescope.app.theme.palettes import DRAFTERS
+from decodescope.app.theme.theme import Theme
 
 MARK_SIZE = 15.0
 """Side of a mark in pixels at 100 %."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QFileInfo, QObject, QStandardPaths, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.plain_text import as_plain_text
-from resources.language import tr
+from decodescope.app.widgets.plain_text import as_plain_text
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QFileDialog

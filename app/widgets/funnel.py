@@ -12,12 +12,12 @@ from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
-from app.widgets.funnel_layout import MAX_SIDE_BY_SIDE, FunnelLayout, FunnelStage, bar_fractions
-from app.widgets.plain_text import show_tooltip
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
+from decodescope.app.widgets.funnel_layout import MAX_SIDE_BY_SIDE, FunnelLayout, FunnelStage, bar_fractions
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.resources.language import tr
 
 __all__ = ["MAX_SIDE_BY_SIDE", "FunnelStage", "FunnelWidget", "bar_fractions"]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QLineF, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
 
-from app.theme.theme import Theme
+from decodescope.app.theme.theme import Theme
 
 
 class FunnelStage(NamedTuple):

@@ -9,11 +9,11 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QToolButton, QWidget
 
-import resources
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import set_up
-from app.widgets.plain_text import tooltip
+from decodescope import resources
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.plain_text import tooltip
 
 OVERSAMPLING = 3
 """Pixmaps are rendered larger so that they stay sharp on dense screens."""

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
-from app.widgets.plain_text import PlainLabel, RichLabel
+from decodescope.app.widgets.plain_text import PlainLabel, RichLabel
 
 
 class ElidedLabel(PlainLabel):

@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessibleWidget
-from resources.language import join_sentences, tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QLinearGradient

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
 
 Peaks = Sequence[tuple[float, float]]
 _MIN_AMPLITUDE = 0.02

@@ -8,7 +8,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QWidget
 
-from app.theme.theme import Theme
+from decodescope.app.theme.theme import Theme
 
 if TYPE_CHECKING:  # its enums take long to import
     from PySide6.QtWidgets import QStyleOptionViewItem

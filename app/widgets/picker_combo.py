@@ -19,16 +19,16 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets import icons
-from app.widgets.accessibility import AccessibleWidget
-from app.widgets.building import set_up
-from app.widgets.inputs import LazyComboBox
-from app.widgets.painted_rows import Index, ThemedDelegate
-from app.widgets.plain_text import tooltip
-from app.widgets.screen import available_rect
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import icons
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.inputs import LazyComboBox
+from decodescope.app.widgets.painted_rows import Index, ThemedDelegate
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.app.widgets.screen import available_rect
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem
@@ -143,7 +143,7 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
 
     def accessible_interface(self) -> QAccessibleInterface:
         """Return an interface that separates the box's name from its choice."""
-        from app.widgets.accessibility.qt_interfaces import (
+        from decodescope.app.widgets.accessibility.qt_interfaces import (
             ComboInterface,  # import lazily: most sessions have no screen reader
         )
 

@@ -8,12 +8,12 @@ from PySide6.QtCore import QEvent, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QHideEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange
-from app.widgets.inputs import changes_text_size
-from app.widgets.plain_text import PlainLabel
-from app.widgets.screen import available_rect
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.inputs import changes_text_size
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.screen import available_rect
 
 
 class HoverArea(QAbstractScrollArea):

@@ -8,11 +8,11 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import set_up
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 
 class RepeatedPassage(NamedTuple):

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from PySide6.QtCore import QElapsedTimer, QProcess
 
-import resources
-from resources.language import tr
+from decodescope import resources
+from decodescope.resources.language import tr
 
 MIN_INTERVAL_MS = 150
 CUES = ("accepted", "refused", "finished")

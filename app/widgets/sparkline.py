@@ -11,10 +11,10 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme, fill_rect
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
-from app.widgets.plain_text import show_tooltip
+from decodescope.app.theme.theme import Theme, fill_rect
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from decodescope.app.widgets.plain_text import show_tooltip
 
 MAX_BAR_VALUE = 12.0
 """Value drawn at full height. The scale is fixed so that bars do not jump when a large value comes."""

@@ -13,9 +13,9 @@ from PySide6.QtCore import QBuffer, QByteArray, QCoreApplication, QEvent, QIODev
 from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
-from app.theme.theme import panel_stylesheet, theme_for
-from app.theme.themed import Themed
-from resources.language import tr
+from decodescope.app.theme.theme import panel_stylesheet, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from PySide6.QtSvg import QSvgGenerator

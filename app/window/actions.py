@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from app.panels.centre import Centre
-from app.panels.commands import MAX_VIEW_KEYS
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.commands import MAX_VIEW_KEYS
 
 
 class Actions(QObject):

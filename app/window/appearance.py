@@ -7,12 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
-from app.session.session import Session
-from app.storage import settings
-from app.storage.settings import MAX_SCALE, MIN_SCALE, AppearanceSection
-from app.theme.language import resolve_language, set_language
-from app.theme.theme import Theme, theme_for
-from resources import depth, language
+from decodescope.app.session.session import Session
+from decodescope.app.storage import settings
+from decodescope.app.storage.settings import MAX_SCALE, MIN_SCALE, AppearanceSection
+from decodescope.app.theme.language import resolve_language, set_language
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.resources import depth, language
 
 IDLE = "idle"
 
@@ -117,7 +117,7 @@ class AppearanceController(QObject):
 
     def should_animate(self) -> bool:
         """Return whether choices may be animated, according to the settings and the desktop."""
-        from app.widgets.animation.motion import prefers_reduced_motion
+        from decodescope.app.widgets.animation.motion import prefers_reduced_motion
 
         return self._settings.animated and not prefers_reduced_motion()
 

@@ -9,65 +9,65 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
-from app.control.adapters import AdapterController
-from app.control.audible_feedback import ScreenReaderText, SoundEffectController
-from app.control.borrowed_settings import BorrowedSettings, SettingsSources
-from app.control.chat import ChatController
-from app.control.dialogs import CodeController, Diagnostics, Dialogs
-from app.control.export import CopyController, ExportController
-from app.control.help import GlossaryController, WelcomeController
-from app.control.memory_fit import MemoryFitController
-from app.control.messages import Messages
-from app.control.model_choice import DraftChoice, ModelChoice, ModelFolders
-from app.control.model_export import ModelExportController
-from app.control.model_list import ModelList
-from app.control.model_loading import ModelLoadController, WeightsController
-from app.control.prefixes import PrefixController, ReuseMarks
-from app.control.recorded_runs import RecordedRuns
-from app.control.registry_choice import CacheChoice, StrategyChoice
-from app.control.requests import ChosenSettings, RequestBuilder, RunInput
-from app.control.run_control import EmptyViewAction, RunController
-from app.control.scoring import ScoreController
-from app.control.settings_controller import PresetLibrary, SettingsController
-from app.control.settings_watcher import SettingsChangeWatcher
-from app.features.downloads.controller.model_download import ModelDownload
-from app.features.guess.controller import GuessController
-from app.features.history.controller.history import Recovery
-from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
-from app.features.history.controller.run_navigation import RunTreeController
-from app.features.labs.controller.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
-from app.features.media.controller.prompt_media import MediaBarController, MediaController
-from app.features.palette.controller.palette import PaletteController
-from app.features.plugins.controller import PluginController
-from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
-from app.features.tours.controller.tours import Tours
-from app.features.updates.controller import UpdateController
-from app.features.updates.state import describe_source
-from app.panels.centre import Centre
-from app.panels.menu_bar import MenuBar
-from app.panels.setup_panel import SetupPanel
-from app.panels.status_line import StatusLine
-from app.panels.toolbar import Toolbar
-from app.panels.window_layout import SideSplitter, WindowBody
-from app.session.session import Session
-from app.storage import examples
-from app.storage.chat_file import separate_chat_notice
-from app.storage.settings_file import SettingsStore
-from app.theme.language import missing_notice
-from app.views import VIEWS
-from app.views.inspector.panel import Inspector
-from app.views.timeline import Timeline
-from app.widgets.tab_order import TabOrder
-from app.window.actions import Actions
-from app.window.appearance import AppearanceController, LanguageSwitch
-from app.window.command_table import action_table
-from app.window.drag_and_drop import DropController
-from app.window.focus_regions import FocusRegions
-from app.window.panel_layout import ClosablePanel, PanelLayout, ViewOnlyMode
-from app.window.presentation_mode import PresentationMode
-from app.window.run_feed import RunFeed
-from app.window.view_feed import ViewFeed
-from app.window.window_parts import (
+from decodescope.app.control.adapters import AdapterController
+from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
+from decodescope.app.control.borrowed_settings import BorrowedSettings, SettingsSources
+from decodescope.app.control.chat import ChatController
+from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
+from decodescope.app.control.export import CopyController, ExportController
+from decodescope.app.control.help import GlossaryController, WelcomeController
+from decodescope.app.control.memory_fit import MemoryFitController
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.model_choice import DraftChoice, ModelChoice, ModelFolders
+from decodescope.app.control.model_export import ModelExportController
+from decodescope.app.control.model_list import ModelList
+from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.recorded_runs import RecordedRuns
+from decodescope.app.control.registry_choice import CacheChoice, StrategyChoice
+from decodescope.app.control.requests import ChosenSettings, RequestBuilder, RunInput
+from decodescope.app.control.run_control import EmptyViewAction, RunController
+from decodescope.app.control.scoring import ScoreController
+from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
+from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.features.downloads.controller.model_download import ModelDownload
+from decodescope.app.features.guess.controller import GuessController
+from decodescope.app.features.history.controller.history import Recovery
+from decodescope.app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
+from decodescope.app.features.history.controller.run_navigation import RunTreeController
+from decodescope.app.features.labs.controller.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
+from decodescope.app.features.media.controller.prompt_media import MediaBarController, MediaController
+from decodescope.app.features.palette.controller.palette import PaletteController
+from decodescope.app.features.plugins.controller import PluginController
+from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.tours.controller.tours import Tours
+from decodescope.app.features.updates.controller import UpdateController
+from decodescope.app.features.updates.state import describe_source
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.menu_bar import MenuBar
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.panels.status_line import StatusLine
+from decodescope.app.panels.toolbar import Toolbar
+from decodescope.app.panels.window_layout import SideSplitter, WindowBody
+from decodescope.app.session.session import Session
+from decodescope.app.storage import examples
+from decodescope.app.storage.chat_file import separate_chat_notice
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.language import missing_notice
+from decodescope.app.views import VIEWS
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.widgets.tab_order import TabOrder
+from decodescope.app.window.actions import Actions
+from decodescope.app.window.appearance import AppearanceController, LanguageSwitch
+from decodescope.app.window.command_table import action_table
+from decodescope.app.window.drag_and_drop import DropController
+from decodescope.app.window.focus_regions import FocusRegions
+from decodescope.app.window.panel_layout import ClosablePanel, PanelLayout, ViewOnlyMode
+from decodescope.app.window.presentation_mode import PresentationMode
+from decodescope.app.window.run_feed import RunFeed
+from decodescope.app.window.view_feed import ViewFeed
+from decodescope.app.window.window_parts import (
     AppServices,
     Controllers,
     ExportParts,
@@ -77,20 +77,20 @@ from app.window.window_parts import (
     WindowParts,
     create_services,
 )
-from app.window.wiring import connect, connect_autosave
-from core import strategies
-from resources.language import tr
+from decodescope.app.window.wiring import connect, connect_autosave
+from decodescope.core import strategies
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.export_items import ExportItems
-    from app.control.step_inspection import WhatIfController
-    from app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
-    from app.features.labs.view.scale.window import ScaleView
-    from app.features.presentation.controller.demo_film import DemoRecorder
-    from app.features.presentation.controller.stage_content import WindowAppearance
-    from app.features.tours.controller.tour_player import TourPlayer
-    from app.session.engine import Engine
-    from app.window.main_window import MainWindow, Step
+    from decodescope.app.control.export_items import ExportItems
+    from decodescope.app.control.step_inspection import WhatIfController
+    from decodescope.app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
+    from decodescope.app.features.labs.view.scale.window import ScaleView
+    from decodescope.app.features.presentation.controller.demo_film import DemoRecorder
+    from decodescope.app.features.presentation.controller.stage_content import WindowAppearance
+    from decodescope.app.features.tours.controller.tour_player import TourPlayer
+    from decodescope.app.session.engine import Engine
+    from decodescope.app.window.main_window import MainWindow, Step
 
 
 def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> WindowParts:
@@ -131,7 +131,7 @@ def _rebuild(window: MainWindow, old: WindowParts) -> WindowParts:
     This is simpler than updating every text, and nothing can be missed. No code of the old parts is running then, and
     their connections to the services end with them.
     """
-    from app.window.window_state import restore_state, save_state
+    from decodescope.app.window.window_state import restore_state, save_state
 
     state = save_state(window, old)
     for step in (*_saving_steps(window, old), *_stopping_steps(old)):
@@ -309,17 +309,17 @@ def _labs(
     """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
-        from app.features.labs.controller.scale import ScaleController
+        from decodescope.app.features.labs.controller.scale import ScaleController
 
         return ScaleController(window, services.labs.scale()).lab
 
     def preference(window: QWidget) -> PreferenceLabDialog:
-        from app.features.labs.controller.preference import PreferenceController
+        from decodescope.app.features.labs.controller.preference import PreferenceController
 
         return PreferenceController(window, services.labs.preference(), model, services.history).lab
 
     def speed(window: QWidget) -> SpeedLabDialog:
-        from app.features.labs.controller.speed import SpeedController, SpeedExport
+        from decodescope.app.features.labs.controller.speed import SpeedController, SpeedExport
 
         work = services.labs.speed()
         lab = SpeedController(window, work, model, loading).lab
@@ -373,7 +373,7 @@ def _import_parts(
 
 
 def _exports(panels: Panels, session: Session) -> ExportItems:
-    from app.control.export_items import ExportItems
+    from decodescope.app.control.export_items import ExportItems
 
     return ExportItems(panels.centre, panels.inspector, panels.timeline, session)
 
@@ -388,7 +388,7 @@ def _changes(
 def _what_if_controller(
     session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
 ) -> WhatIfController:
-    from app.control.step_inspection import WhatIfController
+    from decodescope.app.control.step_inspection import WhatIfController
 
     return WhatIfController(session, requests, setup, inspector)
 
@@ -405,8 +405,8 @@ def _tours(
     """Return the tours; their panel is docked at the bottom on first use."""
 
     def make() -> TourPlayer:
-        from app.features.tours.controller.tour_player import TourPlayer, TourSettings, TourViews
-        from app.features.tours.controller.tour_ui import TourTargets, TourUi
+        from decodescope.app.features.tours.controller.tour_player import TourPlayer, TourSettings, TourViews
+        from decodescope.app.features.tours.controller.tour_ui import TourTargets, TourUi
 
         settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
         targets = TourTargets(body, panels.centre, panels.setup, panels.inspector)
@@ -417,7 +417,7 @@ def _tours(
 
 def _demos(panels: Panels, session: Session, messages: Messages, appearance: WindowAppearance) -> LazyDemoRecorder:
     def make() -> DemoRecorder:
-        from app.features.presentation.controller.demo_film import DemoRecorder
+        from decodescope.app.features.presentation.controller.demo_film import DemoRecorder
 
         return DemoRecorder(panels.centre, session, messages, appearance)
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMainWindow
 
-from app.panels.commands import MAX_VIEW_KEYS, scheme_titles
-from app.panels.menu_bar import Choice, ChoiceGroup
-from app.theme.language import SYSTEM
-from app.views import VIEWS
-from app.widgets import text_editing
-from app.window.appearance import AppearanceController, LanguageSwitch
-from app.window.focus_regions import FocusRegions
-from app.window.panel_layout import PanelLayout
-from app.window.presentation_mode import PresentationMode
-from app.window.window_parts import Controllers, Panels, WindowParts
-from resources import depth
-from resources.language import tr
+from decodescope.app.panels.commands import MAX_VIEW_KEYS, scheme_titles
+from decodescope.app.panels.menu_bar import Choice, ChoiceGroup
+from decodescope.app.theme.language import SYSTEM
+from decodescope.app.views import VIEWS
+from decodescope.app.widgets import text_editing
+from decodescope.app.window.appearance import AppearanceController, LanguageSwitch
+from decodescope.app.window.focus_regions import FocusRegions
+from decodescope.app.window.panel_layout import PanelLayout
+from decodescope.app.window.presentation_mode import PresentationMode
+from decodescope.app.window.window_parts import Controllers, Panels, WindowParts
+from decodescope.resources import depth
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.palette.controller.entry import PaletteContext
+    from decodescope.app.features.palette.controller.entry import PaletteContext
 
 ActionTable = dict[str, Callable[[], object]]
 
@@ -222,7 +222,7 @@ class WindowMenuState:
 
     def unavailable_reason(self, name: str) -> str:
         """Return why a command is unavailable; empty if it is available or checkable."""
-        from app.features.palette.controller.entry import unavailable_reason
+        from decodescope.app.features.palette.controller.entry import unavailable_reason
 
         if name in self._checked:
             return ""

@@ -10,23 +10,23 @@ from PySide6.QtCore import QEvent, QMimeData, QObject, Signal, Slot
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QWidget
 
-from app.control.adapters import AdapterController
-from app.control.messages import Messages
-from app.control.model_choice import ModelFolders
-from app.control.recorded_runs import RecordedRuns
-from app.control.settings_controller import PresetLibrary, SettingsController
-from app.features.downloads.controller.model_download import ModelDownload
-from app.features.labs.controller.lab_windows import LabWindows
-from app.features.media.controller.prompt_media import MediaController
-from app.state.media import kind_by_name
-from app.storage import drop_offers
-from app.storage.drop_offers import DropOffer
-from app.theme.themed import inherit_theme
-from app.widgets.overlays import DropOverlay
-from resources.language import tr
+from decodescope.app.control.adapters import AdapterController
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.model_choice import ModelFolders
+from decodescope.app.control.recorded_runs import RecordedRuns
+from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
+from decodescope.app.features.downloads.controller.model_download import ModelDownload
+from decodescope.app.features.labs.controller.lab_windows import LabWindows
+from decodescope.app.features.media.controller.prompt_media import MediaController
+from decodescope.app.state.media import kind_by_name
+from decodescope.app.storage import drop_offers
+from decodescope.app.storage.drop_offers import DropOffer
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.app.widgets.overlays import DropOverlay
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.labs.state import Task
+    from decodescope.app.features.labs.state import Task
 
 
 class DropController(QObject):

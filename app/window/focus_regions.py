@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.panels.centre import Centre
-from app.window.window_parts import Panels
+from decodescope.app.panels.centre import Centre
+from decodescope.app.window.window_parts import Panels
 
 
 class FocusRegions(QObject):

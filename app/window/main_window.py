@@ -22,17 +22,17 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMainWindow, QWidget
 
-from app.storage.settings_file import SettingsStore
-from app.theme.language import set_language
-from app.theme.palettes import PALETTES
-from app.theme.themed import Themed
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.language import set_language
+from decodescope.app.theme.palettes import PALETTES
+from decodescope.app.theme.themed import Themed
 
 if TYPE_CHECKING:
-    from app.features.history.controller.history import History
-    from app.session.session import Session
-    from app.theme.theme import Theme
-    from app.widgets.tab_order import TabOrder
-    from app.window.window_parts import WindowParts
+    from decodescope.app.features.history.controller.history import History
+    from decodescope.app.session.session import Session
+    from decodescope.app.theme.theme import Theme
+    from decodescope.app.widgets.tab_order import TabOrder
+    from decodescope.app.window.window_parts import WindowParts
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
@@ -133,14 +133,14 @@ class MainWindow(Themed, QMainWindow):
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Apply a theme to everything in the window and its dialogs."""
-        from app.theme.theme import panel_stylesheet
+        from decodescope.app.theme.theme import panel_stylesheet
 
         self.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
         super().set_theme(theme)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Change the text size on Ctrl+wheel, except over widgets that zoom themselves."""
-        from app.widgets.inputs import changes_text_size
+        from decodescope.app.widgets.inputs import changes_text_size
 
         if not changes_text_size(event):
             super().wheelEvent(event)

@@ -9,9 +9,9 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QMainWindow, QWidget
 
-from app.panels.window_layout import PREFERRED_WIDTHS, SideSplitter
-from app.storage.settings import WindowLayout
-from app.widgets.screen import screen_of
+from decodescope.app.panels.window_layout import PREFERRED_WIDTHS, SideSplitter
+from decodescope.app.storage.settings import WindowLayout
+from decodescope.app.widgets.screen import screen_of
 
 
 class ClosablePanel(NamedTuple):

@@ -9,15 +9,15 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout
 
-from app.features.presentation.controller.step_controls import StepControls
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.window.appearance import AppearanceController
-from app.window.panel_layout import ViewOnlyMode
+from decodescope.app.features.presentation.controller.step_controls import StepControls
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.window.appearance import AppearanceController
+from decodescope.app.window.panel_layout import ViewOnlyMode
 
 if TYPE_CHECKING:
-    from app.features.presentation.controller.presenter import Presenter
-    from app.features.presentation.controller.presenter_page import PresenterPageController
+    from decodescope.app.features.presentation.controller.presenter import Presenter
+    from decodescope.app.features.presentation.controller.presenter_page import PresenterPageController
 
 
 class PresentationMode(QObject):
@@ -94,7 +94,7 @@ class PresentationMode(QObject):
     def presenter_page(self) -> PresenterPageController:
         """The presenter page, created on first use."""
         if self._presenter_page is None:
-            from app.features.presentation.controller.presenter_page import PresenterPageController
+            from decodescope.app.features.presentation.controller.presenter_page import PresenterPageController
 
             over, theme = self._centre.window(), self._appearance.settings_theme
             self._presenter_page = PresenterPageController(self.presenter, self.step_controls, over, theme)
@@ -118,12 +118,12 @@ class PresentationMode(QObject):
     @Slot()
     def _update_stage_theme(self) -> None:
         """Scale the text with the window size."""
-        from app.theme.theme import stage_theme
+        from decodescope.app.theme.theme import stage_theme
 
         self._appearance.set_stage_theme(lambda theme: stage_theme(theme, self._centre.window().size()))
 
     def _make_presenter(self) -> Presenter:
-        from app.features.presentation.controller.presenter import Presenter
+        from decodescope.app.features.presentation.controller.presenter import Presenter
 
         presenter = Presenter(self._session, self._centre, self._appearance, lambda: self.step_controls.is_tour_playing)
         self.step_controls.presenter = presenter

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-import core
-from app.control.messages import Messages
-from app.panels.centre import Centre
-from app.panels.status_line import StatusLine
-from app.session.session import Session
-from app.state import run_status
-from app.state.run import Run
-from app.state.worker_messages import ErrorReport, Outcome
-from resources.language import mark, tr
+from decodescope import core
+from decodescope.app.control.messages import Messages
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.status_line import StatusLine
+from decodescope.app.session.session import Session
+from decodescope.app.state import run_status
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ErrorReport, Outcome
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import Event
+    from decodescope.core.events import Event
 
 LONG_STOP_MS = 5000
 """Delay before a notice explains why a run is still stopping."""

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal, Slot
 
-from app.control.model_choice import ModelChoice
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.state.run import Run
-from app.views.base import View
-from app.views.inspector.panel import Inspector
-from app.views.timeline import Timeline
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.views.base import View
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.timeline import Timeline
 
 if TYPE_CHECKING:
-    from app.features.media.session.media_cache import MediaCache
-    from app.state.layer_queries import InfluenceMap
-    from app.state.media import Medium
-    from core.events import Event
+    from decodescope.app.features.media.session.media_cache import MediaCache
+    from decodescope.app.state.layer_queries import InfluenceMap
+    from decodescope.app.state.media import Medium
+    from decodescope.core.events import Event
 
 END_DELAY_MS = 60
 """Delay after a run's end before hidden views are updated, so that visible ones are drawn first."""

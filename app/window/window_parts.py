@@ -4,64 +4,64 @@ from __future__ import annotations
 
 from typing import NamedTuple, dataclass_transform
 
-from app.control.adapters import AdapterController
-from app.control.audible_feedback import ScreenReaderText, SoundEffectController
-from app.control.borrowed_settings import BorrowedSettings
-from app.control.chat import ChatController
-from app.control.dialogs import CodeController, Diagnostics, Dialogs
-from app.control.export import CopyController, ExportController
-from app.control.help import GlossaryController, WelcomeController
-from app.control.memory_fit import MemoryFitController
-from app.control.messages import Messages
-from app.control.model_choice import ModelFolders
-from app.control.model_export import ModelExportController
-from app.control.model_list import ModelList
-from app.control.model_loading import ModelLoadController, WeightsController
-from app.control.persistence import ChatSaver, SettingsSaver
-from app.control.prefixes import PrefixController, ReuseMarks
-from app.control.recorded_runs import RecordedRuns
-from app.control.requests import ChosenSettings, RequestBuilder
-from app.control.run_control import EmptyViewAction, RunController
-from app.control.scoring import ScoreController
-from app.control.settings_controller import PresetLibrary, SettingsController
-from app.control.settings_watcher import SettingsChangeWatcher
-from app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
-from app.features.guess.controller import GuessController
-from app.features.history.controller.history import History, Recovery
-from app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
-from app.features.history.controller.run_navigation import RunNavigation, RunTreeController
-from app.features.labs.controller.lab_windows import LabJobs, LabWindows
-from app.features.live.controller import LiveRuns
-from app.features.media.controller.prompt_media import MediaBarController, MediaController
-from app.features.media.session.media_cache import MediaCache
-from app.features.palette.controller.palette import PaletteController
-from app.features.plugins.controller import PluginController
-from app.features.plugins.session import PluginJobs
-from app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
-from app.features.tours.controller.tours import Tours
-from app.features.updates.controller import UpdateController
-from app.panels.centre import Centre
-from app.panels.menu_bar import MenuBar
-from app.panels.setup_panel import SetupPanel
-from app.panels.status_line import StatusLine
-from app.panels.toolbar import Toolbar
-from app.panels.window_layout import SideSplitter
-from app.session.kernel_builder import KernelBuilder
-from app.session.session import Session
-from app.state.conversation import Conversation
-from app.state.run_history import RunTrees
-from app.storage.chat_file import ChatStore, claim_chat
-from app.storage.settings import Settings
-from app.storage.settings_file import SettingsStore
-from app.views.inspector.panel import Inspector
-from app.views.timeline import Timeline
-from app.window.actions import Actions
-from app.window.appearance import AppearanceController, LanguageSwitch
-from app.window.drag_and_drop import DropController
-from app.window.panel_layout import PanelLayout
-from app.window.presentation_mode import PresentationMode
-from app.window.run_feed import RunFeed
-from app.window.view_feed import ViewFeed
+from decodescope.app.control.adapters import AdapterController
+from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
+from decodescope.app.control.borrowed_settings import BorrowedSettings
+from decodescope.app.control.chat import ChatController
+from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
+from decodescope.app.control.export import CopyController, ExportController
+from decodescope.app.control.help import GlossaryController, WelcomeController
+from decodescope.app.control.memory_fit import MemoryFitController
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.model_choice import ModelFolders
+from decodescope.app.control.model_export import ModelExportController
+from decodescope.app.control.model_list import ModelList
+from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.persistence import ChatSaver, SettingsSaver
+from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.recorded_runs import RecordedRuns
+from decodescope.app.control.requests import ChosenSettings, RequestBuilder
+from decodescope.app.control.run_control import EmptyViewAction, RunController
+from decodescope.app.control.scoring import ScoreController
+from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
+from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
+from decodescope.app.features.guess.controller import GuessController
+from decodescope.app.features.history.controller.history import History, Recovery
+from decodescope.app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
+from decodescope.app.features.history.controller.run_navigation import RunNavigation, RunTreeController
+from decodescope.app.features.labs.controller.lab_windows import LabJobs, LabWindows
+from decodescope.app.features.live.controller import LiveRuns
+from decodescope.app.features.media.controller.prompt_media import MediaBarController, MediaController
+from decodescope.app.features.media.session.media_cache import MediaCache
+from decodescope.app.features.palette.controller.palette import PaletteController
+from decodescope.app.features.plugins.controller import PluginController
+from decodescope.app.features.plugins.session import PluginJobs
+from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.tours.controller.tours import Tours
+from decodescope.app.features.updates.controller import UpdateController
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.menu_bar import MenuBar
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.panels.status_line import StatusLine
+from decodescope.app.panels.toolbar import Toolbar
+from decodescope.app.panels.window_layout import SideSplitter
+from decodescope.app.session.kernel_builder import KernelBuilder
+from decodescope.app.session.session import Session
+from decodescope.app.state.conversation import Conversation
+from decodescope.app.state.run_history import RunTrees
+from decodescope.app.storage.chat_file import ChatStore, claim_chat
+from decodescope.app.storage.settings import Settings
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.window.actions import Actions
+from decodescope.app.window.appearance import AppearanceController, LanguageSwitch
+from decodescope.app.window.drag_and_drop import DropController
+from decodescope.app.window.panel_layout import PanelLayout
+from decodescope.app.window.presentation_mode import PresentationMode
+from decodescope.app.window.run_feed import RunFeed
+from decodescope.app.window.view_feed import ViewFeed
 
 
 class AppServices(NamedTuple):

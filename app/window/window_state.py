@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtWidgets import QWidget
 
-from app.control.borrowed_settings import BorrowedState
-from app.features.guess.controller import GuessState
-from app.state.worker_messages import ErrorReport
-from app.views.base import View
-from app.window.window_parts import WindowParts
-from resources.retranslation import retranslate
+from decodescope.app.control.borrowed_settings import BorrowedState
+from decodescope.app.features.guess.controller import GuessState
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.views.base import View
+from decodescope.app.window.window_parts import WindowParts
+from decodescope.resources.retranslation import retranslate
 
 if TYPE_CHECKING:
-    from app.features.tours.controller.tour_player import TourState
+    from decodescope.app.features.tours.controller.tour_player import TourState
 
 
 class WindowState(NamedTuple):

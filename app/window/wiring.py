@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.storage.settings import UsageSection
-from app.window.actions import bind_view_keys
-from app.window.command_table import WindowMenuState
-from app.window.drag_and_drop import DropTarget
-from app.window.window_parts import WindowParts
+from decodescope.app.storage.settings import UsageSection
+from decodescope.app.window.actions import bind_view_keys
+from decodescope.app.window.command_table import WindowMenuState
+from decodescope.app.window.drag_and_drop import DropTarget
+from decodescope.app.window.window_parts import WindowParts
 
 if TYPE_CHECKING:
-    from app.features.palette.controller.entry import PaletteContext
-    from app.views.inspector.step_internals import StepInternalsPanel
-    from app.window.main_window import MainWindow
+    from decodescope.app.features.palette.controller.entry import PaletteContext
+    from decodescope.app.views.inspector.step_internals import StepInternalsPanel
+    from decodescope.app.window.main_window import MainWindow
 MAX_RECENT_FILES = 10
 
 
@@ -107,7 +107,7 @@ def _connect_kernel_builder(parts: WindowParts) -> None:
 
 def _connect_layer_inspection(parts: WindowParts, part: StepInternalsPanel) -> None:
     """Create the controller of the inspector's layer section."""
-    from app.control.step_inspection import LayerInspectionController
+    from decodescope.app.control.step_inspection import LayerInspectionController
 
     LayerInspectionController(parts.session, parts.inspector, part).influence.connect(parts.view_feed.on_influence)
 
@@ -239,7 +239,7 @@ def _remember_file(usage: UsageSection, path: str) -> None:
 
 def _palette_context(window: MainWindow, parts: WindowParts) -> PaletteContext:
     """Return the context of the command palette."""
-    from app.features.palette.controller.entry import PaletteContext
+    from decodescope.app.features.palette.controller.entry import PaletteContext
 
     return PaletteContext(
         window=window,

@@ -1,12 +1,12 @@
 """Registry of the cache backends: `registry` finds one per file. Importing this package does not import torch."""
 
-from core.caches.base import CacheBackend, Variant
-from core.caches.measurement import Measurement
-from core.checks.name_suggestions import did_you_mean
-from core.errors import CacheError
-from core.parameter import quote_text
-from core.registry import Registry
-from resources.language import tr
+from decodescope.core.caches.base import CacheBackend, Variant
+from decodescope.core.caches.measurement import Measurement
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.errors import CacheError
+from decodescope.core.parameter import quote_text
+from decodescope.core.registry import Registry
+from decodescope.resources.language import tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from core.caches.measurement import CacheEstimate, Measurement, RunShape
-from core.common.entry_description import EntryDescription
-from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
-from core.common.lightweight_dataclass import plain
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.measurement import CacheEstimate, Measurement, RunShape
+from decodescope.core.common.entry_description import EntryDescription
+from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
     from transformers.cache_utils import Cache
 
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 CacheOperation = Literal["reorder", "truncate", "select", "copy", "drafts"]
@@ -102,7 +102,7 @@ def own_windows_reason(model: LoadedModel) -> str | None:
     """Return why a model that applies windows itself (GPT-Neo) is not supported; None for others. Such models rely on
     positions in a cache that keeps everything.
     """
-    from core.caches.tensors.continuation_probe import window_widths  # a model is loaded, so torch is too
+    from decodescope.core.caches.tensors.continuation_probe import window_widths  # a model is loaded, so torch is too
 
     if any(window_widths(model)):
         return tr(
@@ -121,7 +121,7 @@ def windows_required_reason(model: LoadedModel) -> str | None:
 
 
 def _memory(model: LoadedModel) -> str:
-    from core.caches.tensors.continuation_probe import memory_kind  # a model is loaded, so torch is too
+    from decodescope.core.caches.tensors.continuation_probe import memory_kind  # a model is loaded, so torch is too
 
     return memory_kind(model)
 
@@ -277,7 +277,7 @@ class CacheBackend:
 
     def measure(self, cache: Cache | None) -> Measurement:
         """Measure the exact bytes of the tensor storages that `cache` holds."""
-        from core.caches.tensors.cache_operations import measure_storages  # needs torch
+        from decodescope.core.caches.tensors.cache_operations import measure_storages  # needs torch
 
         return measure_storages(cache)
 
@@ -288,7 +288,7 @@ class CacheBackend:
         Encoder–decoder models read the source length from `options["source_length"]`, which defaults to the text
         length. Raises UnpredictableError.
         """
-        from core.common.size_terms import evaluate  # its classes are slow to create: import on demand
+        from decodescope.core.common.size_terms import evaluate  # its classes are slow to create: import on demand
 
         source = int(options.get("source_length") or length) if model.is_encoder_decoder else None
         size = self.describe(model, RunShape(rows, length, source, options)).size
@@ -296,7 +296,7 @@ class CacheBackend:
 
     def truncate(self, cache: Cache, length: int) -> None:
         """Drop all tokens after the first `length`. Raises CacheError if that is impossible."""
-        from core.caches.tensors.cache_operations import truncate  # needs torch
+        from decodescope.core.caches.tensors.cache_operations import truncate  # needs torch
 
         truncate(cache, length)
 
@@ -304,12 +304,12 @@ class CacheBackend:
         """Keep only the tokens at `positions` (1-D tensor or list, ascending). Raises CacheError if that is
         impossible.
         """
-        from core.caches.tensors.cache_operations import select  # needs torch
+        from decodescope.core.caches.tensors.cache_operations import select  # needs torch
 
         select(cache, positions)
 
     def copy(self, cache: Cache) -> Cache:
         """Return an independent cache with the same content. Raises CacheError if that is impossible."""
-        from core.caches.tensors.cache_operations import copy  # needs torch
+        from decodescope.core.caches.tensors.cache_operations import copy  # needs torch
 
         return copy(cache)

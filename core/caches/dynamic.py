@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, own_cache_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.parameter import Settings
-from resources.language import mark
+from decodescope.core.caches.base import EDITS, CacheBackend, own_cache_reason
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """Build a DynamicCache in which every attention layer keeps all tokens, windowed layers included. It also holds the
     states of recurrent models. Return None for models with their own cache class.
     """
-    from core.caches.tensors.continuation_probe import full_cache  # torch is loaded only when something runs
-    from core.caches.tensors.dynamic_layers import with_cross_attention
+    from decodescope.core.caches.tensors.continuation_probe import (
+        full_cache,  # torch is loaded only when something runs
+    )
+    from decodescope.core.caches.tensors.dynamic_layers import with_cross_attention
 
     if own_cache_reason(model):
         return None
@@ -31,8 +33,8 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Return 2 · batch · kv_heads · length · head_dim · bytes(dtype) summed over the layers, plus cross-attention and
     states.
     """
-    from core.caches.tensors.cache_sizes import all_tokens, cache_size, model_layer_shapes, within_windows
-    from core.caches.tensors.continuation_probe import keeps_windows  # needs torch
+    from decodescope.core.caches.tensors.cache_sizes import all_tokens, cache_size, model_layer_shapes, within_windows
+    from decodescope.core.caches.tensors.continuation_probe import keeps_windows  # needs torch
 
     span = within_windows if keeps_windows(model) else all_tokens
     return CacheEstimate(cache_size(model_layer_shapes(model), run, span))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, own_cache_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import EDITS, CacheBackend, own_cache_reason
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 SELF = Parameter(
     "self", mark("Self-attention"), "choice", "dynamic",
@@ -30,7 +30,7 @@ CROSS = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an EncoderDecoderCache of two halves. Raises CacheError if one half cannot be built."""
-    from core.caches.tensors.dynamic_layers import pair_halves  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.dynamic_layers import pair_halves  # torch is loaded only when something runs
 
     return pair_halves(
         _half_backend(options, "self").build(model, length, {}),
@@ -51,7 +51,7 @@ def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], optio
 
 
 def _half_backend(options: Settings, which: str) -> CacheBackend:
-    from core import caches  # the registry imports this file, so import it on demand
+    from decodescope.core import caches  # the registry imports this file, so import it on demand
 
     return caches.registry[str(options.get(which) or "dynamic")]
 

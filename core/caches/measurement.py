@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.parameter import Settings
+from decodescope.core.parameter import Settings
 
 if TYPE_CHECKING:
-    from core.common.size_terms import Term
+    from decodescope.core.common.size_terms import Term
 
 
 class RunShape(NamedTuple):

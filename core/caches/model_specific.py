@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend, layer_types, own_cache_reason, rejected_drafts_reason
-from core.caches.sliding_window import build, describe
-from core.parameter import Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import CacheBackend, layer_types, own_cache_reason, rejected_drafts_reason
+from decodescope.core.caches.sliding_window import build, describe
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, extra_tensors_reason, repeated_layers_reason, windows_required_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import (
+    EDITS,
+    CacheBackend,
+    extra_tensors_reason,
+    repeated_layers_reason,
+    windows_required_reason,
+)
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 PLACE = Parameter(
     "place", mark("Offload to"), "choice", "auto",
@@ -33,7 +39,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an empty cache whose layers are kept in host memory or on disk. Raises CacheError if neither is
     available.
     """
-    from core.caches.tensors.disk_cache import build_offloaded  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.disk_cache import build_offloaded  # torch is loaded only when something runs
 
     return build_offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
@@ -42,14 +48,14 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Estimate the size as that of a dynamic cache; on disk, the first layer is also in memory with capacity for one
     more token.
     """
-    from core.caches.tensors.cache_sizes import (
+    from decodescope.core.caches.tensors.cache_sizes import (
         all_tokens,
         cache_size,
         model_layer_shapes,
         prepared_tokens,
         resident_size,
     )
-    from core.caches.tensors.disk_cache import is_on_disk  # needs torch
+    from decodescope.core.caches.tensors.disk_cache import is_on_disk  # needs torch
 
     shapes = model_layer_shapes(model)
     extra = prepared_tokens() if is_on_disk(model, run.options.get("place")) else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import (
+from decodescope.core.caches.base import (
     EDITS,
     CacheBackend,
     extra_tensors_reason,
@@ -12,24 +12,26 @@ from core.caches.base import (
     repeated_layers_reason,
     windows_required_reason,
 )
-from core.caches.measurement import CacheEstimate, RunShape
-from core.caches.offloaded import FOLDER, PLACE, offloading_generate_equivalent
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Settings
-from resources.language import mark, tr
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.caches.offloaded import FOLDER, PLACE, offloading_generate_equivalent
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an empty cache with capacity for `length` tokens in host memory or on disk. Raises CacheError if it does
     not fit.
     """
-    from core.caches.tensors.disk_cache import build_offloaded_static  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.disk_cache import (
+        build_offloaded_static,  # torch is loaded only when something runs
+    )
 
     return build_offloaded_static(model, length, options.get("place") or "auto", options.get("folder") or "")
 
@@ -38,7 +40,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Estimate the size, which is allocated at once. On disk every layer has full capacity, and the first layer is also
     in memory with the tokens read so far and one more.
     """
-    from core.caches.tensors.cache_sizes import (
+    from decodescope.core.caches.tensors.cache_sizes import (
         allocated_span,
         cache_size,
         counters_size,
@@ -48,7 +50,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
         resident_size,
         sum_terms,
     )
-    from core.caches.tensors.disk_cache import is_on_disk  # needs torch
+    from decodescope.core.caches.tensors.disk_cache import is_on_disk  # needs torch
 
     shapes, room = model_layer_shapes(model), run.capacity
     resident = resident_size(shapes, run)

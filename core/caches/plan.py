@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.caches import CacheBackend, registry
-from core.caches.base import has_no_cache
-from core.caches.measurement import CacheEstimate, RunShape
-from core.errors import UnpredictableError
-from core.parameter import Settings
-from resources.language import tr
+from decodescope.core.caches import CacheBackend, registry
+from decodescope.core.caches.base import has_no_cache
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.errors import UnpredictableError
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.caches.base import CacheBackend
-    from core.events import CachePlan, Notice
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheBackend
+    from decodescope.core.events import CachePlan, Notice
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _POINTS = 16
 """Number of evenly spaced lengths between the prompt and the limit to predict, besides the bends of the curve."""
@@ -29,8 +29,8 @@ def predict_cache(
     """Predict the cache of a text that grows from `start` to `max_length` tokens; return None if the size is
     unpredictable.
     """
-    from core.common.size_terms import evaluate
-    from core.events import CachePlan  # the event classes are slow to create: import on demand
+    from decodescope.core.common.size_terms import evaluate
+    from decodescope.core.events import CachePlan  # the event classes are slow to create: import on demand
 
     try:
         described = backend.describe(model, run)
@@ -68,7 +68,7 @@ def cache_notices(model: LoadedModel, backend: CacheBackend, settings: Settings,
     """Yield the notices for a run with `settings` (defaults filled in) on the cache `backend`; `speculates`: drafts are
     verified.
     """
-    from core.events import Notice  # the event classes are slow to create: import on demand
+    from decodescope.core.events import Notice  # the event classes are slow to create: import on demand
 
     if speculates and not model.has_exact_dtype:
         yield Notice(

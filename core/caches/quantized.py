@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend, Variant, plain_attention_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import CacheBackend, Variant, plain_attention_reason
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.caches.tensors.quantized import QuantizationSettings
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.caches.tensors.quantized import QuantizationSettings
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _AXES = ("channel", "token")
 BITS = Parameter(
@@ -55,7 +55,7 @@ RESIDUAL = Parameter(
 
 def quantization_settings(options: Settings) -> QuantizationSettings:
     """Return the quantization settings with defaults filled in."""
-    from core.caches.tensors.quantized import QuantizationSettings  # needs torch
+    from decodescope.core.caches.tensors.quantized import QuantizationSettings  # needs torch
 
     given = {
         parameter: options.get(parameter.name) for parameter in (ENGINE, BITS, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL)
@@ -70,16 +70,16 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an empty quantized cache. Raises CacheError if the quantizer is not installed or does not support the bit
     width.
     """
-    from core.caches.tensors.dynamic_layers import with_cross_attention
-    from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.dynamic_layers import with_cross_attention
+    from decodescope.core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
 
     return with_cross_attention(model, build_quantized(model, quantization_settings(options)))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Describe full blocks in few bits, with two 16-bit numbers per group, and the latest tokens unquantized."""
-    from core.caches.tensors.cache_sizes import model_layer_shapes
-    from core.caches.tensors.quantized import quantized_size  # needs torch
+    from decodescope.core.caches.tensors.cache_sizes import model_layer_shapes
+    from decodescope.core.caches.tensors.quantized import quantized_size  # needs torch
 
     chosen = quantization_settings(run.options)
     return CacheEstimate(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend, plain_attention_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.common.hf_generation import GenerateEquivalent, removed_from_transformers
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import CacheBackend, plain_attention_reason
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.hf_generation import GenerateEquivalent, removed_from_transformers
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 WINDOW = Parameter(
     "window_length", mark("Window"), "int", 256,
@@ -33,7 +33,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an empty sink cache. Raises CacheError if the window is too small for the sinks or too large for the
     context.
     """
-    from core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
 
     return build_sink(model, *_sizes(options))
 
@@ -42,7 +42,7 @@ def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Estimate the size as that of a dynamic cache with min(length, window − 1) tokens: the next token fills the
     window.
     """
-    from core.caches.tensors.cache_sizes import (
+    from decodescope.core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
         within_windows,
@@ -61,7 +61,7 @@ def rejection_reason(model: LoadedModel, needs: frozenset[CacheOperation], optio
         )
     if reason := plain_attention_reason(model, tr("Sink")):
         return reason
-    from core.caches.tensors.sink import rotary_functions  # a model is loaded, so torch is too
+    from decodescope.core.caches.tensors.sink import rotary_functions  # a model is loaded, so torch is too
 
     if rotary_functions(model) is None:
         return tr(

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend, has_windows, own_windows_reason, rejected_drafts_reason, states_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.parameter import Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import (
+    CacheBackend,
+    has_windows,
+    own_windows_reason,
+    rejected_drafts_reason,
+    states_reason,
+)
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build a cache whose windowed layers keep the last `sliding_window` − 1 tokens (the next token fills the
     window).
     """
-    from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention
+    from decodescope.core.caches.tensors.dynamic_layers import config_cache, with_cross_attention
 
     return with_cross_attention(model, config_cache(model))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Estimate the size as that of a dynamic cache with min(length, window − 1) tokens in windowed layers."""
-    from core.caches.tensors.cache_sizes import (
+    from decodescope.core.caches.tensors.cache_sizes import (
         cache_size,
         model_layer_shapes,  # needs torch
         within_windows,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import EDITS, CacheBackend, draft_layers_reason, rejected_drafts_reason, states_reason
-from core.caches.measurement import CacheEstimate, RunShape
-from core.common.hf_generation import GenerateEquivalent
-from core.models.config_validation import PACKED
-from core.parameter import Parameter, Settings
-from resources.language import mark, tr
+from decodescope.core.caches.base import EDITS, CacheBackend, draft_layers_reason, rejected_drafts_reason, states_reason
+from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.models.config_validation import PACKED
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheOperation
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheOperation
+    from decodescope.core.models.loaded_model import LoadedModel
 
 COMPILE = Parameter(
     "compile", mark("Compile"), "bool", False,
@@ -32,15 +32,21 @@ ROOM = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Build an empty cache of fixed size. Raises CacheError if compilation is requested but impossible here."""
-    from core.caches.tensors.static_layers import build_static  # torch is loaded only when something runs
+    from decodescope.core.caches.tensors.static_layers import build_static  # torch is loaded only when something runs
 
     return build_static(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
 
 
 def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Estimate the size, which is allocated at once and never grows."""
-    from core.caches.tensors.cache_sizes import allocated_span, cache_size, counters_size, model_layer_shapes, sum_terms
-    from core.caches.tensors.static_layers import allocated_length  # needs torch
+    from decodescope.core.caches.tensors.cache_sizes import (
+        allocated_span,
+        cache_size,
+        counters_size,
+        model_layer_shapes,
+        sum_terms,
+    )
+    from decodescope.core.caches.tensors.static_layers import allocated_length  # needs torch
 
     options, shapes = run.options, model_layer_shapes(model)
     room = allocated_length(max(run.capacity, options.get("max_cache_len") or 0), bool(options.get("compile")))

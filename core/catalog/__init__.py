@@ -8,15 +8,15 @@ core.load(core.catalog.download("owner/name", progress=print))
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.catalog.download_store import UnfinishedDownload, delete, discard, unfinished
-    from core.catalog.file_download import Progress, verify
-    from core.catalog.hub_model import GgufVariant, HubFile, HubModel
-    from core.catalog.model_download import download
-    from core.catalog.model_search import find, judge, look, search
-    from core.models.catalog import (
+    from decodescope.core.catalog.download_store import UnfinishedDownload, delete, discard, unfinished
+    from decodescope.core.catalog.file_download import Progress, verify
+    from decodescope.core.catalog.hub_model import GgufVariant, HubFile, HubModel
+    from decodescope.core.catalog.model_download import download
+    from decodescope.core.catalog.model_search import find, judge, look, search
+    from decodescope.core.models.catalog import (
         BUNDLED,
         available,
         bundled,
@@ -30,11 +30,11 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         other_programs,
         same_tokenizer,
     )
-    from core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
-    from core.models.gguf.file_names import split_name
-    from core.models.gguf.file_summary import gguf_problem, is_gguf_model
-    from core.models.gguf.local_models import PROGRAMS
-    from core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
-    from core.models.model_files import find_weights
+    from decodescope.core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
+    from decodescope.core.models.gguf.file_names import split_name
+    from decodescope.core.models.gguf.file_summary import gguf_problem, is_gguf_model
+    from decodescope.core.models.gguf.local_models import PROGRAMS
+    from decodescope.core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
+    from decodescope.core.models.model_files import find_weights
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -18,15 +18,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.catalog import hub_errors
-from core.catalog.hub_model import HubFile, HubModel, is_digest
-from core.catalog.hub_requests import check_download_name
-from core.common.program_name import NAME
-from core.errors import HubError, ModelFileError
-from core.models.catalog import hub_cache, hub_gguf_files
-from core.models.gguf.file_names import SEPARATOR, split_name
-from core.models.model_files import Json, read_json, size_of
-from resources.language import tr
+from decodescope.core.catalog import hub_errors
+from decodescope.core.catalog.hub_model import HubFile, HubModel, is_digest
+from decodescope.core.catalog.hub_requests import check_download_name
+from decodescope.core.common.program_name import NAME
+from decodescope.core.errors import HubError, ModelFileError
+from decodescope.core.models.catalog import hub_cache, hub_gguf_files
+from decodescope.core.models.gguf.file_names import SEPARATOR, split_name
+from decodescope.core.models.model_files import Json, read_json, size_of
+from decodescope.resources.language import tr
 
 MANIFEST = f"{NAME}.json"
 RESERVED_BYTES = 64 * 2**20

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.catalog import hub_errors, hub_requests
-from core.catalog.download_store import RESERVED_BYTES, DownloadStore, free_bytes
-from core.catalog.hub_model import HubFile, is_digest
-from core.catalog.hub_requests import check_download_name
-from core.errors import HubError, NoNetworkError, TransferError
-from core.models.catalog import cached_model, hub_cache, hub_gguf_files, locate
-from core.models.gguf.file_names import SEPARATOR, split_name
-from core.models.model_files import size_of
-from resources.language import tr
+from decodescope.core.catalog import hub_errors, hub_requests
+from decodescope.core.catalog.download_store import RESERVED_BYTES, DownloadStore, free_bytes
+from decodescope.core.catalog.hub_model import HubFile, is_digest
+from decodescope.core.catalog.hub_requests import check_download_name
+from decodescope.core.errors import HubError, NoNetworkError, TransferError
+from decodescope.core.models.catalog import cached_model, hub_cache, hub_gguf_files, locate
+from decodescope.core.models.gguf.file_names import SEPARATOR, split_name
+from decodescope.core.models.model_files import size_of
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from httpx2 import Response

@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import (
+from decodescope.core.errors import (
     AccessError,
     DecodescopeError,
     DiskFullError,
@@ -17,9 +17,9 @@ from core.errors import (
     NotOnHubError,
     TooManyRequestsError,
 )
-from core.explain.words import size
-from core.system.file_writing import DISK_FULL_ERRORS
-from resources.language import tr
+from decodescope.core.explain.words import size
+from decodescope.core.system.file_writing import DISK_FULL_ERRORS
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError

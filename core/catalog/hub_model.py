@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from core.models.gguf.file_names import SEPARATOR, find_model, group_models
+from decodescope.core.models.gguf.file_names import SEPARATOR, find_model, group_models
 
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 

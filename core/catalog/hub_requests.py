@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from core.catalog import hub_errors
-from core.errors import DownloadStoppedError, HubError, NotOnHubError, TooManyRequestsError
-from core.models.gguf.file_names import split_name
-from core.models.model_files import CONFIG_BYTES
-from resources.language import tr
+from decodescope.core.catalog import hub_errors
+from decodescope.core.errors import DownloadStoppedError, HubError, NotOnHubError, TooManyRequestsError
+from decodescope.core.models.gguf.file_names import split_name
+from decodescope.core.models.model_files import CONFIG_BYTES
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from httpx2 import Response

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from core.catalog.download_store import DownloadStore
-from core.catalog.file_download import FINISHED, DownloadContext, DownloadMeter, Progress, fetch
-from core.catalog.hub_model import HubFile, HubModel, is_index, is_safe, select_files
-from core.catalog.model_search import look
-from core.errors import CorruptWeightsError, PickledWeightsError, TransferError
-from core.models.model_files import shard_names
-from resources.language import tr
+from decodescope.core.catalog.download_store import DownloadStore
+from decodescope.core.catalog.file_download import FINISHED, DownloadContext, DownloadMeter, Progress, fetch
+from decodescope.core.catalog.hub_model import HubFile, HubModel, is_index, is_safe, select_files
+from decodescope.core.catalog.model_search import look
+from decodescope.core.errors import CorruptWeightsError, PickledWeightsError, TransferError
+from decodescope.core.models.model_files import shard_names
+from decodescope.resources.language import tr
 
 
 def download(

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.catalog import hub_requests
-from core.catalog.hub_model import (
+from decodescope.core.catalog import hub_requests
+from decodescope.core.catalog.hub_model import (
     GgufVariant,
     HubFile,
     HubModel,
@@ -21,18 +21,25 @@ from core.catalog.hub_model import (
     select_files,
     select_gguf_companions,
 )
-from core.common.text import cut_short
-from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
-from core.models.gguf.file_names import find_model, split_name
-from core.models.gguf.file_summary import summarize_gguf
-from core.models.modalities import has_language_head
-from core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
-from core.models.model_files import JsonObject
-from core.system.file_writing import temporary_folder
-from resources.language import tr
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import (
+    AccessError,
+    DecodescopeError,
+    HubError,
+    NoNetworkError,
+    NotOnHubError,
+    TransferError,
+)
+from decodescope.core.models.gguf.file_names import find_model, split_name
+from decodescope.core.models.gguf.file_summary import summarize_gguf
+from decodescope.core.models.modalities import has_language_head
+from decodescope.core.models.model_entry import BYTES, Fit, cache_bytes, check_memory, describe_shape, family_name
+from decodescope.core.models.model_files import JsonObject
+from decodescope.core.system.file_writing import temporary_folder
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.catalog.hub_requests import ModelInfo, Sibling
+    from decodescope.core.catalog.hub_requests import ModelInfo, Sibling
 
 RESULT_LIMIT = 12
 """Maximum number of search results."""
@@ -196,9 +203,9 @@ def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
     """Return a model's blueprint: its configuration and parameter count, without weights. Raises HubError, ModelError,
     FileNotWrittenError.
     """
-    from core.models.config_validation import MODELOPT_FILE
-    from core.models.loaded_model import blueprint
-    from core.models.model_entry import read_config
+    from decodescope.core.models.config_validation import MODELOPT_FILE
+    from decodescope.core.models.loaded_model import blueprint
+    from decodescope.core.models.model_entry import read_config
 
     text = hub_requests.get_text_file(model.name, model.commit, "config.json")
     with temporary_folder() as folder:

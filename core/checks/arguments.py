@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import Protocol, TypeVar, runtime_checkable
 
-from core.common.setting_values import to_plain_value
-from core.errors import ParameterError
-from core.parameter import format_limit, short_repr
-from resources.language import tr
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import format_limit, short_repr
+from decodescope.resources.language import tr
 
 T = TypeVar("T")
 MAX_FLOAT = 10**300

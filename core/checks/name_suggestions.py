@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.errors import ParameterError
-from core.parameter import known_names_sentence
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import known_names_sentence
+from decodescope.resources.language import tr
 
 
 def closest_name(name: str, known_names: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core import caches
-from core.code.python_literals import ConfigObject, call_source, dict_literal, literal, multiline_literal
-from core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
-from core.common.hf_generation import DEFAULTS
-from core.models.config_validation import QUANTIZED_FORMATS
-from core.plugins.installation import used_plugins
-from core.request import Request
+from decodescope.core import caches
+from decodescope.core.code.python_literals import ConfigObject, call_source, dict_literal, literal, multiline_literal
+from decodescope.core.code.script_model import EffectiveSettings, ScriptModel, changed_options, differing_settings
+from decodescope.core.common.hf_generation import DEFAULTS
+from decodescope.core.models.config_validation import QUANTIZED_FORMATS
+from decodescope.core.plugins.installation import used_plugins
+from decodescope.core.request import Request
 
 
 def script_lines(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Protocol, runtime_checkable
 
-from core.errors import ParameterError
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 LINE_WIDTH = 100
 """Maximum line length, where words allow it."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core import caches, processors
-from core.checks.arguments import check_drafters, check_kind
-from core.code import decodescope_script, transformers_script
-from core.code.script_model import (
+from decodescope.core import caches, processors
+from decodescope.core.checks.arguments import check_drafters, check_kind
+from decodescope.core.code import decodescope_script, transformers_script
+from decodescope.core.code.script_model import (
     EffectiveSettings,
     ScriptModel,
     effective_settings,
@@ -21,17 +21,17 @@ from core.code.script_model import (
     script_model,
     why_not_peft,
 )
-from core.common.hf_generation import GenerateEquivalent
-from core.errors import ParameterError
-from core.models import catalog
-from core.models.config_validation import QUANTIZED_FORMATS
-from core.parameter import display_name
-from core.processors.pipeline_stages import OPTION, is_default_order
-from core.request import Request, check_request
-from resources.language import join_sentences, mark, tr
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.errors import ParameterError
+from decodescope.core.models import catalog
+from decodescope.core.models.config_validation import QUANTIZED_FORMATS
+from decodescope.core.parameter import display_name
+from decodescope.core.processors.pipeline_stages import OPTION, is_default_order
+from decodescope.core.request import Request, check_request
+from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _CONVERTED = mark(
     "transformers converts the blocks of the GGUF file to floats, so tokens of almost equal probability may change."
@@ -116,7 +116,9 @@ def _sources(
 def _check_source(model: object) -> None:
     """Raise ParameterError if the value neither is nor names a model."""
     if not isinstance(model, str | Path):
-        from core.models.loaded_model import check_model  # imports torch, which any loaded model has imported already
+        from decodescope.core.models.loaded_model import (
+            check_model,  # imports torch, which any loaded model has imported already
+        )
 
         check_model(model)
 

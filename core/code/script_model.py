@@ -9,31 +9,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core import strategies
-from core.common.hf_generation import DEFAULTS, WITHOUT_EFFECT
-from core.common.run_settings import RunSettings
-from core.errors import ModelError
-from core.models import catalog
-from core.models.adapters.adapter_choice import (
+from decodescope.core import strategies
+from decodescope.core.common.hf_generation import DEFAULTS, WITHOUT_EFFECT
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.errors import ModelError
+from decodescope.core.models import catalog
+from decodescope.core.models.adapters.adapter_choice import (
     AdapterChoice,
     adapter_location,
     check_adapters,
     is_adapter_folder,
     read_adapter_config,
 )
-from core.models.config_validation import FLOATS
-from core.models.gguf.file_names import is_gguf
-from core.models.gguf.file_summary import transformers_problem
-from core.models.model_entry import read_config
-from core.models.model_files import JsonObject, read_json
-from core.parameter import Parameter, Settings
-from core.request import Request
-from core.settings import merge_settings
-from core.strategies.base import Strategy
-from resources.language import tr
+from decodescope.core.models.config_validation import FLOATS
+from decodescope.core.models.gguf.file_names import is_gguf
+from decodescope.core.models.gguf.file_summary import transformers_problem
+from decodescope.core.models.model_entry import read_config
+from decodescope.core.models.model_files import JsonObject, read_json
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.request import Request
+from decodescope.core.settings import merge_settings
+from decodescope.core.strategies.base import Strategy
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

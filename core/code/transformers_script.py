@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.code.decodescope_script import is_config_object, prompt_source
-from core.code.python_literals import call_source, literal, quoted
-from core.code.script_model import EffectiveSettings, ScriptModel, differing_settings, has_different_tokenizer
-from core.common.hf_generation import DEFAULTS
-from core.models.config_validation import FLOATS
-from core.parameter import Settings
-from core.request import Request
-from resources.language import mark, tr
+from decodescope.core.code.decodescope_script import is_config_object, prompt_source
+from decodescope.core.code.python_literals import call_source, literal, quoted
+from decodescope.core.code.script_model import (
+    EffectiveSettings,
+    ScriptModel,
+    differing_settings,
+    has_different_tokenizer,
+)
+from decodescope.core.common.hf_generation import DEFAULTS
+from decodescope.core.models.config_validation import FLOATS
+from decodescope.core.parameter import Settings
+from decodescope.core.request import Request
+from decodescope.resources.language import mark, tr
 
 _DRAFTER_SETTINGS = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
 """Settings that `generate` reads only from the draft model's configuration."""

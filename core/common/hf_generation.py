@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -75,8 +75,8 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "use_cache": mark("the cache is used wherever the model supports it; the text is the same"),
     "cache_config": mark("a cache is configured by the request's cache_options"),
     "max_cache_len": mark("a static cache is allocated with the size that the run needs"),
-    "output_attentions": mark("a run emits events; core.attention reads attention"),
-    "output_hidden_states": mark("a run emits events; core.lens reads hidden states"),
+    "output_attentions": mark("a run emits events; decodescope.attention reads attention"),
+    "output_hidden_states": mark("a run emits events; decodescope.lens reads hidden states"),
     "output_scores": mark("a run emits events, with the probabilities of each step"),
     "output_logits": mark("a run emits events, with the probabilities of each step"),
     "return_dict_in_generate": mark("a run emits events"),

@@ -1,8 +1,8 @@
 """Lazy imports for the `__init__` of a public package: each name is written once, in an ordinary import statement.
 
     with lazy_imports(globals()) as _LAZY:
-        import core.events as events
-        from core.request import Request
+        import decodescope.core.events as events
+        from decodescope.core.request import Request
 
     __all__ = sorted(_LAZY)
 

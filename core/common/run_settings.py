@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.common.hf_generation import generation_fields, to_generation_config
+from decodescope.core.common.hf_generation import generation_fields, to_generation_config
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from resources.language import mark
+from decodescope.resources.language import mark
 
 _PLAIN_TYPES = (str, bool, int, float, bytes, type(None))
 

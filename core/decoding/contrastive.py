@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits, detach_storage
-from core.decoding.step_details import StepDetails, build_alternative
-from core.decoding.step_replayer import StepReplayer, StepRng
-from core.decoding.step_stats import StepStats, add_stage_details
-from core.decoding.tensor_utils import GrowableTensor, growable_ids
-from core.events import Alternative, Event, Method
-from core.models.text import TokenSpellings
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import StepLogits, detach_storage
+from decodescope.core.decoding.step_details import StepDetails, build_alternative
+from decodescope.core.decoding.step_replayer import StepReplayer, StepRng
+from decodescope.core.decoding.step_stats import StepStats, add_stage_details
+from decodescope.core.decoding.tensor_utils import GrowableTensor, growable_ids
+from decodescope.core.events import Alternative, Event, Method
+from decodescope.core.models.text import TokenSpellings
 
 
 class HiddenStateHistory:

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from core.decoding.forward.forward_pass import ForwardOutput
-from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits
-from core.decoding.step_replayer import StepReplayer
-from core.decoding.token_loop import GreedyPicker, MultinomialPicker, decode_single
-from core.errors import ParameterError, StrategyError
-from core.events import Event, LayerChoice, Method
-from core.models.loaded_model import LoadedModel
-from core.models.quantized.packed_layers import is_tied
-from resources.language import tr
+from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import StepLogits
+from decodescope.core.decoding.step_replayer import StepReplayer
+from decodescope.core.decoding.token_loop import GreedyPicker, MultinomialPicker, decode_single
+from decodescope.core.errors import ParameterError, StrategyError
+from decodescope.core.events import Event, LayerChoice, Method
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.quantized.packed_layers import is_tied
+from decodescope.resources.language import tr
 
 Layers = str | int | Sequence[int]
 """"low", "high", one layer or several."""

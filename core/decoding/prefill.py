@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 import torch
 from transformers.cache_utils import Cache
 
-from core.caches.base import CacheBackend
-from core.caches.prefixes.prefix_store import PrefixStore
-from core.caches.tensors.cache_operations import record_past, tokens_read
-from core.caches.tensors.continuation_probe import memory_kind
-from core.decoding.forward.forward_pass import Forward, ForwardOutput
-from core.decoding.prompt_inputs import PromptInputs
-from core.decoding.run_preparation import DecodingStrategy
-from core.models.loaded_model import LoadedModel
-from core.request import Request
-from core.system.gpu import synchronize
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.caches.prefixes.prefix_store import PrefixStore
+from decodescope.core.caches.tensors.cache_operations import record_past, tokens_read
+from decodescope.core.caches.tensors.continuation_probe import memory_kind
+from decodescope.core.decoding.forward.forward_pass import Forward, ForwardOutput
+from decodescope.core.decoding.prompt_inputs import PromptInputs
+from decodescope.core.decoding.run_preparation import DecodingStrategy
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.request import Request
+from decodescope.core.system.gpu import synchronize
 
 CHUNK_SECONDS = 0.25
 """Target duration of one chunk."""

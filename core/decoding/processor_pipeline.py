@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.errors import ParameterError
-from core.events import StageKind
-from core.processors.base import Context, Processor
-from core.processors.pipeline_stages import OPTION, ordered_processors
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import StageKind
+from decodescope.core.processors.base import Context, Processor
+from decodescope.core.processors.pipeline_stages import OPTION, ordered_processors
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.processors.base import StageObserver, Transform
+    from decodescope.core.processors.base import StageObserver, Transform
 
 
 class StageHeading(NamedTuple):

@@ -10,17 +10,23 @@ import torch
 from jinja2.exceptions import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from core.common.setting_values import is_id, to_plain_value
-from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
-from core.events import PromptToken
-from core.models.chat_templates import render_chat
-from core.models.loaded_model import LoadedModel, check_model
-from core.models.model_files import full_message, is_library_failure, readable_reason
-from core.models.template_sandbox import TemplateLimitError
-from core.models.text import Decoder, IncrementalDecoder, TokenSpellings
-from core.models.text_decoder import media_input_of
-from core.parameter import short_repr
-from resources.language import mark, tr
+from decodescope.core.common.setting_values import is_id, to_plain_value
+from decodescope.core.errors import (
+    EmptyPromptError,
+    ParameterError,
+    PromptError,
+    PromptTooLongError,
+    TokenizerMissingError,
+)
+from decodescope.core.events import PromptToken
+from decodescope.core.models.chat_templates import render_chat
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.model_files import full_message, is_library_failure, readable_reason
+from decodescope.core.models.template_sandbox import TemplateLimitError
+from decodescope.core.models.text import Decoder, IncrementalDecoder, TokenSpellings
+from decodescope.core.models.text_decoder import media_input_of
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import mark, tr
 
 
 def fill_chat_template(model: str, fill: Callable[[], str]) -> str:

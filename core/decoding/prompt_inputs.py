@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import media
-from core.decoding.media_inputs import image_inputs, media_inputs
-from core.decoding.media_inputs.image_inputs import insert_images
-from core.decoding.media_inputs.media_inputs import MediaInputs, encode_earlier_text
-from core.decoding.prompt import encode, encode_continuation, heal_tokens, to_prompt_tokens, tokenize
-from core.decoding.run_preparation import decoder_start_ids
-from core.errors import MediaRefusedError, PromptTooLongError
-from core.events import Notice, PromptToken
-from core.media import PICTURE, SOUND, MediaFile
-from core.models.loaded_model import LoadedModel
-from core.models.modalities import Modalities
-from core.models.text import TextStream
-from core.models.text_decoder import media_input_of
-from core.parameter import Settings
-from core.request import Request
-from resources.language import mark, tr
+from decodescope.core import media
+from decodescope.core.decoding.media_inputs import image_inputs, media_inputs
+from decodescope.core.decoding.media_inputs.image_inputs import insert_images
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs, encode_earlier_text
+from decodescope.core.decoding.prompt import encode, encode_continuation, heal_tokens, to_prompt_tokens, tokenize
+from decodescope.core.decoding.run_preparation import decoder_start_ids
+from decodescope.core.errors import MediaRefusedError, PromptTooLongError
+from decodescope.core.events import Notice, PromptToken
+from decodescope.core.media import PICTURE, SOUND, MediaFile
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.modalities import Modalities
+from decodescope.core.models.text import TextStream
+from decodescope.core.models.text_decoder import media_input_of
+from decodescope.core.parameter import Settings
+from decodescope.core.request import Request
+from decodescope.resources.language import mark, tr
 
 _NOT_ACCEPTED = {
     SOUND: mark("{model} does not accept audio, but {file} is an audio file."),

@@ -13,27 +13,33 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import Cache
 
-from core.caches.measurement import RunShape
-from core.caches.plan import predict_cache
-from core.caches.prefixes.prefix_store import PrefixStore
-from core.caches.tensors.cache_operations import record_past
-from core.caches.tensors.cache_sizes import remember_shapes
-from core.common.hf_generation import non_default
-from core.common.run_settings import RunSettings
-from core.decoding.forward.forward_pass import Forward, ForwardOutput
-from core.decoding.prefill import ChunkSizes, PrefillStoppedError, PrefixReuse, can_read_in_chunks, prefill_prompt
-from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
-from core.decoding.prompt import encode
-from core.decoding.prompt_inputs import prepare_prompt
-from core.decoding.run_preparation import (
+from decodescope.core.caches.measurement import RunShape
+from decodescope.core.caches.plan import predict_cache
+from decodescope.core.caches.prefixes.prefix_store import PrefixStore
+from decodescope.core.caches.tensors.cache_operations import record_past
+from decodescope.core.caches.tensors.cache_sizes import remember_shapes
+from decodescope.core.common.hf_generation import non_default
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.decoding.forward.forward_pass import Forward, ForwardOutput
+from decodescope.core.decoding.prefill import (
+    ChunkSizes,
+    PrefillStoppedError,
+    PrefixReuse,
+    can_read_in_chunks,
+    prefill_prompt,
+)
+from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
+from decodescope.core.decoding.prompt import encode
+from decodescope.core.decoding.prompt_inputs import prepare_prompt
+from decodescope.core.decoding.run_preparation import (
     DecodingStrategy,
     check_media_cache,
     check_new_token_limit,
     check_scores,
     resolve_cache,
 )
-from core.decoding.score_cache import ScoreCache
-from core.decoding.sequences import (
+from decodescope.core.decoding.score_cache import ScoreCache
+from decodescope.core.decoding.sequences import (
     FinishedSequence,
     RunCounters,
     SequenceState,
@@ -41,22 +47,28 @@ from core.decoding.sequences import (
     is_cache_measured,
     stop_sequence,
 )
-from core.decoding.step_stats import PendingStats, StepStats, TokenChoice, compute_step_stats, start_device_stats
-from core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
-from core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
-from core.models.loaded_model import LoadedModel
-from core.parameter import Settings
-from core.processors.base import Context
-from core.request import Request
-from core.system.gpu import synchronize
+from decodescope.core.decoding.step_stats import (
+    PendingStats,
+    StepStats,
+    TokenChoice,
+    compute_step_stats,
+    start_device_stats,
+)
+from decodescope.core.decoding.stopping import StopReason, build_stopping_criteria, end_token_ids
+from decodescope.core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.parameter import Settings
+from decodescope.core.processors.base import Context
+from decodescope.core.request import Request
+from decodescope.core.system.gpu import synchronize
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.decoding.prompt_inputs import PromptInputs
-    from core.models.loaded_model import LoadedModel
-    from core.processors.base import Uniform
-    from core.request import Request
+    from decodescope.core.decoding.prompt_inputs import PromptInputs
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.processors.base import Uniform
+    from decodescope.core.request import Request
 
 
 def build_context(

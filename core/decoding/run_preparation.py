@@ -9,19 +9,19 @@ from typing import Protocol
 import torch
 from transformers import GenerationConfig
 
-from core import caches
-from core.caches.base import CacheBackend, CacheOperation
-from core.checks.name_suggestions import unknown_name_error
-from core.common.setting_values import is_id
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.decoding.processor_pipeline import ActiveStage
-from core.decoding.stopping import StoppingCriteria
-from core.decoding.tensor_utils import row_max
-from core.errors import CacheError, NumericError, ParameterError, PromptError
-from core.models.loaded_model import LoadedModel
-from core.parameter import Settings, check_values, short_repr
-from core.request import Request
-from resources.language import tr, trn
+from decodescope.core import caches
+from decodescope.core.caches.base import CacheBackend, CacheOperation
+from decodescope.core.checks.name_suggestions import unknown_name_error
+from decodescope.core.common.setting_values import is_id
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
+from decodescope.core.decoding.processor_pipeline import ActiveStage
+from decodescope.core.decoding.stopping import StoppingCriteria
+from decodescope.core.decoding.tensor_utils import row_max
+from decodescope.core.errors import CacheError, NumericError, ParameterError, PromptError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.parameter import Settings, check_values, short_repr
+from decodescope.core.request import Request
+from decodescope.resources.language import tr, trn
 
 
 class DecodingStrategy(Protocol):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import torch
 
-from core.checks.arguments import check_bytes, check_kind
-from core.events import LayerChoice
-from resources.language import tr
+from decodescope.core.checks.arguments import check_bytes, check_kind
+from decodescope.core.events import LayerChoice
+from decodescope.resources.language import tr
 
 BUDGET = 64 * 2**20
 """Maximum size in bytes: 4,096 steps with a vocabulary of 4,096, 105 with 152,000."""
@@ -82,4 +82,4 @@ def detach_storage(row: torch.Tensor) -> torch.Tensor:
 def check_score_cache(value: object) -> None:
     """Check a score cache. Raises ParameterError for another type; None is allowed."""
     if value is not None:
-        check_kind("scores", value, ScoreCache, tr("Pass a core.ScoreCache, or None."))
+        check_kind("scores", value, ScoreCache, tr("Pass a decodescope.ScoreCache, or None."))

@@ -10,16 +10,25 @@ from typing import NamedTuple
 
 import torch
 
-from core.caches.base import CacheBackend
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.step_stats import StepStats
-from core.decoding.stopping import StoppingCriteria, StopReason
-from core.events import CacheMeasured, Event, LayerChoice, Method, Metrics, Origin, SequenceFinished, TokenChosen
-from core.events.columns import mutable_builder
-from core.models.loaded_model import LoadedModel
-from core.models.text import TextStream, TokenSpellings
-from core.system.device_memory import PeakMemory
-from core.system.gpu import device_memory
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.step_stats import StepStats
+from decodescope.core.decoding.stopping import StoppingCriteria, StopReason
+from decodescope.core.events import (
+    CacheMeasured,
+    Event,
+    LayerChoice,
+    Method,
+    Metrics,
+    Origin,
+    SequenceFinished,
+    TokenChosen,
+)
+from decodescope.core.events.columns import mutable_builder
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text import TextStream, TokenSpellings
+from decodescope.core.system.device_memory import PeakMemory
+from decodescope.core.system.gpu import device_memory
 
 _MEASURE_INTERVAL = 16
 """Steps between two measurements of the cache."""

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from core.decoding.processor_pipeline import RAW_HEADING, StageHeading
-from core.events import Alternative, Stage, StageDetail
-from core.events.columns import Columns, mutable_builder
-from core.models.text import TokenSpellings
+from decodescope.core.decoding.processor_pipeline import RAW_HEADING, StageHeading
+from decodescope.core.events import Alternative, Stage, StageDetail
+from decodescope.core.events.columns import Columns, mutable_builder
+from decodescope.core.models.text import TokenSpellings
 
 if TYPE_CHECKING:
-    from core.events import Alternative, StageDetail
-    from core.events.columns import Values
-    from core.events.tokens import StepDetailSource
-    from core.models.text import TokenSpellings
-    from core.processors.base import DetailFactory
+    from decodescope.core.events import Alternative, StageDetail
+    from decodescope.core.events.columns import Values
+    from decodescope.core.events.tokens import StepDetailSource
+    from decodescope.core.models.text import TokenSpellings
+    from decodescope.core.processors.base import DetailFactory
 
 FIXED_COLUMNS = 7
 """Number of leading values: raw and processed log-probability of the chosen token, number of more likely tokens before

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import torch
 
-from core.decoding.forward.forward_pass import ForwardOutput
-from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits
-from core.decoding.step_stats import StepStats
-from core.events import Method
+from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import StepLogits
+from decodescope.core.decoding.step_stats import StepStats
+from decodescope.core.events import Method
 
 
 class RngReplay:

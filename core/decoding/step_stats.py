@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.decoding.processor_pipeline import StageHeading
-from core.decoding.step_details import FIXED_COLUMNS, LazyStepDetails, StepDetails, row_length
-from core.decoding.tensor_utils import argmax
-from core.events.tokens import StepDetailSource
-from core.models.text import TokenSpellings
-from core.native.native_library import library
+from decodescope.core.decoding.processor_pipeline import StageHeading
+from decodescope.core.decoding.step_details import FIXED_COLUMNS, LazyStepDetails, StepDetails, row_length
+from decodescope.core.decoding.tensor_utils import argmax
+from decodescope.core.events.tokens import StepDetailSource
+from decodescope.core.models.text import TokenSpellings
+from decodescope.core.native.native_library import library
 
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import StageObserver
+    from decodescope.core.processors.base import StageObserver
 
 _FLOAT32_BYTES = 4
 """Bytes per float32."""

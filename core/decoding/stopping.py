@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from core.events import Ending
-from core.parameter import Settings
+from decodescope.core.events import Ending
+from decodescope.core.parameter import Settings
 
 _INVALID = "\ufffd"
 """Replacement character for invalid bytes."""

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core import caches
-from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, memory_kind, probe_text
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.processor_pipeline import errors_of_setting
-from core.decoding.prompt import encode, encode_continuation
-from core.decoding.run_preparation import check_scores, decoder_start_ids
-from core.decoding.speculation.drafters.compatibility import has_same_tokens
-from core.decoding.speculation.tree_support import supports_drafts
-from core.decoding.step_stats import StepStats, compute_step_stats
-from core.errors import ComparisonError, MediaRefusedError, PromptError, TextTooLongError
-from core.events import Stage, StageDetail, TokenCompared
-from core.models.loaded_model import LoadedModel
-from core.parameter import Settings, check_values
-from core.processors.pipeline_stages import processor_settings, watermark_processors
-from core.processors.watermarking.scores import WatermarkScorer, WatermarkTextScorer
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core import caches
+from decodescope.core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, memory_kind, probe_text
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.processor_pipeline import errors_of_setting
+from decodescope.core.decoding.prompt import encode, encode_continuation
+from decodescope.core.decoding.run_preparation import check_scores, decoder_start_ids
+from decodescope.core.decoding.speculation.drafters.compatibility import has_same_tokens
+from decodescope.core.decoding.speculation.tree_support import supports_drafts
+from decodescope.core.decoding.step_stats import StepStats, compute_step_stats
+from decodescope.core.errors import ComparisonError, MediaRefusedError, PromptError, TextTooLongError
+from decodescope.core.events import Stage, StageDetail, TokenCompared
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.parameter import Settings, check_values
+from decodescope.core.processors.pipeline_stages import processor_settings, watermark_processors
+from decodescope.core.processors.watermarking.scores import WatermarkScorer, WatermarkTextScorer
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
-    from core.processors.base import Processor
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.processors.base import Processor
 
 
 @dataclass(frozen=True, slots=True)

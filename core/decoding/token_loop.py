@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
-from core.decoding.forward.forward_pass import ForwardOutput
-from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits
-from core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
-from core.decoding.step_replayer import RngReplay, StepReplayer
-from core.decoding.step_stats import (
+from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import StepLogits
+from decodescope.core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
+from decodescope.core.decoding.step_replayer import RngReplay, StepReplayer
+from decodescope.core.decoding.step_stats import (
     GreedyEpilogue,
     PendingStats,
     TokenChoice,
     add_stage_details,
     compute_steps_stats,
 )
-from core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
-from core.events import Event, LayerChoice, Method
-from resources.language import tr
+from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
+from decodescope.core.events import Event, LayerChoice, Method
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import StageObserver
+    from decodescope.core.processors.base import StageObserver
 
 _BATCH_STEPS = 2
 """Number of steps per batch; with more, text would continue noticeably after a stop."""

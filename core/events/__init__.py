@@ -6,11 +6,11 @@ Probabilities are between 0 and 1, log-probabilities natural logarithms, times i
 
 # mypy: implicit-reexport
 # ruff: noqa: F401
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.events.event_classes import EVENTS
-    from core.events.run import (
+    from decodescope.core.events.event_classes import EVENTS
+    from decodescope.core.events.run import (
         AdapterUsed,
         CacheMeasured,
         CachePlan,
@@ -30,7 +30,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         RunStarted,
         SequenceFinished,
     )
-    from core.events.search import (
+    from decodescope.core.events.search import (
         BeamCandidate,
         BeamFate,
         BeamsRanked,
@@ -46,7 +46,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         NgramPool,
         Overruled,
     )
-    from core.events.tokens import (
+    from decodescope.core.events.tokens import (
         Alternative,
         LayerChoice,
         Likely,

@@ -1,8 +1,17 @@
 """The classes of events that a run consists of."""
 
-from core.events.run import CacheMeasured, CachePlan, Event, Finished, Notice, Prefilled, RunStarted, SequenceFinished
-from core.events.search import BeamsRanked, BeamStep, CostCurve, DraftRound
-from core.events.tokens import TokenChosen, TokenCompared
+from decodescope.core.events.run import (
+    CacheMeasured,
+    CachePlan,
+    Event,
+    Finished,
+    Notice,
+    Prefilled,
+    RunStarted,
+    SequenceFinished,
+)
+from decodescope.core.events.search import BeamsRanked, BeamStep, CostCurve, DraftRound
+from decodescope.core.events.tokens import TokenChosen, TokenCompared
 
 EVENTS: tuple[type[Event], ...] = (
     RunStarted,

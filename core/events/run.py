@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.common.size_terms import Term
+from decodescope.core.common.size_terms import Term
 
 Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given", "grammar"]
 """Why a sequence ended: end token, a limit, a stop string, stopped by the user, end of the given text, or no token

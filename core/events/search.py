@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.events.run import Ending, Event
+from decodescope.core.events.run import Ending, Event
 
 DraftFate = Literal["accepted", "refused", "unreached"]
 ChoiceReason = Literal["best", "untried", "retried", "silent"]

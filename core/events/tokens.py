@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from core.events.columns import Columns
-from core.events.run import Event
+from decodescope.core.events.columns import Columns
+from decodescope.core.events.run import Event
 
 StageKind = Literal["model", "shift", "ban", "cut"]
 """What a stage does: nothing (the model's raw distribution), shift scores, forbid single tokens, or cut all but some of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Sentence, SentenceTemplate, together
-from core.explain.words import decimal, ending, format_score, ordinal, quote, share
-from resources.language import mark
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
+from decodescope.core.explain.words import decimal, ending, format_score, ordinal, quote, share
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import BeamCandidate, BeamStep, Overruled
+    from decodescope.core.events import BeamCandidate, BeamStep, Overruled
 
 _RANK = SentenceTemplate(
     mark("The {ordinal} of {count} ways to go on:"),

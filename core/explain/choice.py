@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
-from core.explain.words import (
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
+from decodescope.core.explain.words import (
     decimal,
     format_full,
     format_log,
@@ -17,11 +17,11 @@ from core.explain.words import (
     quote_both,
     share,
 )
-from resources import depth
-from resources.language import mark, tr
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import Alternative, LayerChoice, TokenChosen
+    from decodescope.core.events import Alternative, LayerChoice, TokenChosen
 
 _BEST_DRAWN = SentenceTemplate(
     mark("{name} had the best chance, {share}, and was drawn."),

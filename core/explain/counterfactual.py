@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
-from core.explain.words import format_share_pair, quote, quote_both, share
-from resources.language import mark
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
+from decodescope.core.explain.words import format_share_pair, quote, quote_both, share
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import Alternative, TokenChosen
+    from decodescope.core.events import Alternative, TokenChosen
 
 _NOTHING = SentenceTemplate(
     mark("Nothing would be different here."),

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.explain.sentence import Sentence, SentenceTemplate, together
-from core.explain.words import format_share_pair, quote, share
-from resources import depth
-from resources.language import mark, tr, trn
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
+from decodescope.core.explain.words import format_share_pair, quote, share
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from core.events import ChoiceReason, DraftNode, DraftRound, ExtraKind
+    from decodescope.core.events import ChoiceReason, DraftNode, DraftRound, ExtraKind
 
 _ONE_DRAFTED = SentenceTemplate(
     mark("1 word piece was guessed ahead, and checked in one go."),

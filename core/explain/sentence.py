@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from string import Formatter
 from typing import NamedTuple
 
-from resources import depth
-from resources.language import tr
+from decodescope.resources import depth
+from decodescope.resources.language import tr
 
 _NARROW = ("%", "−")
 _CLOSING = "。！？；："

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core import processors
-from core.explain import words
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, capitalize, fill
-from core.explain.words import decimal, format_full, format_share_pair, quote, quote_both, share
-from core.processors.pipeline_stages import stage_label, stage_phrase
-from resources import depth
-from resources.language import mark, tr
+from decodescope.core import processors
+from decodescope.core.explain import words
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, capitalize, fill
+from decodescope.core.explain.words import decimal, format_full, format_share_pair, quote, quote_both, share
+from decodescope.core.processors.pipeline_stages import stage_label, stage_phrase
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import (
+    from decodescope.core.events import (
         Alternative,
         Repeats,
         ScoreSpread,

@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
 
-from core.common.size_terms import (
+from decodescope.core.common.size_terms import (
     DifferenceOf,
     Length,
     MinimumOf,
@@ -19,7 +19,7 @@ from core.common.size_terms import (
     Term,
     evaluate_exactly,
 )
-from resources.language import trc
+from decodescope.resources.language import trc
 
 LeafFormatter = Callable[[NamedNumber | Length | RemainderOf], str]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
-from core.explain.words import decimal, format_full, share, whole_percent
-from resources import depth
-from resources.language import mark
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
+from decodescope.core.explain.words import decimal, format_full, share, whole_percent
+from decodescope.resources import depth
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import BeamStep, TokenChosen, WatermarkSign
+    from decodescope.core.events import BeamStep, TokenChosen, WatermarkSign
 
 STAGE = "grammar"
 _NEVER = SentenceTemplate(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.explain import choice, settings
-from core.explain.choice import is_only_survivor, rank_fields, runner_up, sampling_template
-from core.explain.sentence import Sentence, SentenceTemplate, together
-from core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
-from resources.language import mark
+from decodescope.core.explain import choice, settings
+from decodescope.core.explain.choice import is_only_survivor, rank_fields, runner_up, sampling_template
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
+from decodescope.core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import Origin, TokenChosen
+    from decodescope.core.events import Origin, TokenChosen
 
 _UNKNOWN = SentenceTemplate(
     mark("The engine wrote {name} without reporting how likely it was."),

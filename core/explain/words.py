@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from core.explain.sentence import SentenceNumber
-from resources import depth
-from resources.language import mark, tr, trc, trn
+from decodescope.core.explain.sentence import SentenceNumber
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr, trc, trn
 
 if TYPE_CHECKING:
-    from core.events import Ending, MediumRead, SequenceFinished
+    from decodescope.core.events import Ending, MediumRead, SequenceFinished
 
 _ORDINALS = (
     "",

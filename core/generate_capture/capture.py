@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from core import strategies
-from core.checks.arguments import check_path
-from core.errors import ParameterError
-from core.events import Event, Finished, Metrics, RunStarted
-from core.generate_capture.live_sender import LiveRun
-from core.generate_recording.generate_hooks import GenerateHooks, generating_module, warn_not_recorded
-from core.generate_recording.run_writer import CapturedPrompt, plain_settings
-from core.generation.running import Result
-from core.models.loaded_model import LoadedModel
-from core.parameter import short_repr
-from core.request import Request
-from core.settings import check_top_n
-from core.trace import LiveAddress, Recorder, failure_of
-from core.trace.page.html_page import page
-from resources.language import tr
+from decodescope.core import strategies
+from decodescope.core.checks.arguments import check_path
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import Event, Finished, Metrics, RunStarted
+from decodescope.core.generate_capture.live_sender import LiveRun
+from decodescope.core.generate_recording.generate_hooks import GenerateHooks, generating_module, warn_not_recorded
+from decodescope.core.generate_recording.run_writer import CapturedPrompt, plain_settings
+from decodescope.core.generation.running import Result
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.parameter import short_repr
+from decodescope.core.request import Request
+from decodescope.core.settings import check_top_n
+from decodescope.core.trace import LiveAddress, Recorder, failure_of
+from decodescope.core.trace.page.html_page import page
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from typing import Self
@@ -62,7 +62,7 @@ class CapturedRun(Result):
 
     def _repr_html_(self) -> str:
         """Return the interactive page of the run for notebooks, with the error of a call that failed."""
-        from core.notebook.inline_page import inline_page
+        from decodescope.core.notebook.inline_page import inline_page
 
         failure = f"{type(self.failure).__name__}: {self.failure}" if self.failure is not None else ""
         return inline_page(self.events, failure=failure)
@@ -101,7 +101,7 @@ class _OpenRun:
 
 
 def _texts_so_far(events: Sequence[Event]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
-    from core.events import TokenChosen
+    from decodescope.core.events import TokenChosen
 
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     count = started.sequences if started is not None else 0
@@ -221,13 +221,13 @@ class Capture:
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the tokens of all runs as a table with a column `run`. Raises OptionalPackageError without pandas."""
-        from core.notebook.tables import runs_table
+        from decodescope.core.notebook.tables import runs_table
 
         return runs_table(self.runs)
 
     def _repr_html_(self) -> str:
         """Return the pages of all runs, one below the other, for notebooks."""
-        from core.notebook.inline_page import no_runs
+        from decodescope.core.notebook.inline_page import no_runs
 
         return "".join(run._repr_html_() for run in self.runs) or no_runs()
 

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from core.events import Event, RunStarted
-from core.request import Request
-from core.trace.block_file import END, EVENTS, HEADER, BlockEncoder
-from core.trace.block_writer import BlockWriter
-from core.trace.file_metadata import Failure, FileEnding, write_ending, write_header
-from core.trace.live_address import LiveAddress
-from core.trace.recorder import request_to_plain
+from decodescope.core.events import Event, RunStarted
+from decodescope.core.request import Request
+from decodescope.core.trace.block_file import END, EVENTS, HEADER, BlockEncoder
+from decodescope.core.trace.block_writer import BlockWriter
+from decodescope.core.trace.file_metadata import Failure, FileEnding, write_ending, write_header
+from decodescope.core.trace.live_address import LiveAddress
+from decodescope.core.trace.recorder import request_to_plain
 
 _SEND_SECONDS = 0.05
 """Seconds between two blocks."""

@@ -15,16 +15,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import ParameterError, TraceError
-from core.generate_capture.live_sender import finish_sending, is_window_open
-from core.settings import check_top_n
-from core.trace.live_address import LiveAddress
-from resources.language import tr, trn
+from decodescope.core.errors import ParameterError, TraceError
+from decodescope.core.generate_capture.live_sender import finish_sending, is_window_open
+from decodescope.core.settings import check_top_n
+from decodescope.core.trace.live_address import LiveAddress
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
     import torch
 
-    from core.generate_capture.capture import Capture, CapturedRun, RunList
+    from decodescope.core.generate_capture.capture import Capture, CapturedRun, RunList
 
 
 class ScriptWatcher:
@@ -63,8 +63,12 @@ class ScriptWatcher:
         self, original: Callable[..., object], model: torch.nn.Module, args: Sequence[object],
         kwargs: Mapping[str, object],
     ) -> object:  # fmt: skip
-        from core.generate_capture.capture import RunList, capture
-        from core.generate_recording.generate_hooks import GenerateHooks, is_call_in_progress, warn_not_recorded
+        from decodescope.core.generate_capture.capture import RunList, capture
+        from decodescope.core.generate_recording.generate_hooks import (
+            GenerateHooks,
+            is_call_in_progress,
+            warn_not_recorded,
+        )
 
         with self._lock:
             is_new = model not in self._known and not is_call_in_progress()

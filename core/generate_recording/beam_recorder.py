@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
-from core.decoding.beams.beam_node import BeamNode, PathDecoder
-from core.decoding.beams.beam_search import build_ranking, to_beam_candidate
-from core.decoding.beams.candidates import GroupScores, candidate_columns
-from core.decoding.sequences import stop_sequence
-from core.decoding.stopping import StopReason
-from core.events import BeamStep
-from core.generate_recording.call_recorder import CallRecorder
+from decodescope.core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
+from decodescope.core.decoding.beams.beam_node import BeamNode, PathDecoder
+from decodescope.core.decoding.beams.beam_search import build_ranking, to_beam_candidate
+from decodescope.core.decoding.beams.candidates import GroupScores, candidate_columns
+from decodescope.core.decoding.sequences import stop_sequence
+from decodescope.core.decoding.stopping import StopReason
+from decodescope.core.events import BeamStep
+from decodescope.core.generate_recording.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
-    from core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.generate_recording.run_writer import RunWriter
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from decodescope.core.generate_recording.run_writer import RunWriter
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 _NATURAL_ENDS = ("eos", "stop_string")

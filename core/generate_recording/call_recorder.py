@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.decoding.step_stats import compute_step_stats
-from core.decoding.stopping import StopReason
-from core.generate_recording.run_writer import CapturedPrompt, RunWriter
-from resources.language import tr
+from decodescope.core.decoding.step_stats import compute_step_stats
+from decodescope.core.decoding.stopping import StopReason
+from decodescope.core.generate_recording.run_writer import CapturedPrompt, RunWriter
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
     from transformers.cache_utils import Cache
 
-    from core.decoding.processor_pipeline import StageHeading
-    from core.decoding.sequences import SequenceState
-    from core.events import Event, Method
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.decoding.processor_pipeline import StageHeading
+    from decodescope.core.decoding.sequences import SequenceState
+    from decodescope.core.events import Event, Method
+    from decodescope.core.models.loaded_model import LoadedModel
 
 NewRun = Callable[[CapturedPrompt, "GenerationConfig", str], Callable[["Event"], None]]
 """(prompt, configuration, strategy) → the function that receives the events of a new run."""

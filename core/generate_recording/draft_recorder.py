@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.decoding.speculation.round_events import (
+from decodescope.core.decoding.speculation.round_events import (
     NodeProbabilities,
     RoundNumbers,
     RoundOutcome,
@@ -16,16 +16,16 @@ from core.decoding.speculation.round_events import (
     find_banning_stages,
     target_probabilities,
 )
-from core.decoding.speculation.tree import Branch, merge_branches
-from core.decoding.speculation.verification import NodeDecision, VerifiedPath
-from core.decoding.step_stats import compute_step_stats
-from core.generate_recording.call_recorder import CallRecorder
+from decodescope.core.decoding.speculation.tree import Branch, merge_branches
+from decodescope.core.decoding.speculation.verification import NodeDecision, VerifiedPath
+from decodescope.core.decoding.step_stats import compute_step_stats
+from decodescope.core.generate_recording.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
-    from core.events import Method, Origin
-    from core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
-    from core.generate_recording.run_writer import RunWriter
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.events import Method, Origin
+    from decodescope.core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
+    from decodescope.core.generate_recording.run_writer import RunWriter
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 @dataclass(slots=True)

@@ -22,18 +22,18 @@ from transformers import GenerationConfig
 from transformers.generation.logits_process import LogitsProcessorList
 from transformers.generation.stopping_criteria import StoppingCriteriaList
 
-from core.generate_recording.beam_recorder import BeamRecorder
-from core.generate_recording.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
-from core.generate_recording.draft_recorder import DraftRecorder
-from core.generate_recording.run_writer import strategy_name
-from core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
-from core.models.text_decoder import cache_name
-from resources.language import tr
+from decodescope.core.generate_recording.beam_recorder import BeamRecorder
+from decodescope.core.generate_recording.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
+from decodescope.core.generate_recording.draft_recorder import DraftRecorder
+from decodescope.core.generate_recording.run_writer import strategy_name
+from decodescope.core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
+from decodescope.core.models.text_decoder import cache_name
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import Event
-    from core.generate_recording.run_writer import CapturedPrompt
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.events import Event
+    from decodescope.core.generate_recording.run_writer import CapturedPrompt
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _Method: TypeAlias = Callable[..., Any]
 """A method of transformers, whose arguments are passed on as they are."""

@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from core import caches
-from core.caches.measurement import Measurement
-from core.caches.tensors.cache_operations import measure_storages
-from core.common.hf_generation import non_default
-from core.decoding.prompt import to_prompt_tokens
-from core.decoding.sequences import AppendedToken, SequenceState, build_token_event, is_cache_measured, stop_sequence
-from core.decoding.stopping import StopReason
-from core.events import CacheMeasured, Event, Finished, Metrics, Prefilled, PromptToken, RunEnd, RunStarted
-from core.models.text import TextStream
+from decodescope.core import caches
+from decodescope.core.caches.measurement import Measurement
+from decodescope.core.caches.tensors.cache_operations import measure_storages
+from decodescope.core.common.hf_generation import non_default
+from decodescope.core.decoding.prompt import to_prompt_tokens
+from decodescope.core.decoding.sequences import (
+    AppendedToken,
+    SequenceState,
+    build_token_event,
+    is_cache_measured,
+    stop_sequence,
+)
+from decodescope.core.decoding.stopping import StopReason
+from decodescope.core.events import CacheMeasured, Event, Finished, Metrics, Prefilled, PromptToken, RunEnd, RunStarted
+from decodescope.core.models.text import TextStream
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
     from transformers.cache_utils import Cache
 
-    from core.decoding.step_stats import StepStats
-    from core.events import Method, Origin
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.decoding.step_stats import StepStats
+    from decodescope.core.events import Method, Origin
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _STRATEGIES = {
     "greedy_search": "greedy", "sample": "sampling", "beam_search": "beam_search", "beam_sample": "beam_sampling",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.decoding.processor_pipeline import StageHeading, build_heading
-from core.processors import registry
+from decodescope.core.decoding.processor_pipeline import StageHeading, build_heading
+from decodescope.core.processors import registry
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.events import StageKind
-    from core.processors.base import Processor
+    from decodescope.core.events import StageKind
+    from decodescope.core.processors.base import Processor
 
 
 def is_transformers_own(processor: object) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.remote import is_address
+from decodescope.core.remote import is_address
 
 if TYPE_CHECKING:
-    from core.models.adapters.adapter_choice import Choice
-    from core.models.layer_offload import MemoryLimit
-    from core.models.loaded_model import LoadedModel
-    from core.remote.remote_model import RemoteModel
+    from decodescope.core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.layer_offload import MemoryLimit
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.remote.remote_model import RemoteModel
 
 
 def load(
@@ -49,13 +49,13 @@ def load(
     with its remedy.
     """
     if is_address(str(name)):
-        from core.remote.remote_model import connect
+        from decodescope.core.remote.remote_model import connect
 
         return connect(str(name), key=key, allow_plain=allow_plain)
     if not progress:
         _import_tqdm()
-    from core.models import loaded_model
-    from core.models.progress_bars import library_progress_bars
+    from decodescope.core.models import loaded_model
+    from decodescope.core.models.progress_bars import library_progress_bars
 
     with library_progress_bars(progress):
         return loaded_model.load(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 
-from core.caches.plan import cache_notices
-from core.caches.prefixes.prefix_store import PrefixStore
-from core.checks.arguments import check_cancel, check_drafters, check_kind
-from core.code.script_model import settings_without_effect
-from core.common.hf_generation import (
+from decodescope.core.caches.plan import cache_notices
+from decodescope.core.caches.prefixes.prefix_store import PrefixStore
+from decodescope.core.checks.arguments import check_cancel, check_drafters, check_kind
+from decodescope.core.code.script_model import settings_without_effect
+from decodescope.core.common.hf_generation import (
     COMMON_FIELDS,
     DEFAULTS,
     METADATA_FIELDS,
@@ -24,32 +24,42 @@ from core.common.hf_generation import (
     WITHOUT_EFFECT,
     non_default,
 )
-from core.common.run_settings import RunSettings
-from core.decoding.media_inputs import media_inputs
-from core.decoding.prefill import PrefillStoppedError
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import ScoreCache, check_score_cache
-from core.decoding.sequences import FinishedSequence
-from core.decoding.speculation.tree_support import supports_drafts
-from core.errors import AdapterError
-from core.events import BeamStep, Event, Finished, Metrics, Notice, Prefilled, RunEnd, RunStarted, TokenChosen
-from core.memory.out_of_memory import with_fallback
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel, check_model
-from core.plugins.guarded_thread import iterate_guarded
-from core.plugins.installation import used_plugins
-from core.remote import remote_run as elsewhere
-from core.remote.remote_model import RemoteModel
-from core.request import Request, check_request
-from core.settings import foreign_settings, resolve_settings
-from resources.language import tr
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.decoding.media_inputs import media_inputs
+from decodescope.core.decoding.prefill import PrefillStoppedError
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import ScoreCache, check_score_cache
+from decodescope.core.decoding.sequences import FinishedSequence
+from decodescope.core.decoding.speculation.tree_support import supports_drafts
+from decodescope.core.errors import AdapterError
+from decodescope.core.events import (
+    BeamStep,
+    Event,
+    Finished,
+    Metrics,
+    Notice,
+    Prefilled,
+    RunEnd,
+    RunStarted,
+    TokenChosen,
+)
+from decodescope.core.memory.out_of_memory import with_fallback
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.plugins.guarded_thread import iterate_guarded
+from decodescope.core.plugins.installation import used_plugins
+from decodescope.core.remote import remote_run as elsewhere
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.request import Request, check_request
+from decodescope.core.settings import foreign_settings, resolve_settings
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
-    from core.strategies.base import Strategy
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
+    from decodescope.core.strategies.base import Strategy
 
 
 @runtime_checkable
@@ -171,13 +181,13 @@ class Result:
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per token, or per candidate of a beam search. Raises ParameterError without pandas."""
-        from core.notebook.tables import events_table
+        from decodescope.core.notebook.tables import events_table
 
         return events_table(self.events)
 
     def _repr_html_(self) -> str:
         """Return the interactive page of the run, for notebooks."""
-        from core.notebook.inline_page import inline_page
+        from decodescope.core.notebook.inline_page import inline_page
 
         return inline_page(self.events)
 
@@ -272,7 +282,7 @@ def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, 
     if streamer is not None:
         check_kind("streamer", streamer, Streamer, tr("Pass an object with transformers' put and end, or None."))
     if prefixes is not None:
-        check_kind("prefixes", prefixes, PrefixStore, tr("Pass a core.PrefixStore, or None."))
+        check_kind("prefixes", prefixes, PrefixStore, tr("Pass a decodescope.PrefixStore, or None."))
     check_score_cache(scores)
 
 

@@ -10,15 +10,15 @@ from itertools import repeat
 
 import torch
 
-from core import caches
-from core.checks.arguments import check_cancel
-from core.common.setting_values import to_plain_value
-from core.decoding.prompt import to_prompt_tokens
-from core.decoding.run_preparation import check_scores
-from core.decoding.sequences import AppendedToken, build_token_event
-from core.decoding.step_details import StepDetails
-from core.decoding.step_stats import StepStats, compute_step_stats
-from core.decoding.text_scoring import (
+from decodescope.core import caches
+from decodescope.core.checks.arguments import check_cancel
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.decoding.prompt import to_prompt_tokens
+from decodescope.core.decoding.run_preparation import check_scores
+from decodescope.core.decoding.sequences import AppendedToken, build_token_event
+from decodescope.core.decoding.step_details import StepDetails
+from decodescope.core.decoding.step_stats import StepStats, compute_step_stats
+from decodescope.core.decoding.text_scoring import (
     SCORING_CACHE,
     ComparisonModel,
     FullTextScores,
@@ -26,17 +26,26 @@ from core.decoding.text_scoring import (
     WatermarkSearch,
     prepare_given_text,
 )
-from core.errors import ComparisonError
-from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel, check_model
-from core.models.text import TextStream
-from core.notebook.result_rows import ResultRows
-from core.parameter import Settings
-from core.remote import remote_run as elsewhere
-from core.remote.remote_model import RemoteModel
-from core.settings import check_top_n, settings_by_name
-from resources.language import tr
+from decodescope.core.errors import ComparisonError
+from decodescope.core.events import (
+    Event,
+    Finished,
+    Metrics,
+    Prefilled,
+    RunEnd,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.text import TextStream
+from decodescope.core.notebook.result_rows import ResultRows
+from decodescope.core.parameter import Settings
+from decodescope.core.remote import remote_run as elsewhere
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.settings import check_top_n, settings_by_name
+from decodescope.resources.language import tr
 
 
 class ScoredTokens(ResultRows[TokenChosen]):
@@ -46,13 +55,13 @@ class ScoredTokens(ResultRows[TokenChosen]):
 
     def columns(self) -> dict[str, list[object]]:
         """Return the table's columns by name."""
-        from core.notebook.tables import event_columns
+        from decodescope.core.notebook.tables import event_columns
 
         return event_columns(self)
 
     def _repr_html_(self) -> str:
         """Return the interactive page of the text, for notebooks."""
-        from core.notebook.inline_page import inline_page
+        from decodescope.core.notebook.inline_page import inline_page
 
         return inline_page(self.events)
 

@@ -9,24 +9,24 @@ from functools import partial
 
 import torch
 
-from core.common.setting_values import to_plain_value
-from core.decoding.processor_pipeline import build_pipeline
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import ScoreCache, StepLogits, check_score_cache
-from core.decoding.sequences import AppendedToken, build_token_event
-from core.decoding.step_replayer import StepRng, is_stateful, replay_inputs
-from core.decoding.step_stats import add_stage_details, compute_step_stats
-from core.errors import ParameterError, StrategyError
-from core.events import TokenChosen
-from core.interpretability.step_query import token_ids
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import Settings, short_repr
-from core.plugins.guarded_thread import iterate_guarded
-from core.plugins.installation import used_plugins
-from core.request import Request, check_request
-from core.settings import resolve_settings, unknown_setting_error
-from resources.language import tr
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.decoding.processor_pipeline import build_pipeline
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import ScoreCache, StepLogits, check_score_cache
+from decodescope.core.decoding.sequences import AppendedToken, build_token_event
+from decodescope.core.decoding.step_replayer import StepRng, is_stateful, replay_inputs
+from decodescope.core.decoding.step_stats import add_stage_details, compute_step_stats
+from decodescope.core.errors import ParameterError, StrategyError
+from decodescope.core.events import TokenChosen
+from decodescope.core.interpretability.step_query import token_ids
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.parameter import Settings, short_repr
+from decodescope.core.plugins.guarded_thread import iterate_guarded
+from decodescope.core.plugins.installation import used_plugins
+from decodescope.core.request import Request, check_request
+from decodescope.core.settings import resolve_settings, unknown_setting_error
+from decodescope.resources.language import tr
 
 _DEFAULT_TOP_N = 10
 """Number of alternatives for a step that was not traced."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.errors import DecodescopeError
-from core.generation.running import run
-from core.models.loaded_model import check_model
-from core.models.machine_speeds import read_speeds, write_speed
-from core.request import Request
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.generation.running import run
+from decodescope.core.models.loaded_model import check_model
+from decodescope.core.models.machine_speeds import read_speeds, write_speed
+from decodescope.core.request import Request
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 SMALL_MODEL_PARAMETERS = 30_000_000
 """Below this, one thread: steps are too short to share, and a processor is left to the window."""

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional as F
 
-from core.checks.arguments import check_cancel
-from core.decoding.prompt import encode
-from core.errors import DecodescopeError, PromptError
-from core.generation.running import run
-from core.models.layer_offload import DiskOffload, OffloadedLayer
-from core.models.loaded_model import Blueprint, LoadedModel, check_model
-from core.models.text_decoder import dummy_encoder_outputs
-from core.request import Request
-from resources.language import tr
+from decodescope.core.checks.arguments import check_cancel
+from decodescope.core.decoding.prompt import encode
+from decodescope.core.errors import DecodescopeError, PromptError
+from decodescope.core.generation.running import run
+from decodescope.core.models.layer_offload import DiskOffload, OffloadedLayer
+from decodescope.core.models.loaded_model import Blueprint, LoadedModel, check_model
+from decodescope.core.models.text_decoder import dummy_encoder_outputs
+from decodescope.core.request import Request
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 _SAMPLE_BYTES = 2**28
 """Bytes that a timed step reads; of a larger model only a part is read."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from core.errors import ParameterError
-from core.grammar.grammar_setting import TITLES, grammar_format_problem, kind_of, schema_of
-from core.system.optional_deps import why_missing
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.grammar_setting import TITLES, grammar_format_problem, kind_of, schema_of
+from decodescope.core.system.optional_deps import why_missing
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer

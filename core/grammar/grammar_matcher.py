@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from core.errors import ParameterError
-from core.grammar.grammar_setting import GrammarProgress
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.grammar_setting import GrammarProgress
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher

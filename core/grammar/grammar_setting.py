@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 GrammarKind = Literal["json_schema", "regex", "lark", "choice"]
 GrammarProgress = Literal["open", "whole", "closed"]

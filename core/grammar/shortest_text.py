@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from core.grammar.grammar_setting import kind_of, schema_of
-from core.grammar.length_bounds import (
+from decodescope.core.grammar.grammar_setting import kind_of, schema_of
+from decodescope.core.grammar.length_bounds import (
     BYTE_MEASURES,
     NEVER,
     NOTHING,

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.checks.arguments import check_integer
-from core.errors import InsideError
-from core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
-from core.models.error_translation import translate_errors
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.checks.arguments import check_integer
+from decodescope.core.errors import InsideError
+from decodescope.core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
+from decodescope.core.models.error_translation import translate_errors
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.adapters.adapter_choice import Choice
 
 
 class AdapterChange(NamedTuple):

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from core.decoding.media_inputs.image_inputs import first_pass_inputs
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.errors import InsideError
-from core.interpretability.step_query import StepQuery, step_query
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel
-from core.notebook.result_rows import ResultRows, table_html
-from resources.language import tr
+from decodescope.core.decoding.media_inputs.image_inputs import first_pass_inputs
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
+from decodescope.core.errors import InsideError
+from decodescope.core.interpretability.step_query import StepQuery, step_query
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.notebook.result_rows import ResultRows, table_html
+from decodescope.resources.language import tr
 
 
 class AttentionRow(NamedTuple):

@@ -13,24 +13,24 @@ import torch
 from transformers import DynamicCache
 from transformers.modeling_outputs import MoEModelOutput
 
-from core.caches.tensors.continuation_probe import are_close
-from core.checks.arguments import check_cancel
-from core.common.setting_values import to_plain_value
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.errors import InsideError
-from core.interpretability.native_text_pass import TextRemainder, native_text_pass
-from core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
-from core.models.decoder_layers import get_layers, layer_path, replace_layers
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel
-from core.native.native_library import library
-from core.notebook.result_rows import ResultRows
-from core.settings import check_paths
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.caches.tensors.continuation_probe import are_close
+from decodescope.core.checks.arguments import check_cancel
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.errors import InsideError
+from decodescope.core.interpretability.native_text_pass import TextRemainder, native_text_pass
+from decodescope.core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
+from decodescope.core.models.decoder_layers import get_layers, layer_path, replace_layers
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.native.native_library import library
+from decodescope.core.notebook.result_rows import ResultRows
+from decodescope.core.settings import check_paths
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 LayerHook = Callable[[int, tuple[object, ...], object], None]
 """Called with a layer's number, its inputs and its output."""

@@ -16,12 +16,17 @@ import torch
 from torch.nn import functional as F
 from transformers import DynamicCache
 
-from core.decoding.forward.fused_decoder import FusedDecoder
-from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear, RootMeanSquare
-from core.decoding.forward.module_map import LlamaLayer, LlamaWeights, UnsupportedArchitecture, llama_weights
-from core.models.loaded_model import LoadedModel
-from core.native import native_library
-from core.native.native_library import NativeLibrary, library
+from decodescope.core.decoding.forward.fused_decoder import FusedDecoder
+from decodescope.core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear, RootMeanSquare
+from decodescope.core.decoding.forward.module_map import (
+    LlamaLayer,
+    LlamaWeights,
+    UnsupportedArchitecture,
+    llama_weights,
+)
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.native import native_library
+from decodescope.core.native.native_library import NativeLibrary, library
 
 log = logging.getLogger(__name__)
 

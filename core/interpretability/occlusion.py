@@ -13,23 +13,23 @@ from typing import Literal, NamedTuple, get_args
 
 import torch
 
-from core.checks.arguments import check_cancel
-from core.decoding.prompt import tokenize
-from core.errors import InsideError, ParameterError, TokenizerMissingError
-from core.interpretability.step_query import StepQuery, check_token, new_forward, stack_ids, step_query
-from core.interpretability.text_variants import (
+from decodescope.core.checks.arguments import check_cancel
+from decodescope.core.decoding.prompt import tokenize
+from decodescope.core.errors import InsideError, ParameterError, TokenizerMissingError
+from decodescope.core.interpretability.step_query import StepQuery, check_token, new_forward, stack_ids, step_query
+from decodescope.core.interpretability.text_variants import (
     PrefixPass,
     TextVariant,
     VariantLogits,
     score_source_variants,
     score_text_variants,
 )
-from core.models.error_translation import translate_iterator_errors
-from core.models.loaded_model import LoadedModel, check_model
-from core.notebook.result_rows import ResultRows
-from core.parameter import short_repr
-from core.settings import check_paths
-from resources.language import tr
+from decodescope.core.models.error_translation import translate_iterator_errors
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.notebook.result_rows import ResultRows
+from decodescope.core.parameter import short_repr
+from decodescope.core.settings import check_paths
+from decodescope.resources.language import tr
 
 Unit = Literal["token", "word", "sentence"]
 _SENTENCE_ENDS = frozenset(".!?…。！？")

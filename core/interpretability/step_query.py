@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from core import caches
-from core.common.setting_values import is_id, to_plain_value
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.decoding.prompt import check_vocabulary_ids
-from core.decoding.prompt_inputs import check_media, prepare_media_with_ids
-from core.decoding.run_preparation import decoder_start_ids
-from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
-from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import short_repr
-from core.settings import check_paths
-from resources.language import mark, tr, trn
+from decodescope.core import caches
+from decodescope.core.common.setting_values import is_id, to_plain_value
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
+from decodescope.core.decoding.prompt import check_vocabulary_ids
+from decodescope.core.decoding.prompt_inputs import check_media, prepare_media_with_ids
+from decodescope.core.decoding.run_preparation import decoder_start_ids
+from decodescope.core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.parameter import short_repr
+from decodescope.core.settings import check_paths
+from decodescope.resources.language import mark, tr, trn
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def token_ids(model: LoadedModel, ids: object) -> list[int]:
     return known
 
 
-_ENCODE_REMEDY = mark("Use core.encode(model, text) to get the ids of a text.")
+_ENCODE_REMEDY = mark("Use decodescope.encode(model, text) to get the ids of a text.")
 
 
 def _checked_step(step: object, length: int) -> int:

@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import torch
 
-from core.caches.tensors import cache_operations
-from core.caches.tensors.continuation_probe import memory_kind
-from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.forward.fused_decoder import FusedDecoder, causal_mask, select_fused_pass
-from core.decoding.speculation.tree_support import supports_drafts
-from core.decoding.text_scoring import supports_full_pass
-from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
-from core.interpretability.step_query import new_forward, stack_ids
-from core.models.loaded_model import LoadedModel
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.caches.tensors.continuation_probe import memory_kind
+from decodescope.core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.forward.fused_decoder import FusedDecoder, causal_mask, select_fused_pass
+from decodescope.core.decoding.speculation.tree_support import supports_drafts
+from decodescope.core.decoding.text_scoring import supports_full_pass
+from decodescope.core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
+from decodescope.core.interpretability.step_query import new_forward, stack_ids
+from decodescope.core.models.loaded_model import LoadedModel
 
 
 class RaggedBatch:

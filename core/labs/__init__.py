@@ -6,11 +6,11 @@ torch.
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    import core.labs.preference as preference
-    import core.labs.scale as scale
-    import core.labs.speed as speed
+    import decodescope.core.labs.preference as preference
+    import decodescope.core.labs.scale as scale
+    import decodescope.core.labs.speed as speed
 
 __all__ = sorted(_PUBLIC_NAMES)

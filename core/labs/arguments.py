@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from core.checks.arguments import check_kind, checked_list
-from core.common.setting_values import to_plain_value
-from core.errors import ParameterError
-from resources.language import tr
+from decodescope.core.checks.arguments import check_kind, checked_list
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,7 +37,7 @@ def with_plain_fields(settings: Settings) -> Settings:
 
 def _public_name(kind: type) -> str:
     """Return the public name, such as `core.labs.scale.Shape`, whichever module defines the class."""
-    return ".".join((*kind.__module__.split(".")[:3], kind.__name__))
+    return ".".join(("decodescope", *kind.__module__.split(".")[2:4], kind.__name__))
 
 
 def positive_integer(name: str, value: object) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.checks.arguments import check_number
-from core.explain import words
-from core.explain.sentence import SentenceNumber
+from decodescope.core.checks.arguments import check_number
+from decodescope.core.explain import words
+from decodescope.core.explain.sentence import SentenceNumber
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

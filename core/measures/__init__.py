@@ -1,8 +1,8 @@
 """Measures of a finished text, as columns of comparisons and of `decodescope generate`; plug-ins add them."""
 
-from core.errors import PluginError
-from core.measures.base import Measure, MeasuredText
-from core.registry import Registry
+from decodescope.core.errors import PluginError
+from decodescope.core.measures.base import Measure, MeasuredText
+from decodescope.core.registry import Registry
 
 registry: Registry[Measure] = Registry(__name__, "MEASURE")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.common.lightweight_dataclass import plain
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core.events import TokenChosen
+    from decodescope.core.events import TokenChosen
 
 
 class MeasuredText(NamedTuple):

@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from core.common.lazy_imports import lazy_imports
-from core.media.media_files import SOUND, MediaFile, checked_path, kind_of, read_bytes
+from decodescope.core.common.lazy_imports import lazy_imports
+from decodescope.core.media.media_files import SOUND, MediaFile, checked_path, kind_of, read_bytes
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.media.media_files import MOST_BYTES, MOST_PIXELS, MOST_SECONDS, PICTURE, Kind
-    from core.media.pictures import read_picture as picture
-    from core.media.sounds import read_samples as samples
+    from decodescope.core.media.media_files import MOST_BYTES, MOST_PIXELS, MOST_SECONDS, PICTURE, Kind
+    from decodescope.core.media.pictures import read_picture as picture
+    from decodescope.core.media.sounds import read_samples as samples
 
 __all__ = sorted([*_PUBLIC_NAMES, "SOUND", "MediaFile", "inspect", "kind_of"])
 
@@ -33,9 +33,9 @@ def inspect(path: str | Path) -> MediaFile:
     kind, content = kind_of(file), read_bytes(file)
     digest = hashlib.sha256(content).hexdigest()
     if kind == SOUND:
-        from core.media import sounds
+        from decodescope.core.media import sounds
 
         return sounds.describe_sound(file, content, digest)
-    from core.media import pictures
+    from decodescope.core.media import pictures
 
     return pictures.describe_picture(file, content, digest)

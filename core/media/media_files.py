@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from core.errors import MediaDamagedError, MediaError, MediaFormatError, MediaMissingError, MediaTooLargeError
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.errors import (
+    MediaDamagedError,
+    MediaError,
+    MediaFormatError,
+    MediaMissingError,
+    MediaTooLargeError,
+)
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 Kind = Literal["sound", "picture"]
 SOUND: Kind = "sound"

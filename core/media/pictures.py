@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from core.errors import MediaError, MediaTooLargeError
-from core.media.media_files import MOST_PIXELS, PICTURE, MediaFile, checked_path, damaged_error, read_bytes
-from resources.language import tr
+from decodescope.core.errors import MediaError, MediaTooLargeError
+from decodescope.core.media.media_files import MOST_PIXELS, PICTURE, MediaFile, checked_path, damaged_error, read_bytes
+from decodescope.resources.language import tr
 
 MAX_SIDE = 65_535
 """Maximum side in pixels, which is JPEG's limit. Decoders spend time on each row, however narrow."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
-from core.media.media_files import (
+from decodescope.core.errors import MediaDamagedError, MediaError, MediaTooLargeError
+from decodescope.core.media.media_files import (
     MAX_CHANNELS,
     MAX_SAMPLE_RATE,
     MAX_SAMPLES,
@@ -20,7 +20,7 @@ from core.media.media_files import (
     damaged_error,
     read_bytes,
 )
-from resources.language import tr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     import soundfile

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from core import caches
-from core.caches.base import CacheBackend
-from core.caches.measurement import RunShape
-from core.checks.arguments import check_bytes, check_drafters
-from core.common.size_terms import evaluate
-from core.decoding.forward.graphed_pass import graph_bytes
-from core.decoding.media_inputs.media_inputs import estimate_media_positions
-from core.decoding.prompt import encode, encode_continuation
-from core.decoding.stopping import new_token_limit
-from core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
-from core.explain.words import size
-from core.models.config_validation import PACKED
-from core.models.layer_offload import min_resident_bytes
-from core.models.loaded_model import LoadedModel, check_model
-from core.models.model_entry import BYTES, counted_tokens, free_memory, has_room
-from core.request import Request, check_request
-from core.settings import resolve_settings
-from core.system.gpu import free_device_bytes, reusable_bytes
-from resources.language import join_sentences, tr, trn
+from decodescope.core import caches
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.caches.measurement import RunShape
+from decodescope.core.checks.arguments import check_bytes, check_drafters
+from decodescope.core.common.size_terms import evaluate
+from decodescope.core.decoding.forward.graphed_pass import graph_bytes
+from decodescope.core.decoding.media_inputs.media_inputs import estimate_media_positions
+from decodescope.core.decoding.prompt import encode, encode_continuation
+from decodescope.core.decoding.stopping import new_token_limit
+from decodescope.core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
+from decodescope.core.explain.words import size
+from decodescope.core.models.config_validation import PACKED
+from decodescope.core.models.layer_offload import min_resident_bytes
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.model_entry import BYTES, counted_tokens, free_memory, has_room
+from decodescope.core.request import Request, check_request
+from decodescope.core.settings import resolve_settings
+from decodescope.core.system.gpu import free_device_bytes, reusable_bytes
+from decodescope.resources.language import join_sentences, tr, trn
 
 _CHARACTERS_PER_TOKEN = 3
 """Characters per token if the tokenizer cannot count them."""

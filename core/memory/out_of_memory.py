@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import torch
 
-from core import caches
-from core.caches.base import CacheBackend
-from core.caches.prefixes.prefix_store import PrefixStore
-from core.decoding.forward.graphed_pass import drop_graphs
-from core.errors import OutOfMemoryError
-from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
-from core.explain import words
-from core.models.loaded_model import LoadedModel
-from core.request import Request
-from core.settings import resolve_settings
-from core.system.device_memory import is_out_of_memory
-from resources.language import join_sentences, mark, tr, trn
+from decodescope.core import caches
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.caches.prefixes.prefix_store import PrefixStore
+from decodescope.core.decoding.forward.graphed_pass import drop_graphs
+from decodescope.core.errors import OutOfMemoryError
+from decodescope.core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
+from decodescope.core.explain import words
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.request import Request
+from decodescope.core.settings import resolve_settings
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 

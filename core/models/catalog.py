@@ -10,9 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from core.common.text import cut_short
-from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
-from core.models.gguf.file_names import (
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
+from decodescope.core.models.gguf.file_names import (
     SEPARATOR,
     SUFFIX,
     find_model,
@@ -22,11 +22,11 @@ from core.models.gguf.file_names import (
     split_files,
     split_name,
 )
-from core.models.gguf.file_summary import vocabulary_stamp
-from core.models.gguf.local_models import HUB_PROGRAM, local_models
-from core.models.modalities import has_language_head, non_text_modality
-from core.models.model_entry import ModelEntry, describe, describe_gguf, read_config
-from core.models.model_files import (
+from decodescope.core.models.gguf.file_summary import vocabulary_stamp
+from decodescope.core.models.gguf.local_models import HUB_PROGRAM, local_models
+from decodescope.core.models.modalities import has_language_head, non_text_modality
+from decodescope.core.models.model_entry import ModelEntry, describe, describe_gguf, read_config
+from decodescope.core.models.model_files import (
     INDEX_BYTES,
     FileStats,
     JsonObject,
@@ -36,8 +36,8 @@ from core.models.model_files import (
     read_start,
     size_of,
 )
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 _PREFIX = "models--"
 _REF_BYTES = 4096

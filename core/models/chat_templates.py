@@ -9,9 +9,9 @@ from typing import Literal
 
 from jinja2 import Template
 
-from core.models.model_files import Json, JsonObject
-from core.models.template_sandbox import BUDGET, MeteredEnvironment, TemplateBudget, TemplateLimitError
-from resources.language import tr
+from decodescope.core.models.model_files import Json, JsonObject
+from decodescope.core.models.template_sandbox import BUDGET, MeteredEnvironment, TemplateBudget, TemplateLimitError
+from decodescope.resources.language import tr
 
 ContentForm = Literal["text", "parts", "both"]
 Messages = Sequence[Mapping[str, object]]

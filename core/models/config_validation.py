@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.errors import ParameterError
-from core.parameter import display_name
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import display_name
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

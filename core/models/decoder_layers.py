@@ -9,8 +9,8 @@ from typing import TypeVar
 import torch
 from transformers import PreTrainedConfig
 
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import media_input_of
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import media_input_of
 
 M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4

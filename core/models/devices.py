@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn import functional as F
 
-from core.errors import DeviceError, ParameterError
-from core.models.config_validation import PACKED, QUANTIZED_FORMATS, check_format
-from core.models.machine_speeds import read_speeds, write_speed
-from core.models.quantized.card_quantization import can_quantize_on_card
-from core.parameter import display_name
-from core.system.optional_deps import why_missing
-from resources.language import tr
+from decodescope.core.errors import DeviceError, ParameterError
+from decodescope.core.models.config_validation import PACKED, QUANTIZED_FORMATS, check_format
+from decodescope.core.models.machine_speeds import read_speeds, write_speed
+from decodescope.core.models.quantized.card_quantization import can_quantize_on_card
+from decodescope.core.parameter import display_name
+from decodescope.core.system.optional_deps import why_missing
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import torch
 
-from core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
-from core.explain.words import size
-from core.models.loaded_model import LoadedModel
-from core.system.device_memory import is_out_of_memory
-from core.system.gpu import device_memory
-from core.system.plugin_code import attribute_error
-from resources.language import tr
+from decodescope.core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
+from decodescope.core.explain.words import size
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.gpu import device_memory
+from decodescope.core.system.plugin_code import attribute_error
+from decodescope.resources.language import tr
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import CorruptWeightsError, ModelError, ModelFileError, ModelNotFoundError
-from core.models import catalog
-from core.models.model_files import find_weights, is_file, read_header, read_json
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError, ModelError, ModelFileError, ModelNotFoundError
+from decodescope.core.models import catalog
+from decodescope.core.models.model_files import find_weights, is_file, read_header, read_json
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 BUNDLED = catalog.BUNDLED.parent / "heads"
 """Heads that ship with the program, for its own models."""

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 from torch import nn
 
-from core.errors import CorruptWeightsError, ModelTooLargeError, ParameterError, UnpackableError
-from core.explain.words import size
-from core.models.load_plan import ModelPlan
-from core.models.model_entry import free_memory
-from core.models.model_files import find_weights
-from core.models.quantized.packed_loading import LoadingReport, check_not_quantized, read_tensors
-from core.models.quantized.tensor_files import FileTensor, read_into, stored_tensors
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError, ModelTooLargeError, ParameterError, UnpackableError
+from decodescope.core.explain.words import size
+from decodescope.core.models.load_plan import ModelPlan
+from decodescope.core.models.model_entry import free_memory
+from decodescope.core.models.model_files import find_weights
+from decodescope.core.models.quantized.packed_loading import LoadingReport, check_not_quantized, read_tensors
+from decodescope.core.models.quantized.tensor_files import FileTensor, read_into, stored_tensors
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _LAYER_TENSOR = re.compile(r"^(?P<layer>(?:[^.]+\.)*?\d+)\.(?P<rest>.+)$")
 _MAX_BUFFERS = 512

@@ -28,15 +28,15 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
 )
 
-from core.errors import (
+from decodescope.core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
     ModelFileError,
     RemoteCodeError,
     UnknownArchitectureError,
 )
-from core.explain.words import size
-from core.models.config_validation import (
+from decodescope.core.explain.words import size
+from decodescope.core.models.config_validation import (
     MODELOPT_FILE,
     external_attention_repository,
     impossible_value_reason,
@@ -45,10 +45,10 @@ from core.models.config_validation import (
     modelopt_quantization,
     unloadable_quantization,
 )
-from core.models.gguf.file_names import is_gguf
-from core.models.gguf.gguf_file import GgufFile, read_gguf
-from core.models.gguf.model_config import build_config, check_formats
-from core.models.modalities import (
+from decodescope.core.models.gguf.file_names import is_gguf
+from decodescope.core.models.gguf.gguf_file import GgufFile, read_gguf
+from decodescope.core.models.gguf.model_config import build_config, check_formats
+from decodescope.core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,
     Modalities,
@@ -57,8 +57,8 @@ from core.models.modalities import (
     non_text_modality,
     not_text_reason,
 )
-from core.models.model_entry import free_memory, read_config
-from core.models.model_files import (
+from decodescope.core.models.model_entry import free_memory, read_config
+from decodescope.core.models.model_files import (
     WeightFiles,
     check_folder,
     count_stored,
@@ -67,12 +67,12 @@ from core.models.model_files import (
     read_json,
     readable_reason,
 )
-from resources.language import tr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _LANGUAGE_CLASSES = {
     *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),

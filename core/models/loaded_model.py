@@ -17,34 +17,34 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
-from core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
-from core.events import ModelIdentity
-from core.models import catalog, token_bytes
-from core.models.adapters.adapter_choice import Choice, check_adapters
-from core.models.adapters.adapter_set import AdapterSet
-from core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
-from core.models.devices import SPREAD, choose_device, choose_weights
-from core.models.gguf.file_names import is_gguf, split_files
-from core.models.gguf.file_summary import content_stamp
-from core.models.gguf.loading import outline_blocks, stored_parameters
-from core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
-from core.models.load_plan import check_reads_text, plan_model
-from core.models.mapped_files import MappedFiles
-from core.models.modalities import TEXT, Modalities, modalities_of
-from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
-from core.models.model_loading import load_network, mapped_files
-from core.models.quantized.card_quantization import can_quantize_on_card
-from core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
-from core.models.quantized.packed_loading import outline_packed
-from core.models.text import TokenSpellings
-from core.models.text_decoder import as_encoder_decoder, cache_name
-from core.models.token_bytes import word_spellings
-from core.models.tokenizers import load_processor, load_tokenizer
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
+from decodescope.core.events import ModelIdentity
+from decodescope.core.models import catalog, token_bytes
+from decodescope.core.models.adapters.adapter_choice import Choice, check_adapters
+from decodescope.core.models.adapters.adapter_set import AdapterSet
+from decodescope.core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
+from decodescope.core.models.devices import SPREAD, choose_device, choose_weights
+from decodescope.core.models.gguf.file_names import is_gguf, split_files
+from decodescope.core.models.gguf.file_summary import content_stamp
+from decodescope.core.models.gguf.loading import outline_blocks, stored_parameters
+from decodescope.core.models.layer_offload import DiskOffload, MemoryLimit, plan_disk_offload
+from decodescope.core.models.load_plan import check_reads_text, plan_model
+from decodescope.core.models.mapped_files import MappedFiles
+from decodescope.core.models.modalities import TEXT, Modalities, modalities_of
+from decodescope.core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
+from decodescope.core.models.model_loading import load_network, mapped_files
+from decodescope.core.models.quantized.card_quantization import can_quantize_on_card
+from decodescope.core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
+from decodescope.core.models.quantized.packed_loading import outline_packed
+from decodescope.core.models.text import TokenSpellings
+from decodescope.core.models.text_decoder import as_encoder_decoder, cache_name
+from decodescope.core.models.token_bytes import word_spellings
+from decodescope.core.models.tokenizers import load_processor, load_tokenizer
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _LENGTH = struct.Struct("<Q")
 _MACHINE_KEYS = {"_name_or_path", "transformers_version"}

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.errors import ModelFileError
-from core.models.model_files import read_json
-from core.system.file_writing import atomic_write, cache_folder
+from decodescope.core.errors import ModelFileError
+from decodescope.core.models.model_files import read_json
+from decodescope.core.system.file_writing import atomic_write, cache_folder
 
 log = logging.getLogger(__name__)
 

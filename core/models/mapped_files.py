@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from core.errors import CorruptWeightsError
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError
+from decodescope.resources.language import tr
 
 
 class _OpenFile(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 _HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extract_norm", "audio_encoder"}
 _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from core.errors import ConfigMissingError, ModelError, ModelFileError
-from core.explain.words import count, size
-from core.models.config_validation import impossible_value_reason, invalid_names_reason, unloadable_quantization
-from core.models.gguf.file_names import is_gguf
-from core.models.gguf.file_summary import summarize_gguf
-from core.models.modalities import TEXT, Modalities, modalities_of
-from core.models.model_files import (
+from decodescope.core.errors import ConfigMissingError, ModelError, ModelFileError
+from decodescope.core.explain.words import count, size
+from decodescope.core.models.config_validation import (
+    impossible_value_reason,
+    invalid_names_reason,
+    unloadable_quantization,
+)
+from decodescope.core.models.gguf.file_names import is_gguf
+from decodescope.core.models.gguf.file_summary import summarize_gguf
+from decodescope.core.models.modalities import TEXT, Modalities, modalities_of
+from decodescope.core.models.model_files import (
     FileStats,
     JsonObject,
     WeightFiles,
@@ -24,7 +28,7 @@ from core.models.model_files import (
     read_json,
     size_of,
 )
-from resources.language import mark, tr, trn
+from decodescope.resources.language import mark, tr, trn
 
 
 class ModelEntry(NamedTuple):

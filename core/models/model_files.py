@@ -13,8 +13,8 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
 
-from core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
+from decodescope.resources.language import tr
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"

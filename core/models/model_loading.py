@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import GenerationConfig
 
-from core.errors import (
+from decodescope.core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
     ModelError,
@@ -18,12 +18,12 @@ from core.errors import (
     ModelTooLargeError,
     UnpackableError,
 )
-from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.loading import load_blocks, load_floats
-from core.models.layer_offload import DiskOffload, load_offloaded
-from core.models.load_plan import BUILD_LOCK, ModelPlan
-from core.models.mapped_files import MappedFiles
-from core.models.model_files import (
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.core.models.gguf.loading import load_blocks, load_floats
+from decodescope.core.models.layer_offload import DiskOffload, load_offloaded
+from decodescope.core.models.load_plan import BUILD_LOCK, ModelPlan
+from decodescope.core.models.mapped_files import MappedFiles
+from decodescope.core.models.model_files import (
     WeightFiles,
     corrupt_weights_error,
     damage_description,
@@ -34,14 +34,19 @@ from core.models.model_files import (
     read_json,
     readable_reason,
 )
-from core.models.quantized.card_quantization import quantize_for_card
-from core.models.quantized.packed_loading import LoadingReport, is_already_quantized, load_converted, load_packed
-from core.models.quantized.tensor_files import is_conversion
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.models.quantized.card_quantization import quantize_for_card
+from decodescope.core.models.quantized.packed_loading import (
+    LoadingReport,
+    is_already_quantized,
+    load_converted,
+    load_packed,
+)
+from decodescope.core.models.quantized.tensor_files import is_conversion
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 log = logging.getLogger(__name__)
 

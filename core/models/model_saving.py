@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from core.errors import ModelFileError, ParameterError
-from core.models.gguf.export import EXPORT_FORMATS, ExportedModel, export_model
-from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.errors import ModelFileError, ParameterError
+from decodescope.core.models.gguf.export import EXPORT_FORMATS, ExportedModel, export_model
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:

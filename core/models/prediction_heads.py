@@ -14,14 +14,14 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.cache_utils import Cache
 from transformers.modeling_layers import MtpModel
 
-from core.errors import StrategyError
-from core.models.head_detection import CheckpointHeads, checkpoint_heads, eagle_unsupported_reason
-from core.models.load_plan import BUILD_LOCK
-from core.models.loaded_model import LoadedModel
-from core.models.model_files import find_weights
-from core.models.text_decoder import cache_name
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.errors import StrategyError
+from decodescope.core.models.head_detection import CheckpointHeads, checkpoint_heads, eagle_unsupported_reason
+from decodescope.core.models.load_plan import BUILD_LOCK
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.model_files import find_weights
+from decodescope.core.models.text_decoder import cache_name
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 
 class PredictionHeads(Protocol):

@@ -23,7 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from jinja2.parser import Parser

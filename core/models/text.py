@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from core.models.token_scheme import BYTE_TOKEN, added_ids, detect_scheme, special_ids
+from decodescope.core.models.token_scheme import BYTE_TOKEN, added_ids, detect_scheme, special_ids
 
 if TYPE_CHECKING:
     from typing import Self

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
     from transformers.utils.generic import ModelOutput
 
-    from core.models.modalities import Modalities
-    from core.models.text import Network
+    from decodescope.core.models.modalities import Modalities
+    from decodescope.core.models.text import Network
 
 MediaInput = Literal["none", "encoder", "before", "prompt"]
 """How a network takes audio and images. encoder: its encoder reads them and the decoder attends to its states (Whisper,

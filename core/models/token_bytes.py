@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.models.text import Decoder, IncrementalDecoder
+from decodescope.core.models.text import Decoder, IncrementalDecoder
 
 if TYPE_CHECKING:
-    from core.models.text import Tokenizer, TokenSpellings
+    from decodescope.core.models.text import Tokenizer, TokenSpellings
 
 _SAMPLE_INTERVAL = 97
 """Interval at which tokens are also decoded by the tokenizer, to verify that their own bytes are what it writes."""

@@ -19,11 +19,11 @@ from transformers import (
 )
 from transformers.models.auto import processing_auto
 
-from core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
-from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
-from core.models.modalities import Modalities
-from core.models.model_files import (
+from decodescope.core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.core.models.gguf.tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
+from decodescope.core.models.modalities import Modalities
+from decodescope.core.models.model_files import (
     INDEX_BYTES,
     full_message,
     is_file,
@@ -31,7 +31,7 @@ from core.models.model_files import (
     read_bytes,
     readable_reason,
 )
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 log = logging.getLogger(__name__)
 

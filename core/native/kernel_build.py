@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from core.checks.arguments import check_cancel
-from core.native.native_library import (
+from decodescope.core.checks.arguments import check_cancel
+from decodescope.core.native.native_library import (
     FLAGS,
     MAIN_SOURCE,
     find_compiler,
@@ -26,7 +26,7 @@ from core.native.native_library import (
     library_folder,
     library_path,
 )
-from resources.language import tr
+from decodescope.resources.language import tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
 _MAX_LIBRARIES = 4

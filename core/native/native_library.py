@@ -14,7 +14,7 @@ import sys
 from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
-from core.system.file_writing import cache_folder
+from decodescope.core.system.file_writing import cache_folder
 
 SOURCE = Path(__file__).parent / "source"
 MAIN_SOURCE = SOURCE / "decodescope.cpp"

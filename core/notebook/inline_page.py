@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from core.events import Event
-from core.trace.page.html_page import page_text
-from resources.language import tr
+from decodescope.core.events import Event
+from decodescope.core.trace.page.html_page import page_text
+from decodescope.resources.language import tr
 
 _HEIGHT = 640
 """Height of the frame in pixels; the page scrolls inside it."""

@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from core.errors import ParameterError
-from core.system.optional_deps import why_missing
-from resources.language import tr, trn
+from decodescope.core.errors import ParameterError
+from decodescope.core.system.optional_deps import why_missing
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
     from typing import Self

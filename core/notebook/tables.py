@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from core.events import BeamStep, Event, TokenChosen
-from core.notebook.result_rows import make_dataframe
+from decodescope.core.events import BeamStep, Event, TokenChosen
+from decodescope.core.notebook.result_rows import make_dataframe
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ Code of a plug-in runs with the rights of the program. Its errors do not end the
 `PluginError` with file and line.
 """
 
-from core.plugins.generate_folder import find_generate_folder
-from core.plugins.installation import install, installed, use, used_plugins
-from core.plugins.plugin import Plugin, PluginEntry
-from core.plugins.plugin_folder import PluginFolder, TemplateKind
+from decodescope.core.plugins.generate_folder import find_generate_folder
+from decodescope.core.plugins.installation import install, installed, use, used_plugins
+from decodescope.core.plugins.plugin import Plugin, PluginEntry
+from decodescope.core.plugins.plugin_folder import PluginFolder, TemplateKind
 
 __all__ = [
     "Plugin", "PluginEntry", "PluginFolder", "TemplateKind", "find_generate_folder", "install", "installed", "use",

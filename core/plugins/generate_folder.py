@@ -16,9 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, cast
 
-from core.errors import PluginError
-from core.system.plugin_code import PluginLocation, make_plugin_error
-from resources.language import tr
+from decodescope.core.errors import PluginError
+from decodescope.core.system.plugin_code import PluginLocation, make_plugin_error
+from decodescope.resources.language import tr
 
 SUBFOLDER, FILE, REQUIREMENTS = "custom_generate", "generate.py", "requirements.txt"
 MAX_FILES, MAX_BYTES = 100, 1_000_000

@@ -12,30 +12,30 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import KNOWN_FIELDS, GenerateEquivalent
-from core.parameter import Parameter, Settings
-from core.plugins.generate_folder import FolderSource
-from core.plugins.guarded_thread import GuardedThread
-from core.plugins.signature_settings import (
+from decodescope.core.common.hf_generation import KNOWN_FIELDS, GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.plugins.generate_folder import FolderSource
+from decodescope.core.plugins.guarded_thread import GuardedThread
+from decodescope.core.plugins.signature_settings import (
     argument_setting,
     describe_arguments,
     docstring_summary,
     named_arguments,
 )
-from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
-from core.system.plugin_code import PluginLocation, make_plugin_error
-from resources.language import mark, tr
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
+from decodescope.core.system.plugin_code import PluginLocation, make_plugin_error
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
 
-    from core.decoding.run import DecodingRun
-    from core.events import Event
-    from core.generate_recording.run_writer import CapturedPrompt
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
+    from decodescope.core.generate_recording.run_writer import CapturedPrompt
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 DO_SAMPLE = Parameter(
     "do_sample", mark("Sample"), "bool", False,
@@ -171,7 +171,7 @@ class _RunRecorder:
 
     def end_call(self, recorder: object, failure: BaseException | None) -> None:
         """End the text that a stop interrupted."""
-        from core.generate_recording.call_recorder import CallRecorder
+        from decodescope.core.generate_recording.call_recorder import CallRecorder
 
         if isinstance(failure, _RunStopped) and isinstance(recorder, CallRecorder) and self.trouble is None:
             recorder.finish(None)
@@ -211,9 +211,9 @@ class _ModelWatch:
 
 def _decode(run: DecodingRun, function: GenerateFunction) -> Iterator[Event]:
     """Run the function in a thread of its own and yield what is recorded. Raises PluginError."""
-    from core.decoding.sequences import FinishedSequence
-    from core.events import Finished, RunStarted
-    from core.generate_recording.generate_hooks import GenerateHooks, generating_module
+    from decodescope.core.decoding.sequences import FinishedSequence
+    from decodescope.core.events import Finished, RunStarted
+    from decodescope.core.generate_recording.generate_hooks import GenerateHooks, generating_module
 
     module, is_closed, recorder = generating_module(run.model), threading.Event(), _RunRecorder(run)
     assert module is not None  # every model that is loaded generates text
@@ -251,7 +251,7 @@ def _call(
     """Call the function with the run's seed. Raises PluginError for a result without token ids."""
     import torch
 
-    from core.generate_recording.generate_hooks import GenerateHooks
+    from decodescope.core.generate_recording.generate_hooks import GenerateHooks
 
     def generate(*, custom_generate: str, **given: object) -> object:
         return function.function(model=module, **given)

@@ -7,31 +7,31 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from core.caches.base import CacheBackend, CacheOperation
-from core.common.hf_generation import GenerateEquivalent
-from core.errors import DecodescopeError, PluginError, UnpredictableError
-from core.measures.base import Measure, MeasuredText
-from core.plugins.guarded_thread import call_guarded
-from core.processors.base import Processor
-from core.strategies.base import Strategy, never, no_draft_sources, sequence_rows
-from core.system.plugin_code import PluginLocation, describe, make_plugin_error
-from resources.language import tr
+from decodescope.core.caches.base import CacheBackend, CacheOperation
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.errors import DecodescopeError, PluginError, UnpredictableError
+from decodescope.core.measures.base import Measure, MeasuredText
+from decodescope.core.plugins.guarded_thread import call_guarded
+from decodescope.core.processors.base import Processor
+from decodescope.core.strategies.base import Strategy, never, no_draft_sources, sequence_rows
+from decodescope.core.system.plugin_code import PluginLocation, describe, make_plugin_error
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
     from transformers.cache_utils import Cache
 
-    from core.caches.measurement import CacheEstimate, RunShape
-    from core.decoding.run import DecodingRun
-    from core.decoding.speculation.drafters.base import Drafter, DrafterKind, SpeculationText
-    from core.decoding.speculation.round_plan import RoundPlan
-    from core.decoding.speculation.tree import Branch
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.parameter import Settings
-    from core.processors.base import Context, StageObserver
-    from core.request import Request
+    from decodescope.core.caches.measurement import CacheEstimate, RunShape
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.decoding.speculation.drafters.base import Drafter, DrafterKind, SpeculationText
+    from decodescope.core.decoding.speculation.round_plan import RoundPlan
+    from decodescope.core.decoding.speculation.tree import Branch
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.parameter import Settings
+    from decodescope.core.processors.base import Context, StageObserver
+    from decodescope.core.request import Request
 
 R = TypeVar("R")
 MEASURE_SECONDS = 1.0
@@ -183,7 +183,7 @@ def guard_strategy(entry: Strategy, location: PluginLocation) -> Strategy:
 
 def _event_problem(event: object, vocabulary: int) -> tuple[str, bool]:
     """Return why a value is not an event of a run (empty if it is), and whether it is a new token."""
-    from core.events import EVENTS, Finished, RunStarted, TokenChosen
+    from decodescope.core.events import EVENTS, Finished, RunStarted, TokenChosen
 
     if not isinstance(event, EVENTS) or isinstance(event, RunStarted | Finished):
         return tr("it yielded {kind} instead of an event").format(kind=type(event).__name__), False
@@ -207,7 +207,7 @@ def guard_cache(entry: CacheBackend, location: PluginLocation) -> CacheBackend:
         return found
 
     def describe_size(model: LoadedModel, run: RunShape) -> CacheEstimate:
-        from core.caches.measurement import CacheEstimate
+        from decodescope.core.caches.measurement import CacheEstimate
 
         try:
             found: object = entry.describe(model, run)
@@ -249,7 +249,7 @@ class _CheckedDrafter:
         return int(self._drafter.max_length(length))
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
-        from core.decoding.speculation.tree import Branch
+        from decodescope.core.decoding.speculation.tree import Branch
 
         branch: object = self._drafter.propose(text, plan)
         if branch is None:

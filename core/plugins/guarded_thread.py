@@ -13,9 +13,15 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
 
-from core.errors import DecodescopeError, PluginError, UnforeseenError
-from core.system.plugin_code import PluginLocation, attribute_error, describe, locate_in_stack, make_plugin_error
-from resources.language import tr
+from decodescope.core.errors import DecodescopeError, PluginError, UnforeseenError
+from decodescope.core.system.plugin_code import (
+    PluginLocation,
+    attribute_error,
+    describe,
+    locate_in_stack,
+    make_plugin_error,
+)
+from decodescope.resources.language import tr
 
 T = TypeVar("T")
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from core import caches, measures, processors, strategies
-from core.parameter import short_repr
-from core.plugins.generate_folder import find_generate_folder, folder_of
-from core.plugins.logits_processor import is_logits_processor
-from core.plugins.plugin import Plugin, PluginEntry
-from core.plugins.plugin_loading import check_entry, entry_classes, load_file, load_folder
-from core.processors.base import Processor
-from core.processors.pipeline_stages import OPTION, processor_settings
-from core.registry import Registry, RegistryEntry
-from core.request import Request
-from core.strategies.base import Strategy
-from core.system.plugin_code import PluginLocation, make_plugin_error, register_source
-from resources.language import tr
+from decodescope.core import caches, measures, processors, strategies
+from decodescope.core.parameter import short_repr
+from decodescope.core.plugins.generate_folder import find_generate_folder, folder_of
+from decodescope.core.plugins.logits_processor import is_logits_processor
+from decodescope.core.plugins.plugin import Plugin, PluginEntry
+from decodescope.core.plugins.plugin_loading import check_entry, entry_classes, load_file, load_folder
+from decodescope.core.processors.base import Processor
+from decodescope.core.processors.pipeline_stages import OPTION, processor_settings
+from decodescope.core.registry import Registry, RegistryEntry
+from decodescope.core.request import Request
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.system.plugin_code import PluginLocation, make_plugin_error, register_source
+from decodescope.resources.language import tr
 
 _SAMPLING_FLAG = "do_sample"
 _installed: tuple[Plugin, ...] = ()
@@ -83,6 +84,8 @@ def _plugin_of(source: object) -> Plugin:
         plugin = load_file(Path(source).absolute()) if is_file else load_folder(find_generate_folder(source))
         if plugin.error is not None:
             raise plugin.error
+        if plugin.notice:
+            warnings.warn(f"{source}: {plugin.notice}", FutureWarning, stacklevel=4)
         return plugin
     name = getattr(source, "__name__", "") or getattr(source, "name", "")
     code = getattr(vars(source).get("__call__") if isinstance(source, type) else None, "__code__", None)
@@ -110,7 +113,7 @@ def used_plugins(request: Request, changes: Iterable[str] = ()) -> list[Plugin]:
 
 
 def _registries() -> dict[str, Registry[RegistryEntry]]:
-    from core.decoding.speculation import drafters  # imports torch
+    from decodescope.core.decoding.speculation import drafters  # imports torch
 
     found = {
         "processor": processors.registry, "strategy": strategies.registry, "cache": caches.registry,

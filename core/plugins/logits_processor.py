@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
-from core.parameter import Parameter
-from core.plugins.signature_settings import (
+from decodescope.core.parameter import Parameter
+from decodescope.core.plugins.signature_settings import (
     UnsupportedSignatureError,
     argument_setting,
     describe_arguments,
     docstring_summary,
     named_arguments,
 )
-from core.processors.base import Context, Processor
-from resources.language import tr
+from decodescope.core.processors.base import Context, Processor
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.processors.base import Transform
+    from decodescope.core.processors.base import Transform
 
 DEFAULT_ORDER = 157
 """After transformers' own processors and before temperature and the filters, as in `generate`."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from core.common.lightweight_dataclass import plain
-from core.errors import PluginError
-from core.registry import RegistryEntry
-from resources.language import mark, tr
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.errors import PluginError
+from decodescope.core.registry import RegistryEntry
+from decodescope.resources.language import mark, tr
 
 PluginKind = Literal["strategy", "processor", "cache", "drafter", "measure"]
 PluginState = Literal["on", "off", "changed", "failed"]
@@ -77,6 +77,8 @@ class Plugin:
     folder: Path | None = None
     """The folder that contains `custom_generate`."""
     own_title: str = ""
+    notice: str = ""
+    """Something to change in a plug-in that works."""
 
     @property
     def title(self) -> str:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import resources
-from core.common.program_name import user_folder
-from core.errors import PluginError
-from core.plugins.generate_folder import find_generate_folder, read_folder
-from core.plugins.plugin import Plugin
-from core.plugins.plugin_loading import (
+from decodescope import resources
+from decodescope.core.common.program_name import user_folder
+from decodescope.core.errors import PluginError
+from decodescope.core.plugins.generate_folder import find_generate_folder, read_folder
+from decodescope.core.plugins.plugin import Plugin
+from decodescope.core.plugins.plugin_loading import (
     describe_entry_point,
     describe_folder,
     digest_of,
@@ -27,7 +27,7 @@ from core.plugins.plugin_loading import (
     source_of,
     state_of,
 )
-from core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write
 
 TemplateKind = Literal["strategy", "processor"]
 _NUMBERED_NAMES = {

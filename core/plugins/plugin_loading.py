@@ -4,6 +4,7 @@ what the user has switched on.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import linecache
@@ -18,14 +19,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend
-from core.errors import DecodescopeError, PluginError
-from core.measures.base import Measure
-from core.parameter import Parameter, check
-from core.plugins import guarded_thread
-from core.plugins.generate_folder import FILE, SUBFOLDER, FolderSource, import_function, read_folder
-from core.plugins.generate_strategy import GenerateFunction, generate_equivalent, make_strategy
-from core.plugins.guarded_entries import (
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.errors import DecodescopeError, PluginError
+from decodescope.core.measures.base import Measure
+from decodescope.core.parameter import Parameter, check
+from decodescope.core.plugins import guarded_thread
+from decodescope.core.plugins.former_imports import rename_former_imports
+from decodescope.core.plugins.generate_folder import FILE, SUBFOLDER, FolderSource, import_function, read_folder
+from decodescope.core.plugins.generate_strategy import GenerateFunction, generate_equivalent, make_strategy
+from decodescope.core.plugins.guarded_entries import (
     guard_cache,
     guard_drafter,
     guard_measure,
@@ -33,14 +35,20 @@ from core.plugins.guarded_entries import (
     guard_strategy,
     location_of,
 )
-from core.plugins.logits_processor import is_logits_processor, processor_of_class
-from core.plugins.plugin import ATTRIBUTES, GROUPS, Plugin, PluginEntry, PluginKind, PluginState
-from core.plugins.signature_settings import UnsupportedSignatureError
-from core.processors.base import Processor
-from core.registry import RegistryEntry
-from core.strategies.base import Strategy
-from core.system.plugin_code import PluginLocation, attribute_error, describe, make_plugin_error, register_source
-from resources.language import tr
+from decodescope.core.plugins.logits_processor import is_logits_processor, processor_of_class
+from decodescope.core.plugins.plugin import ATTRIBUTES, GROUPS, Plugin, PluginEntry, PluginKind, PluginState
+from decodescope.core.plugins.signature_settings import UnsupportedSignatureError
+from decodescope.core.processors.base import Processor
+from decodescope.core.registry import RegistryEntry
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.system.plugin_code import (
+    PluginLocation,
+    attribute_error,
+    describe,
+    make_plugin_error,
+    register_source,
+)
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -89,9 +97,13 @@ def load_file(path: Path, digest: str = "") -> Plugin:
             return replace(plugin, state="changed")
         location = PluginLocation(path.stem, str(path), 0)
         register_source(str(path), path.stem)
-        module = _run_file(path, content, location)
+        module, former = _run_file(path, content, location)
         return replace(
-            plugin, state="on", summary=_first_sentence(module.__doc__), entries=tuple(_entries_of(module, location))
+            plugin,
+            state="on",
+            summary=_first_sentence(module.__doc__),
+            entries=tuple(_entries_of(module, location)),
+            notice=_former_imports_notice(former),
         )
     except PluginError as error:
         return replace(plugin, error=error)
@@ -144,21 +156,35 @@ def _folder_entry(function: Callable[..., object], source: FolderSource) -> Plug
     return entry._replace(value=replace(entry.value, generate_equivalent=partial(generate_equivalent, own)))
 
 
-def _run_file(path: Path, content: bytes, location: PluginLocation) -> ModuleType:
-    """Execute a file as a module of its own. Raises PluginError."""
+def _former_imports_notice(former: Sequence[str]) -> str:
+    if not former:
+        return ""
+    return tr("It imports {former}, which is now called {current}. It works, but change its imports.").format(
+        former=former[0], current=f"decodescope.{former[0]}"
+    )
+
+
+def _run_file(path: Path, content: bytes, location: PluginLocation) -> tuple[ModuleType, tuple[str, ...]]:
+    """Execute a file as a module of its own; return it with the former names of modules that it imports. Raises
+    PluginError.
+    """
     name = f"decodescope_plugins.{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
     module = ModuleType(name)
     module.__file__ = str(path)
+    former: tuple[str, ...] = ()
     linecache.checkcache(str(path))
 
     def execute() -> None:
-        code = compile(content, str(path), "exec", dont_inherit=True)
+        nonlocal former
+        tree = ast.parse(content, str(path))
+        former = rename_former_imports(tree)
+        code = compile(tree, str(path), "exec", dont_inherit=True)
         sys.modules[name] = module  # dataclasses and annotations look their module up
         exec(code, vars(module))
 
     with _plugin_errors(location), _process_state():
         guarded_thread.call_guarded(execute, guarded_thread.IMPORT_SECONDS)
-    return module
+    return module, former
 
 
 @contextmanager
@@ -299,7 +325,7 @@ def _parameters_problem(kind: PluginKind, name: str, parameters: Sequence[object
 
 def entry_classes() -> dict[PluginKind, type]:
     """Return the class of each kind's entries."""
-    from core.decoding.speculation.drafters.base import DrafterKind  # imports torch
+    from decodescope.core.decoding.speculation.drafters.base import DrafterKind  # imports torch
 
     return {
         "strategy": Strategy, "processor": Processor, "cache": CacheBackend, "drafter": DrafterKind, "measure": Measure,

@@ -9,8 +9,8 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
-from core.parameter import Parameter, ParameterKind
-from resources.language import tr
+from decodescope.core.parameter import Parameter, ParameterKind
+from decodescope.resources.language import tr
 
 MAX_HELP = 600
 """Characters of a help text."""

@@ -3,8 +3,8 @@
 Importing this package does not import torch.
 """
 
-from core.processors.base import Context, Processor
-from core.registry import Registry
+from decodescope.core.processors.base import Context, Processor
+from decodescope.core.registry import Registry
 
 registry: Registry[Processor] = Registry(__name__, "PROCESSOR")
 

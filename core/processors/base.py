@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from core.common.entry_description import EntryDescription
-from core.common.hf_generation import to_generation_config
-from core.common.lightweight_dataclass import plain
-from core.grammar.grammar_setting import GrammarProgress
-from core.parameter import Parameter, Settings
+from decodescope.core.common.entry_description import EntryDescription
+from decodescope.core.common.hf_generation import to_generation_config
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.grammar.grammar_setting import GrammarProgress
+from decodescope.core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
 
-    from core.events import StageDetail, StageKind
-    from core.processors.watermarking.scores import WatermarkScorer
+    from decodescope.core.events import StageDetail, StageKind
+    from decodescope.core.processors.watermarking.scores import WatermarkScorer
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; the input is not modified."""

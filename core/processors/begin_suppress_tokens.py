@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, transformers_processors
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, transformers_processors
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.processors.base import Transform
+    from decodescope.core.processors.base import Transform
 
 
 def _make(value: Sequence[int], context: Context) -> Transform:

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.parameter import Parameter
-from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
-from core.processors.score_stats import add_at_tokens, find_passages
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
+from decodescope.core.processors.score_stats import add_at_tokens, find_passages
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from core.events import StageDetail
-    from core.processors.base import ProcessorModel, StageObserver, TokenTextSource
+    from decodescope.core.events import StageDetail
+    from decodescope.core.processors.base import ProcessorModel, StageObserver, TokenTextSource
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
@@ -171,7 +171,7 @@ class DryPenalty:
 
 
 def _repeat_detail(matches: dict[int, RepeatMatch], pieces: TokenTextSource) -> StageDetail:
-    from core.events import Repeat, Repeats, StageDetail  # created on demand
+    from decodescope.core.events import Repeat, Repeats, StageDetail  # created on demand
 
     heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].distance))
     repeats = (

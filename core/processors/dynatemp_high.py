@@ -6,16 +6,16 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, is_given
-from core.processors.score_stats import entropies
-from resources.language import mark, tr
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, is_given
+from decodescope.core.processors.score_stats import entropies
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
 
-    from core.events import StageDetail
-    from core.processors.base import StageObserver
+    from decodescope.core.events import StageDetail
+    from decodescope.core.processors.base import StageObserver
 
 LOW = Parameter(
     "dynatemp_low", mark("Dynamic T from"), "float", 0.5,
@@ -60,7 +60,7 @@ class DynamicTemperature:
 
 
 def _temperature_detail(temperature: float, low: float, high: float) -> StageDetail:
-    from core.events import StageDetail, StepTemperature  # created on demand
+    from decodescope.core.events import StageDetail, StepTemperature  # created on demand
 
     return StageDetail(heat=StepTemperature(temperature, low, high))
 

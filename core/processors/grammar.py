@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.errors import ParameterError
-from core.grammar.grammar_setting import KINDS, GrammarProgress
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, is_given
-from resources.language import mark, tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, is_given
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import torch
 
-    from core.grammar.grammar_matcher import GrammarMatcher
+    from decodescope.core.grammar.grammar_matcher import GrammarMatcher
 
 
 class GrammarProcessor:
@@ -52,8 +52,8 @@ class GrammarProcessor:
 
 def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
     """Compile the grammar for the model's tokens. Raises ParameterError."""
-    from core.grammar.compilation import GrammarVocabulary, grammar_error, matcher_for
-    from core.grammar.grammar_matcher import GrammarMatcher
+    from decodescope.core.grammar.compilation import GrammarVocabulary, grammar_error, matcher_for
+    from decodescope.core.grammar.grammar_matcher import GrammarMatcher
 
     model = context.model
     if model.token_bytes is None:
@@ -71,8 +71,8 @@ def make(value: Mapping[str, object], context: Context) -> GrammarProcessor:
 
 def _check_length(value: Mapping[str, object], context: Context, forced: bool) -> None:
     """Raise ParameterError if no text of the grammar fits into the run."""
-    from core.grammar.compilation import grammar_error
-    from core.grammar.shortest_text import min_tokens
+    from decodescope.core.grammar.compilation import grammar_error
+    from decodescope.core.grammar.shortest_text import min_tokens
 
     room = context.max_length - context.start - forced
     model = context.model

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, is_not_one, transformers_processors
-from resources.language import mark, tr
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, is_not_one, transformers_processors
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.processors.base import Transform
+    from decodescope.core.processors.base import Transform
 
 
 def _make(value: float, context: Context) -> Transform:

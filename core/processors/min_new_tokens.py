@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.parameter import Parameter
-from core.processors.base import MinLengthBan, Processor, has_end
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import MinLengthBan, Processor, has_end
+from decodescope.resources.language import mark
 
 PROCESSOR = Processor(
     name="min_new_tokens",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.parameter import Parameter
-from core.processors.base import Processor, transformers_processors
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Processor, transformers_processors
+from decodescope.resources.language import mark
 
 PROCESSOR = Processor(
     name="min_p",

@@ -6,16 +6,16 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor
-from core.processors.score_stats import cut_below, last_token_scores, max_and_logsumexp
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor
+from decodescope.core.processors.score_stats import cut_below, last_token_scores, max_and_logsumexp
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
-    from core.events import StageDetail
-    from core.processors.base import StageObserver
+    from decodescope.core.events import StageDetail
+    from decodescope.core.processors.base import StageObserver
 
 ETA = Parameter(
     "mirostat_eta", mark("Mirostat learning rate"), "float", 0.1,
@@ -73,7 +73,7 @@ class Mirostat:
 
 
 def _surprise_detail(tau: float, limit: float, surprise: float) -> StageDetail:
-    from core.events import StageDetail, SurpriseAim  # created on demand
+    from decodescope.core.events import StageDetail, SurpriseAim  # created on demand
 
     return StageDetail(aim=SurpriseAim(tau, limit, surprise))
 

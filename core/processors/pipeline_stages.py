@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from core import processors
-from core.checks.arguments import check_iterable, check_kind
-from core.errors import ParameterError
-from core.parameter import Parameter, Settings
-from core.processors import registry
-from core.processors.base import Processor
-from resources.language import ENGLISH, current_language, tr
+from decodescope.core import processors
+from decodescope.core.checks.arguments import check_iterable, check_kind
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.processors import registry
+from decodescope.core.processors.base import Processor
+from decodescope.resources.language import ENGLISH, current_language, tr
 
 if TYPE_CHECKING:
-    from core.events import Stage
+    from decodescope.core.events import Stage
 
 OPTION = "stages"
 """Key in `Request.options`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-    from core.native.native_library import NativeLibrary, SamplerFunctions
+    from decodescope.core.native.native_library import NativeLibrary, SamplerFunctions
 
 _FLOAT, _DOUBLE, _INTEGER = 4, 8, 8
 """Sizes in bytes."""
@@ -30,7 +30,7 @@ class LikelyTokens(NamedTuple):
 
 def get_native_library() -> NativeLibrary | None:
     """Return the native library, if it is built. Imported on first use, because listing settings does not need it."""
-    from core.native.native_library import library
+    from decodescope.core.native.native_library import library
 
     return library()
 

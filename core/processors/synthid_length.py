@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, is_given
-from resources.language import mark, tr
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, is_given
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
     from transformers import SynthIDTextWatermarkLogitsProcessor
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
-    from core.parameter import Settings
-    from core.processors.base import ProcessorModel, StageObserver
-    from core.processors.watermarking.scores import SynthIdScorer
+    from decodescope.core.parameter import Settings
+    from decodescope.core.processors.base import ProcessorModel, StageObserver
+    from decodescope.core.processors.watermarking.scores import SynthIdScorer
 
 KEYS = Parameter(
     "synthid_keys", mark("SynthID keys"), "text",
@@ -55,7 +55,7 @@ def create_processor(length: int, options: Settings, device: torch.device) -> Sy
 
 def create_detector(length: int, options: Settings, model: ProcessorModel) -> SynthIdScorer:
     """Create the detector of g-values for these settings. Raises ValueError for invalid keys."""
-    from core.processors.watermarking.scores import SynthIdScorer
+    from decodescope.core.processors.watermarking.scores import SynthIdScorer
 
     return SynthIdScorer(create_processor(length, options, model.device))
 
@@ -85,7 +85,7 @@ class SynthIDProcessor:
         for one, seen in zip(decides, self._seen, strict=True):
             seen.add(one)
 
-        from core.events import StageDetail  # created on demand
+        from decodescope.core.events import StageDetail  # created on demand
 
         return lambda row, before, after, chosen: partial(
             StageDetail, sign=self._signs.score_token(texts[row], chosen, repeated[row])

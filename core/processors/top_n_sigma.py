@@ -6,16 +6,16 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor, no_detail
-from core.processors.score_stats import cut_below, max_and_deviation, score_histogram
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor, no_detail
+from decodescope.core.processors.score_stats import cut_below, max_and_deviation, score_histogram
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
-    from core.events import StageDetail
-    from core.processors.base import DetailFactory, StageObserver
+    from decodescope.core.events import StageDetail
+    from decodescope.core.processors.base import DetailFactory, StageObserver
 
 
 HISTOGRAM_BARS = 32
@@ -50,7 +50,7 @@ class TopNSigma:
 
 
 def _spread_detail(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:
-    from core.events import ScoreSpread, StageDetail  # created on demand
+    from decodescope.core.events import ScoreSpread, StageDetail  # created on demand
 
     return StageDetail(spread=ScoreSpread(best, deviation, floor, lowest, parts))
 

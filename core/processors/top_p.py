@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.parameter import Parameter
-from core.processors.base import Processor, is_below_one, transformers_processors
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Processor, is_below_one, transformers_processors
+from decodescope.resources.language import mark
 
 PROCESSOR = Processor(
     name="top_p",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import Context, Processor
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Context, Processor
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
-    from core.parameter import Settings
-    from core.processors.base import ProcessorModel, StageObserver
-    from core.processors.watermarking.scores import GreenListScorer
+    from decodescope.core.parameter import Settings
+    from decodescope.core.processors.base import ProcessorModel, StageObserver
+    from decodescope.core.processors.watermarking.scores import GreenListScorer
 
 RATIO = Parameter(
     "watermark_ratio", mark("Green fraction"), "float", 0.25,
@@ -43,7 +43,7 @@ def create_detector(bias: float, options: Settings, model: ProcessorModel) -> Gr
     """Create the detector of green tokens for these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 
-    from core.processors.watermarking.scores import GreenListScorer
+    from decodescope.core.processors.watermarking.scores import GreenListScorer
 
     ratio, key, scheme, width = (options.get(p.name, p.default) for p in (RATIO, KEY, SCHEME, WIDTH))
     processor = WatermarkLogitsProcessor(
@@ -71,7 +71,7 @@ class GreenListProcessor:
         """Return an observer of the texts of this step."""
         texts = self._texts
 
-        from core.events import StageDetail  # created on demand
+        from decodescope.core.events import StageDetail  # created on demand
 
         return lambda row, before, after, chosen: partial(
             StageDetail, sign=self._signs.score_token(texts[row], chosen, False)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from core.errors import ParameterError
-from core.parameter import short_repr
-from core.processors.base import Context, Processor, is_given, transformers_processors
-from resources.language import mark, tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import short_repr
+from decodescope.core.processors.base import Context, Processor, is_given, transformers_processors
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
     from transformers import SynthIDTextWatermarkingConfig, WatermarkingConfig
 
-    from core.processors.base import Transform
+    from decodescope.core.processors.base import Transform
 
 
 def _make(value: object, context: Context) -> Transform:

@@ -6,16 +6,16 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
-from core.processors.score_stats import LikelyTokens, add_at_tokens, likely_tokens
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
+from decodescope.core.processors.score_stats import LikelyTokens, add_at_tokens, likely_tokens
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
-    from core.events import StageDetail
-    from core.processors.base import DetailFactory, StageObserver, TokenTextSource
+    from decodescope.core.events import StageDetail
+    from decodescope.core.processors.base import DetailFactory, StageObserver, TokenTextSource
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
@@ -90,7 +90,7 @@ def _cut_detail(
     numbers: tuple[float, float, float], likely_tokens: LikelyTokens, removed: int, pieces: TokenTextSource
 ) -> StageDetail:
     """Create the detail; `numbers`: chance, random number and threshold."""
-    from core.events import (
+    from decodescope.core.events import (
         Likely,  # created on demand
         StageDetail,
         TopCut,

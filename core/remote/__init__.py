@@ -6,10 +6,10 @@ torch.
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.remote.address import (
+    from decodescope.core.remote.address import (
         Address,
         find_key,
         forget_key,
@@ -19,10 +19,10 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         keep_key,
         parse,
     )
-    from core.remote.engines import EngineKind
-    from core.remote.engines import registry as KINDS
-    from core.remote.local_engines import LocalEngine, find_local_engines
-    from core.remote.remote_model import connect, probe
-    from core.remote.remote_run import score_stream, stream
+    from decodescope.core.remote.engines import EngineKind
+    from decodescope.core.remote.engines import registry as KINDS
+    from decodescope.core.remote.local_engines import LocalEngine, find_local_engines
+    from decodescope.core.remote.remote_model import connect, probe
+    from decodescope.core.remote.remote_run import score_stream, stream
 
 __all__ = sorted(_PUBLIC_NAMES)

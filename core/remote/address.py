@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from core.common.program_name import NAME
-from core.errors import AddressError
-from resources.language import tr
+from decodescope.core.common.program_name import NAME
+from decodescope.core.errors import AddressError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from types import ModuleType

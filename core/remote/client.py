@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from core.errors import EngineError
-from core.remote import http_stream
-from core.remote.address import Address, entered_key, find_key
-from core.remote.http_stream import (
+from decodescope.core.errors import EngineError
+from decodescope.core.remote import http_stream
+from decodescope.core.remote.address import Address, entered_key, find_key
+from decodescope.core.remote.http_stream import (
     BrokenConnectionError,
     CancelledError,
     HttpRequest,

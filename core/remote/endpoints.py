@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from core.errors import EngineCutError, EngineRefusedError, EngineReplyError
-from core.remote import http_stream
-from core.remote.client import InternalServerError
-from core.remote.engines.base import NativeEndpoint
-from core.remote.remote_model import RemoteModel
-from core.remote.request_builder import EngineRequest
+from decodescope.core.errors import EngineCutError, EngineRefusedError, EngineReplyError
+from decodescope.core.remote import http_stream
+from decodescope.core.remote.client import InternalServerError
+from decodescope.core.remote.engines.base import NativeEndpoint
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.remote.request_builder import EngineRequest
 
 Messages = Iterator[dict[str, object]]
 _MAX_QUOTED = 200

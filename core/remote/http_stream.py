@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.common.text import cut_short
-from core.errors import (
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import (
     EngineAccessError,
     EngineBusyError,
     EngineCutError,
@@ -30,8 +30,8 @@ from core.errors import (
     EngineReplyError,
     EngineUnreachableError,
 )
-from core.remote.address import Address
-from resources.language import tr, trn
+from decodescope.core.remote.address import Address
+from decodescope.resources.language import tr, trn
 
 _CHUNK_BYTES = 65_536
 _POLL_SECONDS = 0.02

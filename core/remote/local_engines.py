@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from core.checks.arguments import cancel_event_or_new
-from core.errors import EngineAccessError, EngineError, EngineUnreachableError
-from core.remote import engines
-from core.remote.address import Address, parse
-from core.remote.client import EngineClient
-from core.remote.engines.base import EngineKind, EngineListing, ServedModel
-from core.remote.http_stream import BrokenConnectionError, CancelledError, Timeouts
-from resources.language import join_sentences, tr
+from decodescope.core.checks.arguments import cancel_event_or_new
+from decodescope.core.errors import EngineAccessError, EngineError, EngineUnreachableError
+from decodescope.core.remote import engines
+from decodescope.core.remote.address import Address, parse
+from decodescope.core.remote.client import EngineClient
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from decodescope.core.remote.http_stream import BrokenConnectionError, CancelledError, Timeouts
+from decodescope.resources.language import join_sentences, tr
 
 _TIMEOUTS = Timeouts(connect=1.0, first_byte=3.0, between_chunks=3.0, max_attempts=1)
 _MAX_SECONDS = 6.0

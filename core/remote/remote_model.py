@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from core import caches, strategies
-from core.checks.arguments import cancel_event_or_new
-from core.common.hf_generation import METADATA_FIELDS
-from core.errors import (
+from decodescope.core import caches, strategies
+from decodescope.core.checks.arguments import cancel_event_or_new
+from decodescope.core.common.hf_generation import METADATA_FIELDS
+from decodescope.core.errors import (
     CacheError,
     EngineBusyError,
     EngineError,
@@ -22,19 +22,19 @@ from core.errors import (
     ParameterError,
     StrategyError,
 )
-from core.events import ModelIdentity
-from core.models.modalities import TEXT, Modalities
-from core.parameter import Parameter, check
-from core.remote import engines
-from core.remote.address import Address, keep_key, parse
-from core.remote.client import EngineClient, short_timeout_client
-from core.remote.engines.base import EngineKind, EngineListing, ServedModel
-from core.remote.engines.formats import OFF_VALUES, is_count, is_model_name
-from core.remote.http_stream import ResponseHead, Timeouts
-from core.remote.responses import TokenTable
-from core.request import Request
-from core.strategies.base import Flags, Strategy, beam_rows
-from resources.language import mark, tr
+from decodescope.core.events import ModelIdentity
+from decodescope.core.models.modalities import TEXT, Modalities
+from decodescope.core.parameter import Parameter, check
+from decodescope.core.remote import engines
+from decodescope.core.remote.address import Address, keep_key, parse
+from decodescope.core.remote.client import EngineClient, short_timeout_client
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from decodescope.core.remote.engines.formats import OFF_VALUES, is_count, is_model_name
+from decodescope.core.remote.http_stream import ResponseHead, Timeouts
+from decodescope.core.remote.responses import TokenTable
+from decodescope.core.request import Request
+from decodescope.core.strategies.base import Flags, Strategy, beam_rows
+from decodescope.resources.language import mark, tr
 
 DEFAULT_CACHE = "dynamic"
 """The cache of a request that does not choose one; the engine uses its own."""

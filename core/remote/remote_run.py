@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from core.checks.arguments import cancel_event_or_new
-from core.common.hf_generation import DEFAULTS
-from core.errors import EngineCutError, EngineRefusedError, PromptError
-from core.events import (
+from decodescope.core.checks.arguments import cancel_event_or_new
+from decodescope.core.common.hf_generation import DEFAULTS
+from decodescope.core.errors import EngineCutError, EngineRefusedError, PromptError
+from decodescope.core.events import (
     Alternative,
     Ending,
     Event,
@@ -27,14 +27,14 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.remote import engines, http_stream
-from core.remote.client import Utf8Joiner
-from core.remote.endpoints import stream_messages
-from core.remote.engines.base import NativeReader
-from core.remote.http_stream import CancelledError
-from core.remote.remote_model import RemoteModel
-from core.remote.request_builder import EngineRequest, build_request
-from core.remote.responses import (
+from decodescope.core.remote import engines, http_stream
+from decodescope.core.remote.client import Utf8Joiner
+from decodescope.core.remote.endpoints import stream_messages
+from decodescope.core.remote.engines.base import NativeReader
+from decodescope.core.remote.http_stream import CancelledError
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.remote.request_builder import EngineRequest, build_request
+from decodescope.core.remote.responses import (
     AnswerText,
     ResponseUsage,
     StreamedToken,
@@ -46,10 +46,10 @@ from core.remote.responses import (
     read_choices,
     split_text,
 )
-from core.remote.tokenization import PromptTokens, tokenize_prompt
-from core.request import Request
-from core.settings import check_top_n
-from resources.language import tr
+from decodescope.core.remote.tokenization import PromptTokens, tokenize_prompt
+from decodescope.core.request import Request
+from decodescope.core.settings import check_top_n
+from decodescope.resources.language import tr
 
 
 class TokenEventBuilder:

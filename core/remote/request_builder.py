@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.common.run_settings import RunSettings
-from core.errors import EmptyPromptError, ParameterError, PromptError
-from core.grammar.grammar_setting import KINDS, TITLES, kind_of
-from core.remote.engines.base import Body, EngineKind
-from core.remote.engines.formats import OFF_VALUES
-from core.remote.remote_model import RemoteModel, check_request
-from core.request import Request
-from core.settings import check_request_fields, merge_settings
-from core.strategies.base import Strategy
-from resources.language import tr
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.errors import EmptyPromptError, ParameterError, PromptError
+from decodescope.core.grammar.grammar_setting import KINDS, TITLES, kind_of
+from decodescope.core.remote.engines.base import Body, EngineKind
+from decodescope.core.remote.engines.formats import OFF_VALUES
+from decodescope.core.remote.remote_model import RemoteModel, check_request
+from decodescope.core.request import Request
+from decodescope.core.settings import check_request_fields, merge_settings
+from decodescope.core.strategies.base import Strategy
+from decodescope.resources.language import tr
 
 
 def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: bool) -> Body:

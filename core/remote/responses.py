@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from core.models.text import shown_bytes
-from core.remote.client import Utf8Joiner
+from decodescope.core.models.text import shown_bytes
+from decodescope.core.remote.client import Utf8Joiner
 
 _MAX_ANSWERS = 64
 """Number of answers whose displayed text is remembered."""

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core.errors import EngineAccessError, EngineBusyError, EngineError
-from core.events import PromptToken
-from core.models.token_scheme import TokenScheme
-from core.remote.client import EngineClient, short_timeout_client
-from core.remote.engines.base import EngineTokenizer
-from core.remote.http_stream import CancelledError
-from core.remote.remote_model import RemoteModel
-from core.remote.request_builder import EngineRequest
-from core.remote.responses import display_bytes, split_text
-from core.remote.tokenizer_replies import UnexpectedReplyError, parse_tokens, text_field
+from decodescope.core.errors import EngineAccessError, EngineBusyError, EngineError
+from decodescope.core.events import PromptToken
+from decodescope.core.models.token_scheme import TokenScheme
+from decodescope.core.remote.client import EngineClient, short_timeout_client
+from decodescope.core.remote.engines.base import EngineTokenizer
+from decodescope.core.remote.http_stream import CancelledError
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.core.remote.request_builder import EngineRequest
+from decodescope.core.remote.responses import display_bytes, split_text
+from decodescope.core.remote.tokenizer_replies import UnexpectedReplyError, parse_tokens, text_field
 
 _MAX_ADDED_TOKENS = 4
 """Maximum number of special tokens before a text, and after it."""

@@ -1,11 +1,11 @@
 """All decoding strategies; `registry` finds them, one per file. Importing this package does not import torch."""
 
-from core.checks.name_suggestions import did_you_mean
-from core.errors import StrategyError
-from core.parameter import Parameter, Settings, quote_text
-from core.registry import Registry
-from core.strategies.base import Flags, Strategy, flags_of
-from resources.language import tr
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.errors import StrategyError
+from decodescope.core.parameter import Parameter, Settings, quote_text
+from decodescope.core.registry import Registry
+from decodescope.core.strategies.base import Flags, Strategy, flags_of
+from decodescope.resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
 
@@ -35,7 +35,7 @@ def named(name: str) -> Strategy:
 
 def of_dice() -> tuple[Parameter, ...]:
     """Return the settings that only take effect when tokens are sampled."""
-    from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
+    from decodescope.core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
 
     return (*SAMPLING, *SAMPLING_ADVANCED)
 
@@ -47,9 +47,9 @@ def drawing() -> frozenset[str]:
 
 def of_stages() -> frozenset[str]:
     """Return the names of the settings that determine a step's pipeline, including the order of its stages."""
-    from core.processors import registry
-    from core.processors.pipeline_stages import processor_settings
-    from core.strategies.parameters import STAGE_SETTINGS
+    from decodescope.core.processors import registry
+    from decodescope.core.processors.pipeline_stages import processor_settings
+    from decodescope.core.strategies.parameters import STAGE_SETTINGS
 
     added = registry.plugin_names
     return STAGE_SETTINGS | {one.name for name in added for one in processor_settings(registry[name])}
@@ -60,9 +60,9 @@ def own_settings(strategy: Strategy) -> tuple[Parameter, ...]:
 
     Plain sampling explains the settings of the panel “sampling”.
     """
-    from core.processors import registry
-    from core.processors.pipeline_stages import processor_settings
-    from core.strategies.parameters import COMMON_SETTINGS
+    from decodescope.core.processors import registry
+    from decodescope.core.processors.pipeline_stages import processor_settings
+    from decodescope.core.strategies.parameters import COMMON_SETTINGS
 
     panels = {one.name: stage.panel for stage in registry.values() for one in processor_settings(stage)}
     explained = {"sampling"} if strategy.selects(Flags(samples=True)) else set()
@@ -75,7 +75,7 @@ def own_settings(strategy: Strategy) -> tuple[Parameter, ...]:
 
 def movable() -> tuple[str, ...]:
     """Return the stages that can be reordered, in default order."""
-    from core.processors import registry
+    from decodescope.core.processors import registry
 
     return tuple(stage.name for stage in registry.values() if not stage.end)
 

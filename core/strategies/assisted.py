@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter, Settings
-from core.strategies import speculative as shared
-from core.strategies.speculative import drafters_unsupported_reason, make_speculative, text_draft_source
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.strategies import speculative as shared
+from decodescope.core.strategies.speculative import drafters_unsupported_reason, make_speculative, text_draft_source
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.request import Request
+    from decodescope.core.request import Request
 
 SEVERAL = Parameter(
     "several", mark("Several drafts"), "choice", "merge",

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.caches.base import CacheOperation
-from core.common.entry_description import EntryDescription
-from core.common.hf_generation import DEFAULTS, SAME_SETTINGS, GenerateEquivalent
-from core.common.lightweight_dataclass import plain
-from core.parameter import Parameter, Settings, check_values
-from resources.language import mark
+from decodescope.core.caches.base import CacheOperation
+from decodescope.core.common.entry_description import EntryDescription
+from decodescope.core.common.hf_generation import DEFAULTS, SAME_SETTINGS, GenerateEquivalent
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.parameter import Parameter, Settings, check_values
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.decoding.run import DecodingRun
-    from core.decoding.step_replayer import StepReplayer
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.decoding.step_replayer import StepReplayer
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 FLAG_PARAMETERS = (
     Parameter("num_beams", mark("Beams"), "int", 1, "", minimum=1, maximum=100_000),
@@ -115,7 +115,7 @@ def no_draft_sources(options: Settings) -> tuple[str, ...]:
 
 def default_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer for the best score or sampling."""
-    from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
+    from decodescope.core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
 
     return StepReplayer(run)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import rejection_reason
-from core.strategies.parameters import (
+from decodescope.core.strategies.base import Strategy, beam_rows
+from decodescope.core.strategies.beam_search import rejection_reason
+from decodescope.core.strategies.parameters import (
     BEAM_SETTINGS,
     EVERYWHERE,
     NEW_TOKENS,
@@ -15,17 +15,20 @@ from core.strategies.parameters import (
     SAMPLING,
     SAMPLING_ADVANCED,
 )
-from resources.language import mark
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Sample continuations without replacement from softmax of the accumulated, processed scores of all beams."""
-    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
-    from core.decoding.beams.candidates import SamplingSelector
+    from decodescope.core.decoding.beams.beam_search import (  # torch is loaded only when something runs
+        BeamPlan,
+        decode_beams,
+    )
+    from decodescope.core.decoding.beams.candidates import SamplingSelector
 
     yield from decode_beams(run, BeamPlan(selector=SamplingSelector(run.generator)))
 

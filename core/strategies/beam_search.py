@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy, beam_rows
-from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
-from resources.language import mark, tr
+from decodescope.core.strategies.base import Strategy, beam_rows
+from decodescope.core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Keep the best continuations of all hypotheses at every step."""
-    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
+    from decodescope.core.decoding.beams.beam_search import (  # torch is loaded only when something runs
+        BeamPlan,
+        decode_beams,
+    )
 
     yield from decode_beams(run, BeamPlan())
 

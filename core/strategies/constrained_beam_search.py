@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import removed_from_transformers
-from core.parameter import Parameter
-from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import rejection_reason
-from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import removed_from_transformers
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy, beam_rows
+from decodescope.core.strategies.beam_search import rejection_reason
+from decodescope.core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
 
 MUST_CONTAIN = Parameter(
     "must_contain", mark("Must contain"), "text", "",
@@ -37,8 +37,8 @@ POOL = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Search with banks by the number of constraint tokens met."""
-    from core.decoding.beams.beam_search import decode_beams
-    from core.decoding.beams.constrained_search import (
+    from decodescope.core.decoding.beams.beam_search import decode_beams
+    from decodescope.core.decoding.beams.constrained_search import (
         plan_constrained_search,  # torch is loaded only when something runs
     )
 

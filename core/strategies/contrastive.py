@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import removed_from_transformers
-from core.parameter import Parameter
-from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import removed_from_transformers
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.decoding.step_replayer import StepReplayer
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.decoding.step_replayer import StepReplayer
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 ALPHA = Parameter(
     "penalty_alpha", mark("Penalty alpha"), "float", 0.6,
@@ -32,14 +32,14 @@ CANDIDATES = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Choose the candidate of the top k with the best score of confidence and novelty."""
-    from core.decoding.contrastive import decode_contrastive  # torch is loaded only when something runs
+    from decodescope.core.decoding.contrastive import decode_contrastive  # torch is loaded only when something runs
 
     yield from decode_contrastive(run)
 
 
 def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer, which uses the recorded penalties."""
-    from core.decoding.contrastive import ContrastiveReplay  # torch is loaded only when something runs
+    from decodescope.core.decoding.contrastive import ContrastiveReplay  # torch is loaded only when something runs
 
     return ContrastiveReplay(run)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import removed_from_transformers
-from core.parameter import Parameter
-from core.strategies.base import Strategy, beam_rows
-from core.strategies.beam_search import rejection_reason
-from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import removed_from_transformers
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy, beam_rows
+from decodescope.core.strategies.beam_search import rejection_reason
+from decodescope.core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
 
 GROUPS = Parameter(
     "num_beam_groups", mark("Groups"), "int", 4,
@@ -31,7 +31,10 @@ DIVERSITY = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Search the groups in turn, with Hamming diversity."""
-    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
+    from decodescope.core.decoding.beams.beam_search import (  # torch is loaded only when something runs
+        BeamPlan,
+        decode_beams,
+    )
 
     groups, penalty = int(run.settings.get("num_beam_groups") or 1), float(run.settings.get("diversity_penalty") or 0.0)
     yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, ended_beams_count=True))

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import removed_from_transformers
-from core.parameter import Parameter
-from core.strategies.base import Strategy
-from core.strategies.parameters import (
+from decodescope.core.common.hf_generation import removed_from_transformers
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import (
     EVERYWHERE,
     NEW_TOKENS,
     PENALTIES,
     SAMPLING,
     SAMPLING_ADVANCED,
 )
-from resources.language import mark, tr, trn
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.decoding.step_replayer import StepReplayer
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.decoding.step_replayer import StepReplayer
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 LAYERS = Parameter(
     "dola_layers", mark("Premature layers"), "choice", "low",
@@ -40,14 +40,14 @@ SAMPLE = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Contrast the final distribution with the candidate layer that differs most from it."""
-    from core.decoding.dola import decode_dola  # torch is loaded only when something runs
+    from decodescope.core.decoding.dola import decode_dola  # torch is loaded only when something runs
 
     yield from decode_dola(run)
 
 
 def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer, which applies the contrast before the pipeline."""
-    from core.decoding.dola import DolaReplay  # torch is loaded only when something runs
+    from decodescope.core.decoding.dola import DolaReplay  # torch is loaded only when something runs
 
     return DolaReplay(run)
 

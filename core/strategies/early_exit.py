@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.parameter import Parameter
-from core.strategies.speculative import make_speculative
-from resources.language import mark, tr, trn
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.speculative import make_speculative
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 LAYERS = Parameter(
     "assistant_early_exit", mark("Draft layers"), "int", 2,
@@ -23,7 +23,7 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
     """Return why early exit is not supported: it needs a list of layers that can be left early, and fewer draft layers
     than the model has.
     """
-    from core.decoding.speculation.drafters.model_drafter import supports_early_exit
+    from decodescope.core.decoding.speculation.drafters.model_drafter import supports_early_exit
 
     if not supports_early_exit(model):
         return tr("{model} has no single stack of layers whose intermediate states its head could read.").format(

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
-from resources.language import mark
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Choose the argmax of the processed logits at every step."""
-    from core.decoding.token_loop import GreedyPicker, decode_single  # torch is loaded only when something runs
+    from decodescope.core.decoding.token_loop import (  # torch is loaded only when something runs
+        GreedyPicker,
+        decode_single,
+    )
 
     yield from decode_single(run, GreedyPicker())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter
-from core.strategies.speculative import CHAINS, make_speculative
-from core.strategies.token_tree import trees_unsupported_reason
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.speculative import CHAINS, make_speculative
+from decodescope.core.strategies.token_tree import trees_unsupported_reason
+from decodescope.resources.language import mark, tr
 
 WINDOW = Parameter(
     "lookahead_window", mark("Window"), "int", 5,

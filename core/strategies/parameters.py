@@ -4,11 +4,11 @@ processors.
 
 from __future__ import annotations
 
-from core import processors
-from core.parameter import Parameter
-from core.processors.base import Panel
-from core.processors.pipeline_stages import OPTION
-from resources.language import mark
+from decodescope.core import processors
+from decodescope.core.parameter import Parameter
+from decodescope.core.processors.base import Panel
+from decodescope.core.processors.pipeline_stages import OPTION
+from decodescope.resources.language import mark
 
 NEW_TOKENS = Parameter(
     "max_new_tokens", mark("New tokens"), "int", 120,

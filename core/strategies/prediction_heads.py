@@ -7,16 +7,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter
-from core.strategies import speculative as shared
-from core.strategies.speculative import CHAINS, make_speculative
-from core.strategies.token_tree import WIDTHS, trees_unsupported_reason
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies import speculative as shared
+from decodescope.core.strategies.speculative import CHAINS, make_speculative
+from decodescope.core.strategies.token_tree import WIDTHS, trees_unsupported_reason
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 HEAD = Parameter(
     "draft_head", mark("Draft head"), "text", None,
@@ -30,7 +30,7 @@ def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str
     """Return why no head can draft; None without a request if the checkpoint or this disk has a head made for the
     model.
     """
-    from core.models.head_detection import has_fitting_head, heads_unsupported_reason
+    from decodescope.core.models.head_detection import has_fitting_head, heads_unsupported_reason
 
     folder = request.settings.get("draft_head") if request is not None else None
     if request is None and not model.is_encoder_decoder and has_fitting_head(model):

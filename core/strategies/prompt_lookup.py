@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.parameter import Parameter
-from core.strategies.speculative import make_speculative, text_draft_source
-from resources.language import mark
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.speculative import make_speculative, text_draft_source
+from decodescope.resources.language import mark
 
 TOKENS = Parameter(
     "prompt_lookup_num_tokens", mark("Copied tokens"), "int", 10,

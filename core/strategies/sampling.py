@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
-from core.parameter import Parameter
-from core.strategies.base import Strategy
-from core.strategies.parameters import (
+from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import (
     EVERYWHERE,
     NEW_TOKENS,
     PENALTIES,
@@ -16,13 +16,13 @@ from core.strategies.parameters import (
     SAMPLING_ADVANCED,
     SEQUENCES,
 )
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.decoding.step_replayer import StepReplayer
-    from core.events import Event
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.decoding.step_replayer import StepReplayer
+    from decodescope.core.events import Event
+    from decodescope.core.request import Request
 
 
 SEED_EACH = Parameter(
@@ -35,7 +35,7 @@ SEED_EACH = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Sample once from the processed distribution at every step, for all sequences as one batch."""
-    from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
+    from decodescope.core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
 
     if not run.settings.get(SEED_EACH.name, SEED_EACH.default):
         yield from decode_single(run, MultinomialPicker())
@@ -47,8 +47,8 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 def make_replayer(run: DecodingRun) -> StepReplayer:
     """Return the replayer for the shared or for separate random generators."""
-    from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
-    from core.decoding.token_loop import SeededReplay
+    from decodescope.core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
+    from decodescope.core.decoding.token_loop import SeededReplay
 
     return SeededReplay(run) if run.settings.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 

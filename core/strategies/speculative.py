@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheOperation
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter, Settings
-from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
-from resources.language import mark, tr
+from decodescope.core.caches.base import CacheOperation
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.decoding.run import DecodingRun
+    from decodescope.core.events import Event
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 SupportCheck = Callable[["LoadedModel", "Request | None"], "str | None"]
 """(model, request or None) → why it is not supported; None if it is."""
@@ -87,7 +87,9 @@ def make_speculative(
 def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     def decode(run: DecodingRun) -> Iterator[Event]:
         """Run rounds of drafting and verification."""
-        from core.decoding.speculation import speculation_factory  # torch is loaded only when something runs
+        from decodescope.core.decoding.speculation import (
+            speculation_factory,  # torch is loaded only when something runs
+        )
 
         yield from getattr(speculation_factory, name)(run)
 
@@ -133,7 +135,7 @@ def combine_checks(*checks: SupportCheck) -> SupportCheck:
 
 def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why a draft model does not fit; without a request only the target is checked."""
-    from core.decoding.speculation.drafters.compatibility import why_not_draft  # keeps this package light
+    from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft  # keeps this package light
 
     if request is None:
         return None
@@ -144,7 +146,9 @@ def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> 
 
 
 def _rollback_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
-    from core.decoding.speculation.drafters.compatibility import target_unsupported_reason  # keeps this package light
+    from decodescope.core.decoding.speculation.drafters.compatibility import (
+        target_unsupported_reason,  # keeps this package light
+    )
 
     return target_unsupported_reason(model)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.common.hf_generation import GenerateEquivalent
-from core.parameter import Parameter
-from core.strategies.speculative import CHAINS, drafters_unsupported_reason, make_speculative
-from resources.language import mark, tr
+from decodescope.core.common.hf_generation import GenerateEquivalent
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.speculative import CHAINS, drafters_unsupported_reason, make_speculative
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
-    from core.request import Request
+    from decodescope.core.models.loaded_model import LoadedModel
+    from decodescope.core.request import Request
 
 WIDTHS = Parameter(
     "widths", mark("Widths"), "text", None,
@@ -31,7 +31,9 @@ def trees_unsupported_reason(model: LoadedModel, request: Request | None) -> str
     """Return why trees are not supported: nodes of one depth need the same position, in the target and in every draft
     model.
     """
-    from core.decoding.speculation.tree_support import supports_trees  # a model is given, so torch is loaded
+    from decodescope.core.decoding.speculation.tree_support import (
+        supports_trees,  # a model is given, so torch is loaded
+    )
 
     if model.is_encoder_decoder:
         return tr(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from core.errors import DecodescopeError
+from decodescope.core.errors import DecodescopeError
 
 _PROCESS = Path("/proc/self")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from core.errors import FileNotWrittenError
-from resources.language import tr
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.resources.language import tr
 
 DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error codes of a full disk."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Literal
 
-from core.errors import ParameterError
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import tr
 
 Extra = Literal["card", "grammar", "notebook", "spread"]
 PACKAGES: dict[Extra, str] = {"card": "torchao", "grammar": "llguidance", "notebook": "pandas", "spread": "accelerate"}

@@ -7,8 +7,8 @@ import traceback
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
-from core.errors import PluginError
-from resources.language import tr
+from decodescope.core.errors import PluginError
+from decodescope.resources.language import tr
 
 _sources: dict[str, str] = {}
 """Title of the plug-in by path of a source file, or of a package's folder, ending in a separator."""

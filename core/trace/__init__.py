@@ -1,12 +1,12 @@
 """Record runs to files and replay them without a model. The format: docs/trace-format.md."""
 
-from core.trace.file_metadata import Failure, Header, failure_of
-from core.trace.live_address import LiveAddress
-from core.trace.recorder import Recorder, record
-from core.trace.schema import VERSION
-from core.trace.trace_file import Trace, read, read_header_of, replay
-from core.trace.trace_stream import TraceStream
-from core.trace.validation import EventChecker
+from decodescope.core.trace.file_metadata import Failure, Header, failure_of
+from decodescope.core.trace.live_address import LiveAddress
+from decodescope.core.trace.recorder import Recorder, record
+from decodescope.core.trace.schema import VERSION
+from decodescope.core.trace.trace_file import Trace, read, read_header_of, replay
+from decodescope.core.trace.trace_stream import TraceStream
+from decodescope.core.trace.validation import EventChecker
 
 __all__ = [
     "VERSION", "EventChecker", "Failure", "Header", "LiveAddress", "Recorder", "Trace", "TraceStream", "failure_of",

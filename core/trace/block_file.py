@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from core.errors import TraceError
-from core.trace.schema import VERSION
-from resources.language import mark, tr
+from decodescope.core.errors import TraceError
+from decodescope.core.trace.schema import VERSION
+from decodescope.resources.language import mark, tr
 
 MARK = b"\x89tokscp\n"
 _VERSION = struct.Struct("<HH")

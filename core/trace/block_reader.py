@@ -11,11 +11,11 @@ from operator import not_
 from types import MemberDescriptorType
 from typing import Any, TypeVar
 
-from core.events import Event
-from core.trace.packing import is_of_kind, unpack
-from core.trace.schema import FileLayout, TypeSpec, file_name, record_schemas
-from core.trace.validation import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
-from resources.language import tr
+from decodescope.core.events import Event
+from decodescope.core.trace.packing import is_of_kind, unpack
+from decodescope.core.trace.schema import FileLayout, TypeSpec, file_name, record_schemas
+from decodescope.core.trace.validation import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
+from decodescope.resources.language import tr
 
 Number = TypeVar("Number", int, float)
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from core.events import EVENTS, Event, TokenChosen
-from core.events.columns import Columns
-from core.events.tokens import details_to_columns
-from core.trace.packing import to_packable
-from core.trace.schema import RecordSchema, TypeSpec, file_name, record_schemas
+from decodescope.core.events import EVENTS, Event, TokenChosen
+from decodescope.core.events.columns import Columns
+from decodescope.core.events.tokens import details_to_columns
+from decodescope.core.trace.packing import to_packable
+from decodescope.core.trace.schema import RecordSchema, TypeSpec, file_name, record_schemas
 
 PackedInts: TypeAlias = tuple[int, int, bytes]
 """Base added to each number, bytes per number, and the numbers."""

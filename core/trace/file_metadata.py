@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
 
-from core.common.text import cut_short
-from core.errors import DecodescopeError
-from core.events import ModelIdentity
-from core.parameter import short_repr
-from core.trace.block_reader import measure_value
-from core.trace.packing import pack, unpack
-from core.trace.schema import VERSION, FileLayout, layout_of, schema_description
-from resources.language import tr
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.events import ModelIdentity
+from decodescope.core.parameter import short_repr
+from decodescope.core.trace.block_reader import measure_value
+from decodescope.core.trace.packing import pack, unpack
+from decodescope.core.trace.schema import VERSION, FileLayout, layout_of, schema_description
+from decodescope.resources.language import tr
 
 _MAX_TIMESTAMP = 253_402_300_799.0
 """The last second of the year 9999, the maximum date."""

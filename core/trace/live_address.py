@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.common.program_name import user_folder
+from decodescope.core.common.program_name import user_folder
 
 ADDRESS_FILE = "live-window.json"
 _TOKEN_BYTES = 32

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec.msgpack import Ext
 
-from core.trace.schema import file_name, record_schemas
-from resources.language import tr
+from decodescope.core.trace.schema import file_name, record_schemas
+from decodescope.resources.language import tr
 
 TUPLE, INTEGER, TEXT, MAPPING, RECORD, REPR = range(1, 7)
 _MAX_DEPTH = 50

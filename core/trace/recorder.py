@@ -12,14 +12,14 @@ from os import PathLike
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from core.checks.arguments import check_events, check_path
-from core.errors import TraceError
-from core.events import Event, ModelIdentity, RunStarted
-from core.request import Request, check_request
-from core.settings import settings_by_name
-from core.trace.block_file import END, EVENTS, HEADER, BlockFile
-from core.trace.file_metadata import Failure, FileEnding, failure_of, write_ending, write_header
-from resources.language import tr
+from decodescope.core.checks.arguments import check_events, check_path
+from decodescope.core.errors import TraceError
+from decodescope.core.events import Event, ModelIdentity, RunStarted
+from decodescope.core.request import Request, check_request
+from decodescope.core.settings import settings_by_name
+from decodescope.core.trace.block_file import END, EVENTS, HEADER, BlockFile
+from decodescope.core.trace.file_metadata import Failure, FileEnding, failure_of, write_ending, write_header
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -113,7 +113,7 @@ class Recorder:
 
     def __init__(self, path: str | PathLike[str], request: Request, extra: Mapping[str, object] | None = None) -> None:
         """Create the file. Raises TraceError."""
-        from core.trace.block_writer import BlockWriter  # needs NumPy, which reading a file does not
+        from decodescope.core.trace.block_writer import BlockWriter  # needs NumPy, which reading a file does not
 
         self.trouble: TraceError | None = None
         """The error because of which the file ends before the run; None if there was none."""

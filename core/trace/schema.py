@@ -8,8 +8,8 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from core.events import EVENTS
-from resources.language import tr
+from decodescope.core.events import EVENTS
+from decodescope.resources.language import tr
 
 VERSION = (1, 2)
 """(major, minor). A new field with a default or a new event raises the minor version; any other change the major one.

@@ -9,16 +9,24 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from core.common.text import cut_short as shorten
-from core.errors import TraceError
-from core.events import Event
-from core.parameter import short_repr
-from core.trace.block_file import END, EVENTS, HEADER, TraceBlock, damaged_error, read_blocks, truncated_error
-from core.trace.block_reader import BlockReader
-from core.trace.file_metadata import Failure, Header, read_ending, read_header
-from core.trace.schema import FileLayout
-from core.trace.validation import EventChecker
-from resources.language import tr
+from decodescope.core.common.text import cut_short as shorten
+from decodescope.core.errors import TraceError
+from decodescope.core.events import Event
+from decodescope.core.parameter import short_repr
+from decodescope.core.trace.block_file import (
+    END,
+    EVENTS,
+    HEADER,
+    TraceBlock,
+    damaged_error,
+    read_blocks,
+    truncated_error,
+)
+from decodescope.core.trace.block_reader import BlockReader
+from decodescope.core.trace.file_metadata import Failure, Header, read_ending, read_header
+from decodescope.core.trace.schema import FileLayout
+from decodescope.core.trace.validation import EventChecker
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.events import Event
-from core.trace.block_file import END, EVENTS, HEADER, BlockParser, TraceBlock, damaged_error
-from core.trace.block_reader import BlockReader
-from core.trace.file_metadata import Failure, Header, read_ending, read_header
-from core.trace.validation import EventChecker
-from resources.language import tr
+from decodescope.core.events import Event
+from decodescope.core.trace.block_file import END, EVENTS, HEADER, BlockParser, TraceBlock, damaged_error
+from decodescope.core.trace.block_reader import BlockReader
+from decodescope.core.trace.file_metadata import Failure, Header, read_ending, read_header
+from decodescope.core.trace.validation import EventChecker
+from decodescope.resources.language import tr
 
 
 class TraceStream:

@@ -9,8 +9,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from core.common.size_terms import evaluate_exactly
-from core.events import (
+from decodescope.core.common.size_terms import evaluate_exactly
+from decodescope.core.events import (
     BeamsRanked,
     BeamStep,
     CacheMeasured,
@@ -25,8 +25,8 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.trace.schema import TypeSpec, record_schemas
-from resources.language import tr
+from decodescope.core.trace.schema import TypeSpec, record_schemas
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)

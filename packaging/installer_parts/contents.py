@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
-from app.start.qt_libraries import PACKAGES, dynamic_section
+from decodescope.app.start.qt_libraries import PACKAGES, dynamic_section
 
 LEFT_OUT = {
     "torch/test/*": "tests of PyTorch's C++ code",

@@ -2,8 +2,9 @@
 
     python packaging/installer_parts/start_time.py --rounds 5 -- INSTALLED -- CHECKOUT
 
-Each is a command, such as `/opt/decodescope/decodescope` and `.venv/bin/python -P -m app`. Two things are timed: a
-picture of the window with the default model loaded, and one with a run in it. The ratio is that of the medians.
+Each is a command, such as `/opt/decodescope/decodescope` and `.venv/bin/python -P -m decodescope`. Two things are
+timed: a picture of the window with the default model loaded, and one with a run in it. The ratio is that of the
+medians.
 """
 
 from __future__ import annotations

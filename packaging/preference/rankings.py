@@ -46,9 +46,9 @@ def endings(model: Any, prompt: str) -> list[str]:
 
 def main() -> None:
     """Write the file."""
-    import core
-    from core.labs.preference.dataset_files import BUNDLED_RANKINGS, write_rankings
-    from core.labs.preference.rankings import rank_by_rule
+    from decodescope import core
+    from decodescope.core.labs.preference.dataset_files import BUNDLED_RANKINGS, write_rankings
+    from decodescope.core.labs.preference.rankings import rank_by_rule
 
     model = core.load("storyteller")
     made = [rank_by_rule(prompt, endings(model, prompt)) for prompt in beginnings()]

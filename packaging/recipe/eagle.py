@@ -20,7 +20,7 @@ from transformers import LlamaConfig, LlamaModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import core  # the root has to be on the path first
+from decodescope import core  # the root has to be on the path first
 
 LENGTH, BATCH, RATE, HOLD = 176, 8, 3e-3, 0.6
 OPENINGS = (

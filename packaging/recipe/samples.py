@@ -44,7 +44,7 @@ def question_of(example: dict[str, Any]) -> str:
 def _core() -> Any:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
-    import core
+    from decodescope import core
 
     return core
 

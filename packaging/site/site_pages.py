@@ -17,12 +17,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+for path in (str(ROOT / "packaging"), str(ROOT)):
+    if path not in sys.path:
+        sys.path.insert(0, path)
 
-import core  # noqa: E402  # after the root has been added to the path
-from app.start.cli.parser import make_parser  # noqa: E402
-from app.state.guide_pages import (  # noqa: E402
+from static_checks import link_package  # noqa: E402  # after its folder has been added to the path
+
+from decodescope import core  # noqa: E402
+from decodescope.app.start.cli.parser import make_parser  # noqa: E402
+from decodescope.app.state.guide_pages import (  # noqa: E402
     complete_page,
     english_name,
     entry_pages,
@@ -31,8 +34,8 @@ from app.state.guide_pages import (  # noqa: E402
     localized_name,
     page_text,
 )
-from core.glossary import terms  # noqa: E402
-from resources.language import ENGLISH, LANGUAGES, set_language, tr  # noqa: E402
+from decodescope.core.glossary import terms  # noqa: E402
+from decodescope.resources.language import ENGLISH, LANGUAGES, set_language, tr  # noqa: E402
 
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Documents of the repository's top level that become pages."""
@@ -58,6 +61,8 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 def on_files(files: Any, config: Any) -> Any:
     """Add generated pages and assets, then build the navigation from what there is."""
     from mkdocs.structure.files import File  # the other functions need no MkDocs
+
+    link_package()  # the reference of the API is read from files
 
     texts = {
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),

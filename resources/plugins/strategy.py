@@ -1,9 +1,9 @@
 """My strategy: takes the likeliest token, but every few tokens the second likeliest. Save this file, then run."""
 
-from core.decoding.token_loop import decode_single
-from core.parameter import Parameter
-from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+from decodescope.core.decoding.token_loop import decode_single
+from decodescope.core.parameter import Parameter
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
 
 EVERY = Parameter(
     "every", "Every", "int", 5, "Take the second likeliest token once in this many steps.", minimum=1, maximum=50,

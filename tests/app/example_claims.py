@@ -14,12 +14,21 @@ from typing import Any
 
 import jsonschema
 
-import core
-from app.session.engine import CoreEngine
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.storage.examples import ExamplePrompt
-from core.events import BeamsRanked, BeamStep, DraftNode, DraftRound, Event, Finished, RunStarted, TokenChosen
-from core.strategies import registry
+from decodescope import core
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.core.events import (
+    BeamsRanked,
+    BeamStep,
+    DraftNode,
+    DraftRound,
+    Event,
+    Finished,
+    RunStarted,
+    TokenChosen,
+)
+from decodescope.core.strategies import registry
 
 ODD = 1e-3
 """The model alone would write such a token less than once in a thousand times."""

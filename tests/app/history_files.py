@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.features.history.store.history_record import HistoryRecord, SavedRunData
-from app.features.history.store.history_store import HistoryStore
+from decodescope.app.features.history.store.history_record import HistoryRecord, SavedRunData
+from decodescope.app.features.history.store.history_store import HistoryStore
 
 
 def run_id(number: int) -> str:
@@ -36,7 +36,7 @@ def recording(folder: Path, size: int = 1000) -> Path:
 _KEEPER = """
 import sys
 from pathlib import Path
-from app.features.history.store.history_store import HistoryStore
+from decodescope.app.features.history.store.history_store import HistoryStore
 from tests.app.history_files import run_data, recording
 folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 store = HistoryStore(folder)

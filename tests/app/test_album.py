@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.album.picture import AlbumError, Picture
-from app.album.picture_script import read_script
-from app.start.cli.parser import SCRIPT_EXAMPLE
+from decodescope.app.album.picture import AlbumError, Picture
+from decodescope.app.album.picture_script import read_script
+from decodescope.app.start.cli.parser import SCRIPT_EXAMPLE
 
 
 def read(folder: Path, text: str, scale: float = 1.0, still: bool = False) -> tuple[Picture, ...]:
@@ -124,7 +124,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_picture_is_documented() -> None:
-    from app.album.picture import value_readers
+    from decodescope.app.album.picture import value_readers
 
     page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
     assert [key for key in value_readers(Path()) if f"| `{key}` |" not in page] == []

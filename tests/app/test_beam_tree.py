@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from app.state.beam_tree import BeamTree, divergence_index
-from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis, SequenceFinished
+from decodescope.app.state.beam_tree import BeamTree, divergence_index
+from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis, SequenceFinished
 from tests.ui.beams import beam_run, beam_steps
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from app.state.cache_history import CacheHistory
-from app.state.comparison.candidates import cache_candidates, strategy_candidates
-from app.state.comparison.results import Comparison, ComparisonEntry, first_difference
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.views.memory import cached_tokens as memory_tokens
-from app.views.memory.report import cache_report, formula_line, formula_lines
-from core.common.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
-from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
+from decodescope.app.state.cache_history import CacheHistory
+from decodescope.app.state.comparison.candidates import cache_candidates, strategy_candidates
+from decodescope.app.state.comparison.results import Comparison, ComparisonEntry, first_difference
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.views.memory import cached_tokens as memory_tokens
+from decodescope.app.views.memory.report import cache_report, formula_line, formula_lines
+from decodescope.core.common.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
+from decodescope.core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from tests.ui.scripted import PROMPT, make_run, started, story
 
 EACH = 96
@@ -252,7 +252,7 @@ def test_strategies_to_compare() -> None:
 
 
 def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
-    from app.state.worker_messages import Outcome
+    from decodescope.app.state.worker_messages import Outcome
 
     run = make_run(tokens, finished=True)
     run.request, run.outcome = request, Outcome("completed")

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.state.conversation import DROP, RESTART, Conversation, trim
-from app.state.run import Run
-from app.state.worker_messages import Outcome, RunRequest
-from core.events import Prefilled, PromptToken, RunStarted
+from decodescope.app.state.conversation import DROP, RESTART, Conversation, trim
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome, RunRequest
+from decodescope.core.events import Prefilled, PromptToken, RunStarted
 from tests.ui.fake_engine import chosen
 
 

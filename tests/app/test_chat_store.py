@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
-from app.storage import chat_file, json_files
-from app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
+from decodescope.app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
+from decodescope.app.storage import chat_file, json_files
+from decodescope.app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,8 +149,8 @@ def test_two_windows_lose_no_turn(config_dir: Path) -> None:
 _OTHER = """
 import sys
 from pathlib import Path
-from app.state.conversation import Conversation, ConversationTurn
-from app.storage.chat_file import claim_chat
+from decodescope.app.state.conversation import Conversation, ConversationTurn
+from decodescope.app.storage.chat_file import claim_chat
 store, talk = claim_chat(Path(sys.argv[1])), Conversation()
 store.restore(talk)
 print(store.path.name, [turn.content for turn in talk.turns], flush=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import core
-from app.session.worker_jobs import trim_chat
-from app.state.conversation import DROP, RESTART
-from app.state.worker_messages import LoadRequest, RunRequest
+from decodescope import core
+from decodescope.app.session.worker_jobs import trim_chat
+from decodescope.app.state.conversation import DROP, RESTART
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 
 TURNS = tuple(
     {"role": role, "content": text}

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.start import display
-from app.start.cli import CommandLineOptions, parse, parser
-from app.state.suggestions import unknown_name_message
-from resources.language import set_language, tr
+from decodescope.app.start import display
+from decodescope.app.start.cli import CommandLineOptions, parse, parser
+from decodescope.app.state.suggestions import unknown_name_message
+from decodescope.resources.language import set_language, tr
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.state.comparison import candidates as choose
-from app.state.comparison import candidates as sweeps
-from app.state.comparison.candidates import Sweep, default_range, make_range, parse_values, with_setting
-from app.state.comparison.results import (
+from decodescope.app.state.comparison import candidates as choose
+from decodescope.app.state.comparison import candidates as sweeps
+from decodescope.app.state.comparison.candidates import Sweep, default_range, make_range, parse_values, with_setting
+from decodescope.app.state.comparison.results import (
     DiffSpan,
     comparison_rows,
     first_difference,
@@ -20,12 +20,18 @@ from app.state.comparison.results import (
     start_comparison,
     word_diff,
 )
-from app.state.comparison.run_metrics import compute_run_metrics, distinct, mean_entropy, mean_log_probability, repeated
-from app.state.run import Run
-from app.state.setting_values import InvalidValueError
-from app.state.worker_messages import ErrorReport, LoadRequest, Outcome, RunRequest
-from core import catalog, strategies
-from core.events import Finished, Metrics
+from decodescope.app.state.comparison.run_metrics import (
+    compute_run_metrics,
+    distinct,
+    mean_entropy,
+    mean_log_probability,
+    repeated,
+)
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_values import InvalidValueError
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, Outcome, RunRequest
+from decodescope.core import catalog, strategies
+from decodescope.core.events import Finished, Metrics
 from tests.ui.scripted import end_token, started, token
 
 BASE = RunRequest(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.start import crash_report
-from app.start.crash_report import CrashReporter, report_text, scrub
-from core.errors import PromptError
+from decodescope.app.start import crash_report
+from decodescope.app.start.crash_report import CrashReporter, report_text, scrub
+from decodescope.core.errors import PromptError
 
 
 def fail() -> None:
@@ -33,7 +33,7 @@ def failure() -> BaseException:
 def test_a_report_has_versions_classes_and_functions_and_nothing_of_the_user() -> None:
     text = report_text(failure(), "1.2.3")
     assert "Decodescope 1.2.3, Python" in text
-    assert "core.errors.PromptError\n" in text
+    assert "decodescope.core.errors.PromptError\n" in text
     assert "builtins.FileNotFoundError\n" in text
     assert f'File "tests{os.sep}app{os.sep}test_crash_report.py", line' in text
     assert ", in fail\n" in text
@@ -107,7 +107,7 @@ def test_old_reports_are_deleted_and_an_unwritable_folder_is_no_second_crash(tmp
 def test_a_native_crash_leaves_the_stacks(tmp_path: Path) -> None:
     script = (
         "import sys, faulthandler, pathlib\n"
-        "from app.start.crash_report import CrashReporter\n"
+        "from decodescope.app.start.crash_report import CrashReporter\n"
         "with CrashReporter(pathlib.Path(sys.argv[1]), '1'):\n"
         "    faulthandler._sigsegv()\n"
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.features.downloads.panel import model_page
-from core.catalog import HubModel
+from decodescope.app.features.downloads.panel import model_page
+from decodescope.core.catalog import HubModel
 
 FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False, judged=True, needed=2**30, free=2**31)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TEXT, offer_for_address, offer_for_files
+from decodescope.app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TEXT, offer_for_address, offer_for_files
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from app.session.engine import CoreEngine
-from app.session.mailbox import WorkerJob
-from app.session.queries.step_replay import StepReplayQuery
-from app.session.worker import Worker
-from app.session.worker_jobs import with_phrase_ids
-from app.state.worker_messages import LoadRequest, RunRequest
-from core.errors import CacheError, ModelNotFoundError, ParameterError
-from core.events import Finished, RunStarted
-from resources.language import ENGLISH, set_language
+from decodescope import core
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.session.mailbox import WorkerJob
+from decodescope.app.session.queries.step_replay import StepReplayQuery
+from decodescope.app.session.worker import Worker
+from decodescope.app.session.worker_jobs import with_phrase_ids
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.errors import CacheError, ModelNotFoundError, ParameterError
+from decodescope.core.events import Finished, RunStarted
+from decodescope.resources.language import ENGLISH, set_language
 
 REQUEST = RunRequest("Once upon a time", config={"max_new_tokens": 6}, load=LoadRequest("storyteller"))
 
@@ -160,7 +160,7 @@ def test_libraries_open_before_the_import_and_only_then() -> None:
     import sys
 
     code = (
-        "import sys; from app.session.local_models import open_libraries as o; first = o(); import torch;"
+        "import sys; from decodescope.app.session.local_models import open_libraries as o; first = o(); import torch;"
         "print(first == (sys.platform == 'linux'), o(), torch.ones(2).sum().item())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import resources
-from app.storage.examples import load_examples
+from decodescope import resources
+from decodescope.app.storage.examples import load_examples
 from tests.app.example_claims import CLAIMS, Runs
 from tests.long import every
 

@@ -7,13 +7,13 @@ from functools import cache
 import pytest
 from transformers import GenerationConfig
 
-import core
-from app.state.run import Run
-from app.state.sample_tree import SampleTree
-from app.state.worker_messages import RunRequest
-from app.views.speculation import round_report as drafted
-from app.views.tree import sample_report
-from core.events import DraftRound, TokenChosen
+from decodescope import core
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import SampleTree
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.views.speculation import round_report as drafted
+from decodescope.app.views.tree import sample_report
+from decodescope.core.events import DraftRound, TokenChosen
 from tests.core.recorded_claims import (
     LEVELS_AND_LANGUAGES,
     Claim,

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from app.storage import json_files
-from app.storage.json_files import StorageError, UnreadableError, read_json, remove_stale_parts, write_json
-from app.storage.settings_file import SettingsStore, merge_settings
+from decodescope.app.storage import json_files
+from decodescope.app.storage.json_files import StorageError, UnreadableError, read_json, remove_stale_parts, write_json
+from decodescope.app.storage.settings_file import SettingsStore, merge_settings
 
 HAMMER = """
 import sys
 from pathlib import Path
-from app.state.conversation import Conversation, ConversationTurn
-from app.storage.chat_file import ChatStore
-from app.storage.settings_file import SettingsStore
+from decodescope.app.state.conversation import Conversation, ConversationTurn
+from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.settings_file import SettingsStore
 
 folder, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 store, chat, talk = SettingsStore(folder), ChatStore(folder), Conversation()
@@ -55,7 +55,7 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     script = (
-        "import sys; from pathlib import Path; from app.storage.json_files import write_json\n"
+        "import sys; from pathlib import Path; from decodescope.app.storage.json_files import write_json\n"
         "for n in range(300): write_json(Path(sys.argv[1]), [n] * 5000)"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script, str(path)]) for _ in range(2)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageSequence
 
-from app.features.presentation import store
-from app.features.presentation.store import KINDS, Film, FilmError, Frame
+from decodescope.app.features.presentation import store
+from decodescope.app.features.presentation.store import KINDS, Film, FilmError, Frame
 
 WIDTH, HEIGHT = 21, 13
 

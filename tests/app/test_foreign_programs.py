@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.storage import presets, programs
+from decodescope.app.storage import presets, programs
 
 FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
     "kobold preset of SillyTavern": (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import core
-from app.__main__ import main
-from app.start.cli import generate
-from app.state.recorded_run import load_run
-from core.plugins import PluginFolder, install
+from decodescope import core
+from decodescope.app.__main__ import main
+from decodescope.app.start.cli import generate
+from decodescope.app.state.recorded_run import load_run
+from decodescope.core.plugins import PluginFolder, install
 from tests.core import tiny
 
 PROMPT = tiny.prompt()
@@ -214,11 +214,11 @@ def test_plugins_and_measures_are_used_on_request(tmp_path: Path, monkeypatch: p
     path = folder.create("processor").path
     assert path is not None
     path.write_text(
-        "from core.measures import Measure\n"
+        "from decodescope.core.measures import Measure\n"
         "MEASURE = Measure('letters', 'Letters', '', lambda text: len(text.tokens))\n"
     )
     folder.switch_on(folder.scan()[0])
-    monkeypatch.setattr("core.plugins.PluginFolder", lambda: folder)
+    monkeypatch.setattr("decodescope.core.plugins.PluginFolder", lambda: folder)
     arguments = ["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "out"), "--quiet"]
     try:
         assert main(arguments) == 0

@@ -10,14 +10,14 @@ import pytest
 from PySide6.QtGui import QColor, QFont, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
-import core
-from app.panels.commands import SHORTCUTS, key_of
-from app.state.run import Run
-from app.storage import examples
-from app.storage.settings import HistorySection
-from app.views import VIEWS, ViewSpec
-from core import caches, strategies
-from core.events import DraftRound
+from decodescope import core
+from decodescope.app.panels.commands import SHORTCUTS, key_of
+from decodescope.app.state.run import Run
+from decodescope.app.storage import examples
+from decodescope.app.storage.settings import HistorySection
+from decodescope.app.views import VIEWS, ViewSpec
+from decodescope.core import caches, strategies
+from decodescope.core.events import DraftRound
 from tests.guide import pages
 from tests.guide.matching import Difference, difference
 from tests.guide.runs import GuideRuns

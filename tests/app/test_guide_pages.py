@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.state import guide_pages
-from core import caches, strategies
-from core.common.entry_description import EntryDescription
-from core.parameter import Parameter
+from decodescope.app.state import guide_pages
+from decodescope.core import caches, strategies
+from decodescope.core.common.entry_description import EntryDescription
+from decodescope.core.parameter import Parameter
 
 RANK = Parameter("rank", "Rank", "int", 2, "Rank of the token | 1 is the likeliest.", minimum=1, option=True)
 DESCRIPTION = EntryDescription(

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.history.store import history_tables
-from app.features.history.store.database import MIGRATIONS, HistoryUnavailable
-from app.features.history.store.history_record import HistoryRecord, SavedRunData, preview_line
-from app.features.history.store.history_store import FILE_NAME, HistoryStore
-from app.storage.json_files import StorageError
+from decodescope.app.features.history.store import history_tables
+from decodescope.app.features.history.store.database import MIGRATIONS, HistoryUnavailable
+from decodescope.app.features.history.store.history_record import HistoryRecord, SavedRunData, preview_line
+from decodescope.app.features.history.store.history_store import FILE_NAME, HistoryStore
+from decodescope.app.storage.json_files import StorageError
 from tests.app.history_files import all_ids, recording, run_data, run_id, start_saving_process
 from tests.fuzz.outcomes import short
 
@@ -139,7 +139,7 @@ def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
 ) -> None:
     store.save(run_data(1), recording(tmp_path))
     store.delete(run_id(1))
-    monkeypatch.setattr("app.features.history.store.history_store.UNDO_SECONDS", -1)
+    monkeypatch.setattr("decodescope.app.features.history.store.history_store.UNDO_SECONDS", -1)
     assert not reopened(store).trace_path(run_id(1)).exists()
 
 
@@ -311,7 +311,7 @@ def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytes
         opened.append(connection)
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr("app.features.history.store.history_store.HistoryTables", unreadable)
+    monkeypatch.setattr("decodescope.app.features.history.store.history_store.HistoryTables", unreadable)
     with pytest.raises(StorageError, match="cannot be used: database disk image is malformed"):
         HistoryStore(tmp_path)
     assert [path.name for path in tmp_path.glob("*.bad-*")] == [f"{FILE_NAME}.bad-1"]

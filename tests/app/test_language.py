@@ -12,12 +12,12 @@ from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QDoubleSpinBox
 from pytestqt.qtbot import QtBot
 
-from app.__main__ import main
-from app.start.cli import peek_option
-from app.storage.settings import LANGUAGE_CHOICES
-from app.storage.settings_file import SettingsStore
-from app.theme.language import resolve_language, set_language
-from resources.language import ENGLISH, LANGUAGES, current_language
+from decodescope.app.__main__ import main
+from decodescope.app.start.cli import peek_option
+from decodescope.app.storage.settings import LANGUAGE_CHOICES
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.language import resolve_language, set_language
+from decodescope.resources.language import ENGLISH, LANGUAGES, current_language
 
 
 @pytest.fixture(autouse=True)

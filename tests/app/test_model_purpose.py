@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.control.model_list import ModelList
-from app.state.model_description import BUNDLED, describe_model
-from core import Modalities, ModelEntry
-from core.models import catalog
+from decodescope.app.control.model_list import ModelList
+from decodescope.app.state.model_description import BUNDLED, describe_model
+from decodescope.core import Modalities, ModelEntry
+from decodescope.core.models import catalog
 
 TEXT, HEARS, SEES = Modalities(), Modalities(text=False, sound=True), Modalities(text=False, picture=True)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.control.model_list import ModelList
-from app.state.worker_messages import AS_FITS
-from core.models import catalog
+from decodescope.app.control.model_list import ModelList
+from decodescope.app.state.worker_messages import AS_FITS
+from decodescope.core.models import catalog
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QUrl
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
-from app.start.application import Application, OpenedFiles
+from decodescope.app.start.application import Application, OpenedFiles
 
 
 def asked(path: str) -> QFileOpenEvent:
@@ -30,7 +30,7 @@ SEND = """
 import sys
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from app.start.application import Application
+from decodescope.app.start.application import Application
 application = Application(["test"])
 application.opened_files.open_with(print)
 QCoreApplication.sendEvent(application, QFileOpenEvent(QUrl.fromLocalFile(sys.argv[1])))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-import core
-from app.theme.palettes import DARK, LIGHT, RAMPS
-from core import caches, strategies
-from core.events import RunStarted
+from decodescope import core
+from decodescope.app.theme.palettes import DARK, LIGHT, RAMPS
+from decodescope.core import caches, strategies
+from decodescope.core.events import RunStarted
 from tests.core.test_html_page import data, events
 
 NAMES = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.palette.controller.entry import PaletteEntry
-from app.features.palette.controller.search import match, rank_entries
+from decodescope.app.features.palette.controller.entry import PaletteEntry
+from decodescope.app.features.palette.controller.search import match, rank_entries
 
 TITLES = ("Temperature", "Go to the prompt", "Top-p", "Typical", "Beam search", "Diverse beam search", "Speculation",
           "Split the views", "Settings…", "Text at 150 %")  # fmt: skip

@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets.plain_text import (
+from decodescope.app.widgets.plain_text import (
     JOINER,
     MAX_LINE,
     PlainLabel,

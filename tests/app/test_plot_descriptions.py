@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
-from app.widgets.plots.plot_axes import round_step, tick_text, tick_values
-from app.widgets.plots.plot_descriptions import describe_plot, describe_position, plot_table
-from core import words
+from decodescope.app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
+from decodescope.app.widgets.plots.plot_axes import round_step, tick_text, tick_values
+from decodescope.app.widgets.plots.plot_descriptions import describe_plot, describe_position, plot_table
+from decodescope.core import words
 
 WRITTEN, HELD = PlotAxis("generated tokens", integers_only=True), PlotAxis("bytes in the cache", words.size, BYTES)
 

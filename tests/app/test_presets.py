@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import resources
-from app.storage import presets
-from app.storage.presets import Preset, PresetProblem
-from core import strategies
-from core.strategies import registry
+from decodescope import resources
+from decodescope.app.storage import presets
+from decodescope.app.storage.presets import Preset, PresetProblem
+from decodescope.core import strategies
+from decodescope.core.strategies import registry
 
 
 def saved(folder: Path, strategy: str, values: dict[str, Any], **extra: Any) -> Path:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import resources
-from app.storage import presets, programs
+from decodescope import resources
+from decodescope.app.storage import presets, programs
 
 CHANGED: dict[str, Any] = {
     "temperature": 0.7, "top_k": 33, "top_p": 0.8, "min_p": 0.02, "typical_p": 0.9, "repetition_penalty": 1.2,

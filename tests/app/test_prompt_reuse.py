@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import core
-from app.state.prompt_reuse import common_prefix_length, estimate_reuse
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from core.events import Prefilled, RunStarted
+from decodescope import core
+from decodescope.app.state.prompt_reuse import common_prefix_length, estimate_reuse
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.events import Prefilled, RunStarted
 
 OLD = "Once upon a time, there was a fox named Mia."
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.start.cli.values import parse_size
-from app.start.qt_variables import remove_invalid_variables
+from decodescope.app.start.cli.values import parse_size
+from decodescope.app.start.qt_variables import remove_invalid_variables
 
 
 @pytest.mark.parametrize(

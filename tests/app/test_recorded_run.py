@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.state.recorded_run import WINDOW_REQUEST_KEY, load_run
-from core.errors import TraceError
-from core.events import (
+from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY, load_run
+from decodescope.core.errors import TraceError
+from decodescope.core.events import (
     BeamCandidate,
     BeamStep,
     DraftNode,
@@ -20,7 +20,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.trace import VERSION, Failure, Header, Trace
+from decodescope.core.trace import VERSION, Failure, Header, Trace
 
 STARTED = RunStarted("sampling", "m", "cpu", "float32", "static", 3, (PromptToken(1, "Once"),), ())
 TOKEN = TokenChosen(0, 0, 7, " upon", " upon", 0.5, 0.5, -0.7, -0.7, 1, 0.1, 0.0)

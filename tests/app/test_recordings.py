@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.features.history.store.history_store import ActiveRecordings
-from app.storage.json_files import StorageError
+from decodescope.app.features.history.store.history_store import ActiveRecordings
+from decodescope.app.storage.json_files import StorageError
 from tests.app.history_files import run_id
 
 _WRITER = """
 import sys
 from pathlib import Path
-from app.features.history.store.history_store import ActiveRecordings
+from decodescope.app.features.history.store.history_store import ActiveRecordings
 ActiveRecordings(Path(sys.argv[1])).create_file(sys.argv[2]).write_bytes(b"half a run")
 print("written", flush=True)
 sys.stdin.read()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.state.request_json import RequestFormatError, request_from_json, request_to_json
-from app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.state.request_json import RequestFormatError, request_from_json, request_to_json
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 
 texts = st.text(max_size=20)
 turns = st.fixed_dictionaries({"role": st.sampled_from(("system", "user", "assistant")), "content": texts})

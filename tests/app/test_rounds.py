@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.state.draft_rounds import DraftRounds, written_count
-from app.state.worker_messages import RunRequest
-from app.views.speculation.cards import acceptance_by_position, length_by_round, verification_cost
-from app.views.speculation.round_report import (
+from decodescope.app.state.draft_rounds import DraftRounds, written_count
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.views.speculation.cards import acceptance_by_position, length_by_round, verification_cost
+from decodescope.app.views.speculation.round_report import (
     EXTRA_NODE,
     describe_round,
     drafter_names,
@@ -18,8 +18,8 @@ from app.views.speculation.round_report import (
     round_tree,
     speed_rows,
 )
-from app.widgets.plots.plot_descriptions import describe_plot, describe_position
-from core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
+from decodescope.app.widgets.plots.plot_descriptions import describe_plot, describe_position
+from decodescope.core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
 
 
 def node(number: int, parent: int, depth: int, fate: str, **more: float) -> DraftNode:

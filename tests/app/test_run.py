@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.state import run_status
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from core.events import CacheMeasured, Ending, Finished, Metrics, Notice, Prefilled, SequenceFinished
+from decodescope.app.state import run_status
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.events import CacheMeasured, Ending, Finished, Metrics, Notice, Prefilled, SequenceFinished
 from tests.ui.fake_engine import ScriptedEngine, chosen
 
 

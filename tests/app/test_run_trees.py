@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.branching import TokenReplacement, make_branch, make_score_request
-from app.state.run import Run
-from app.state.run_history import RunTreeEntry, RunTrees, make_entry, parents_first
-from app.views.branches.view import node_tooltip, report_on, tree_nodes
-from core.events import PromptToken
+from decodescope.app.state.branching import TokenReplacement, make_branch, make_score_request
+from decodescope.app.state.run import Run
+from decodescope.app.state.run_history import RunTreeEntry, RunTrees, make_entry, parents_first
+from decodescope.app.views.branches.view import node_tooltip, report_on, tree_nodes
+from decodescope.core.events import PromptToken
 from tests.ui.scripted import make_run, started, token
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core
-from app.state.run import Run
-from app.state.sample_tree import ROOT, SampleTree, has_samples, list_samples, make_samples_request
-from app.state.worker_messages import LoadRequest, RunRequest
-from core.events import SequenceFinished
+from decodescope import core
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import ROOT, SampleTree, has_samples, list_samples, make_samples_request
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.events import SequenceFinished
 from tests.core import tiny
 from tests.ui.scripted import started, token
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app.features.history.store.history_record import saved_run_data
-from app.state.run import Run
-from app.state.run_history import MAX_RUNS_IN_MEMORY, NavigationHistory
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from app.storage import settings_file
-from app.storage.settings_file import SettingsStore
+from decodescope.app.features.history.store.history_record import saved_run_data
+from decodescope.app.state.run import Run
+from decodescope.app.state.run_history import MAX_RUNS_IN_MEMORY, NavigationHistory
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.app.storage import settings_file
+from decodescope.app.storage.settings_file import SettingsStore
 from tests.ui.scripted import make_run, story
 
 

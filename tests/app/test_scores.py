@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from app.state.branching import make_score_request, strip_for_scoring
-from app.state.token_stats import (
+from decodescope.app.state.branching import make_score_request, strip_for_scoring
+from decodescope.app.state.token_stats import (
     band,
     bands_text,
     compute_score_stats,
@@ -15,8 +15,8 @@ from app.state.token_stats import (
     mean_divergence,
     summary_text,
 )
-from app.state.worker_messages import RunRequest
-from core.events import TokenCompared
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.events import TokenCompared
 from tests.ui.scripted import make_run, token
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.setting_changes import list_changes
-from app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.state.setting_changes import list_changes
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 
 RAN = RunRequest(
     "Once",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.state import setting_values
-from app.state.setting_values import InvalidValueError
-from core.strategies import Parameter, registry
+from decodescope.app.state import setting_values
+from decodescope.app.state.setting_values import InvalidValueError
+from decodescope.core.strategies import Parameter, registry
 
 SAMPLING = registry["sampling"]
 

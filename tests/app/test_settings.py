@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.storage import settings as sections
-from app.storage.json_files import StorageError
-from app.storage.settings import SECTIONS, SettingsSection
-from app.storage.settings_file import SettingsStore
+from decodescope.app.storage import settings as sections
+from decodescope.app.storage.json_files import StorageError
+from decodescope.app.storage.settings import SECTIONS, SettingsSection
+from decodescope.app.storage.settings_file import SettingsStore
 
 
 def write(folder: Path, data: Any) -> SettingsStore:

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from app.session.worker import SETTING
+from decodescope.app.session.worker import SETTING
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="heaps of threads are glibc's")
 CODE = """
 import ctypes, threading
-from app.session.worker import share_heap
+from decodescope.app.session.worker import share_heap
 print({told})
 thread = threading.Thread(target=lambda: [bytearray(100_000) for _ in range(9)])
 thread.start()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import core
-from app.__main__ import main
+from decodescope import core
+from decodescope.app.__main__ import main
 from tests.core import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def test_every_sequence_and_beam_is_printed(tmp_path: Path, capsys: pytest.Captu
 def test_control_characters_of_a_recording_do_not_reach_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core import events, trace
+    from decodescope.core import events, trace
 
     started = next(core.replay(recording(tmp_path, {"max_new_tokens": 1})))
     assert isinstance(started, events.RunStarted)

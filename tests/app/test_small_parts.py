@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.panels.commands import SHORTCUTS, key_of
-from app.start import cli
-from app.state import conversation
-from app.state.worker_messages import make_error_report
-from app.storage import examples
-from core import strategies
-from core.errors import ParameterError, PromptTooLongError
+from decodescope.app.panels.commands import SHORTCUTS, key_of
+from decodescope.app.start import cli
+from decodescope.app.state import conversation
+from decodescope.app.state.worker_messages import make_error_report
+from decodescope.app.storage import examples
+from decodescope.core import strategies
+from decodescope.core.errors import ParameterError, PromptTooLongError
 
 
 def test_chat_turns() -> None:

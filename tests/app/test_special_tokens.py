@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-import core
-from app.session.worker_jobs import with_phrase_ids
-from app.state.branching import forbidden_ids, forbidden_reason
-from app.state.prompt_reuse import estimate_reuse
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from app.theme.theme import theme_for
-from app.views.text.column import TokenColumn
-from app.views.text.row_painting import PaintOptions
-from app.views.text.token_text import TokenText, control_token_text
-from app.views.tokens.excerpt import coloured_html
-from app.views.tree.tree_content import prompt_end
-from core import words
-from core.events import Event, RunStarted, TokenChosen
+from decodescope import core
+from decodescope.app.session.worker_jobs import with_phrase_ids
+from decodescope.app.state.branching import forbidden_ids, forbidden_reason
+from decodescope.app.state.prompt_reuse import estimate_reuse
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.row_painting import PaintOptions
+from decodescope.app.views.text.token_text import TokenText, control_token_text
+from decodescope.app.views.tokens.excerpt import coloured_html
+from decodescope.app.views.tree.tree_content import prompt_end
+from decodescope.core import words
+from decodescope.core.events import Event, RunStarted, TokenChosen
 from tests.core import tiny
 from tests.core.tokenizer_families import FAMILIES, SPECIAL
 from tests.ui import scripted

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.state import run_status
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from core.events import CacheMeasured, Finished, Metrics, Prefilled
+from decodescope.app.state import run_status
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.events import CacheMeasured, Finished, Metrics, Prefilled
 from tests.ui.fake_engine import chosen
 
 

@@ -8,11 +8,11 @@ import json
 import math
 from pathlib import Path
 
-from app.state.cache_history import CacheHistory
-from app.storage.exported_files import as_json, to_csv, write_table
-from app.views.base import Table
-from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, token_table
-from core.events import CacheMeasured
+from decodescope.app.state.cache_history import CacheHistory
+from decodescope.app.storage.exported_files import as_json, to_csv, write_table
+from decodescope.app.views.base import Table
+from decodescope.app.views.shared.table_export import cache_table, candidate_table, draft_round_table, token_table
+from decodescope.core.events import CacheMeasured
 from tests.app.test_rounds import ROUNDS
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.scripted import story

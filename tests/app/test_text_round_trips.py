@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import core
-from app.state import request_json, setting_values, text_formats
-from app.state.text_formats import from_text, to_text
-from app.state.worker_messages import RunRequest
-from app.storage import presets
-from core.code.python_literals import literal, multiline_literal
-from core.strategies import Parameter
+from decodescope import core
+from decodescope.app.state import request_json, setting_values, text_formats
+from decodescope.app.state.text_formats import from_text, to_text
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.storage import presets
+from decodescope.core.code.python_literals import literal, multiline_literal
+from decodescope.core.strategies import Parameter
 
 NASTY = (
     " was", "was ", "\n", "\n\n", "a\nb", "\\n", "\\", "\\\\", "C:\\new", "C:\\temp\\u0041", "none", "None",

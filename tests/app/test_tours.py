@@ -11,13 +11,21 @@ from typing import Any
 
 import pytest
 
-from app.features.tours.state import Tour, TourError, TourSetting, find_tour, load_tours, names_and_titles, narrate
-from app.features.tours.state.tour_file import placeholders, read_tour
-from app.session.engine import CoreEngine
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from core import words
-from core.strategies import registry
+from decodescope.app.features.tours.state import (
+    Tour,
+    TourError,
+    TourSetting,
+    find_tour,
+    load_tours,
+    names_and_titles,
+    narrate,
+)
+from decodescope.app.features.tours.state.tour_file import placeholders, read_tour
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core import words
+from decodescope.core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
 from tests.long import every
 

@@ -18,21 +18,21 @@ from typing import Any
 import pytest
 import transformers as t
 
-import core
-from app.session.engine import CoreEngine
-from app.state.comparison.candidates import ComparisonCandidate
-from app.state.comparison.results import start_comparison
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from app.views.compare.comparison_kinds import entry_summary
-from app.views.memory.cached_tokens import token_rows, token_tooltip
-from app.views.memory.report import cache_report
-from app.views.speculation.cards import acceptance_by_position
-from app.views.speculation.round_report import describe_round, drafter_names, node_report, speed_rows
-from core import words
-from core.events import CacheMeasured, DraftNode, DraftRound, Finished, Metrics
-from core.strategies import registry
-from resources import depth
+from decodescope import core
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.state.comparison.candidates import ComparisonCandidate
+from decodescope.app.state.comparison.results import start_comparison
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.app.views.compare.comparison_kinds import entry_summary
+from decodescope.app.views.memory.cached_tokens import token_rows, token_tooltip
+from decodescope.app.views.memory.report import cache_report
+from decodescope.app.views.speculation.cards import acceptance_by_position
+from decodescope.app.views.speculation.round_report import describe_round, drafter_names, node_report, speed_rows
+from decodescope.core import words
+from decodescope.core.events import CacheMeasured, DraftNode, DraftRound, Finished, Metrics
+from decodescope.core.strategies import registry
+from decodescope.resources import depth
 from tests.ui.scripted import end_token, started, token
 
 PROMPT = "Once upon a time, there was a little fox who lived"

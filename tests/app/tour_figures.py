@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from app.features.tours.state.tour import TourCondition
-from core import words
-from core.events import BeamCandidate, BeamStep, CacheMeasured, CachePlan, DraftNode, DraftRound, Finished
+from decodescope.app.features.tours.state.tour import TourCondition
+from decodescope.core import words
+from decodescope.core.events import BeamCandidate, BeamStep, CacheMeasured, CachePlan, DraftNode, DraftRound, Finished
 from tests.app.tour_tokens import CHECKS, Events, check, chosen
 
 __all__ = ["CHECKS", "holds", "shown"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.events import Alternative, BeamsRanked, BeamStep, Event, RunStarted, TokenChosen
+from decodescope.core.events import Alternative, BeamsRanked, BeamStep, Event, RunStarted, TokenChosen
 
 Events = Sequence[Event]
 CHECKS: dict[str, Callable[..., Any]] = {}

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import core
+from decodescope import core
 from tests.benchmarks import baseline
 
 TARGETS: dict[str, str] = {
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="how often everything is measured (default 1)")
     options = parser.parse_args()
     if importlib.util.find_spec("PySide6") is not None:
-        from app.start.display import ignore_window_manager_warnings
+        from decodescope.app.start.display import ignore_window_manager_warnings
 
         ignore_window_manager_warnings()
     standing = core.build_kernels()  # results must not depend on whether they existed before

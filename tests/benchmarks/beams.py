@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.benchmarks.decode import PROMPT, random_llama
 from tests.benchmarks.timing import speed_ratio
 

@@ -10,8 +10,8 @@ from unittest import mock
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.events import CacheMeasured, Prefilled
+from decodescope import core
+from decodescope.core.events import CacheMeasured, Prefilled
 from tests.benchmarks.timing import speed_ratio
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-import core
+from decodescope import core
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia. She lived in a den under the hill."

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-import core
-from core.system.gpu import synchronize
+from decodescope import core
+from decodescope.core.system.gpu import synchronize
 from tests.benchmarks.timing import speed_ratio
 
 

@@ -6,8 +6,8 @@ import random
 import tempfile
 from pathlib import Path
 
-from app.features.history.store.history_record import HistoryRecord, SavedRunData
-from app.features.history.store.history_store import HistoryStore
+from decodescope.app.features.history.store.history_record import HistoryRecord, SavedRunData
+from decodescope.app.features.history.store.history_store import HistoryStore
 from tests.benchmarks.timing import percentile, seconds
 
 RUNS, WORDS = 5000, 300

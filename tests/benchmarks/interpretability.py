@@ -6,8 +6,8 @@ import math
 
 import torch
 
-import core
-from core.interpretability.occlusion import split_units
+from decodescope import core
+from decodescope.core.interpretability.occlusion import split_units
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia."

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-import core
+from decodescope import core
 from tests.core.gguf_models import tokenizer
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 

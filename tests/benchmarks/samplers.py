@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-import core
+from decodescope import core
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia. She lived in a den under the hill."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-import core
+from decodescope import core
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, measuring_memory
-from core.labs.scale import measure as measured
+from decodescope.core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, measuring_memory
+from decodescope.core.labs.scale import measure as measured
 
 PROCESSES, MICRO_BATCHES = 2, 4
 QUICK = ("zero2", "tensor", "pipedream")

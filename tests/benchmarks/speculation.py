@@ -15,9 +15,9 @@ import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
-import core
-from core.errors import ModelNotFoundError
-from core.models.catalog import locate
+from decodescope import core
+from decodescope.core.errors import ModelNotFoundError
+from decodescope.core.models.catalog import locate
 from tests.benchmarks.llama import random_model
 from tests.benchmarks.timing import seconds
 

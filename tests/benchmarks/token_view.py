@@ -9,9 +9,9 @@ from functools import partial
 
 from PySide6.QtWidgets import QApplication
 
-from app.theme.theme import theme_for
-from app.views.tokens.view import TokenView
-from core.events import TokenChosen
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.core.events import TokenChosen
 from tests.ui.scripted import make_run, story
 
 TOKENS = 10_000

@@ -18,7 +18,7 @@ TOKENS = 2000
 
 def request(tokens: int, seed: int = 0) -> Any:
     """Return a sampled run of a fixed length, with ten alternatives per token and three stages."""
-    import core
+    from decodescope import core
 
     config = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
     return core.Request(PROMPT, config, strategy="sampling", top_n=10, seed=seed)
@@ -26,7 +26,7 @@ def request(tokens: int, seed: int = 0) -> Any:
 
 def core_ratio(folder: Path, tokens: int, rounds: int) -> float:
     """tokens/s of a recorded run ÷ those of the same run unrecorded."""
-    import core
+    from decodescope import core
 
     model, requested = core.load("storyteller"), request(tokens)
 
@@ -46,8 +46,8 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
     from PySide6.QtCore import QEventLoop
     from PySide6.QtWidgets import QApplication
 
-    import app
-    from app.state.worker_messages import LoadRequest, RunRequest
+    from decodescope import app
+    from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=folder / "settings")
@@ -73,8 +73,8 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
 
 def long_trace(folder: Path, tokens: int) -> Path:
     """Write a file of many tokens from ten runs, since the context is too short for one."""
-    import core
-    from core.events import Event, TokenChosen
+    from decodescope import core
+    from decodescope.core.events import Event, TokenChosen
 
     model = core.load("storyteller")
 
@@ -91,7 +91,7 @@ def long_trace(folder: Path, tokens: int) -> Path:
 
 def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     """Ratios (higher is better), megabytes and seconds (lower is better)."""
-    from core import trace
+    from decodescope.core import trace
 
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -19,8 +19,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication
 
-from app.theme.theme import theme_for
-from app.widgets.tree_canvas import TreeCanvas, TreeNode
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.tree_canvas import TreeCanvas, TreeNode
 
 ZOOMS = (1.0, 0.1, 0.02)
 SIZE = (1100, 700)

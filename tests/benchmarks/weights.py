@@ -16,13 +16,13 @@ from statistics import median
 import torch
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.benchmarks.decode import PROMPT, decode_ratio, random_llama
 from tests.benchmarks.timing import speed_ratio
 
 _PEAK = """
-import sys, core
-from core.system.device_memory import PeakMemory
+import sys; from decodescope import core
+from decodescope.core.system.device_memory import PeakMemory
 import torch
 core.load("storyteller", weights=sys.argv[2])      # libraries and kernels are in memory now
 before = int(open("/proc/self/statm").read().split()[1]) * 4096

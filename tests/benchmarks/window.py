@@ -35,7 +35,7 @@ _OURS = """
 import tempfile
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
-import app
+from decodescope import app
 window = app.build_window(config_dir=tempfile.mkdtemp(), assembled=False)
 """
 _FILLED = """
@@ -86,9 +86,8 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
     from PySide6.QtWidgets import QApplication
     from transformers import GenerationConfig
 
-    import app
-    import core
-    from app.state.worker_messages import LoadRequest, RunRequest
+    from decodescope import app, core
+    from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=tempfile.mkdtemp())

@@ -22,11 +22,11 @@ from unittest import mock
 import torch
 from transformers import GenerationConfig
 
-import core
-from core import caches
-from core.decoding.forward import fused_decoder
-from core.errors import DecodescopeError
-from core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
+from decodescope import core
+from decodescope.core import caches
+from decodescope.core.decoding.forward import fused_decoder
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.events import CacheMeasured, CachePlan, Event, Finished, RunStarted
 from tests.card.pretend_card import PretendCard
 from tests.core import tiny, tiny_media
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-import core
+from decodescope import core
 
 IDS = torch.arange(5, 25)[None]
 

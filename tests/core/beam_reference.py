@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-import core
+from decodescope import core
 
 Text = tuple[int, ...]
 Scored = tuple[Text, float]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.native import kernel_build, native_library
+from decodescope import core
+from decodescope.core.native import kernel_build, native_library
 
 
 @pytest.fixture(scope="session")

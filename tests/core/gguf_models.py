@@ -9,9 +9,9 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-import core
-from core.models.gguf.export import export_model
-from core.models.model_saving import exported_model
+from decodescope import core
+from decodescope.core.models.gguf.export import export_model
+from decodescope.core.models.model_saving import exported_model
 
 _SHAPE = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import core
-from core.models.gguf.export import file_content
-from core.models.gguf.file_writer import write_file
-from core.models.model_saving import exported_model
+from decodescope import core
+from decodescope.core.models.gguf.export import file_content
+from decodescope.core.models.gguf.file_writer import write_file
+from decodescope.core.models.model_saving import exported_model
 
 
 def split(path: Path, target: Path, change: dict[str, object] | None = None) -> Path:

@@ -13,7 +13,7 @@ import torch
 import transformers as t
 from safetensors.torch import load_file, save_file
 
-import core
+from decodescope import core
 from tests.core import tiny
 
 Tensors = dict[str, torch.Tensor]

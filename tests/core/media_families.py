@@ -9,7 +9,7 @@ import torch
 import transformers as t
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from core.models.tokenizers import text_image_processor
+from decodescope.core.models.tokenizers import text_image_processor
 
 BEGIN, END, PAD = 1, 2, 0
 VOCABULARY, FIRST = 61, 10

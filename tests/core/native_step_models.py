@@ -13,8 +13,8 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-import core
-from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
+from decodescope import core
+from decodescope.core.decoding.forward.native_step import NativeDecodeStep, get_native_step
 from tests.core.test_fused_passes import family, qwen2
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from core.errors import DecodescopeError, UnforeseenError
-from core.parameter import short_repr
+from decodescope.core.errors import DecodescopeError, UnforeseenError
+from decodescope.core.parameter import short_repr
 
 ODD: list[Any] = [
     5, -1, 2.5, float("nan"), "x", "", b"x", True, [1], ["a"], [None], {}, {"a": 1}, {1: 2}, None, object, object(), (),

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from core import events
-from core.trace.schema import RecordSchema, TypeSpec, record_schemas
+from decodescope.core import events
+from decodescope.core.trace.schema import RecordSchema, TypeSpec, record_schemas
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=6)
 """Lone surrogates too: a prompt may be cut between the two halves of a character."""

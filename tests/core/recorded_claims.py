@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from core.explain import beams, choice, draft_rounds, settings, tokens
-from core.explain.sentence import Sentence, SentenceTemplate
-from resources import depth, language
+from decodescope.core.explain import beams, choice, draft_rounds, settings, tokens
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate
+from decodescope.resources import depth, language
 
 LEVELS_AND_LANGUAGES = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
 

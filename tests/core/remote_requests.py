@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import core
-from core.events import TokenChosen
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import RemoteModel, connect
+from decodescope import core
+from decodescope.core.events import TokenChosen
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import RemoteModel, connect
 from tests.fake_machine import Machine
 
 HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)

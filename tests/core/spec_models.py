@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-import core
-from core.decoding.speculation.round_plan import RoundResult
-from core.decoding.speculation.tree import Branch, merge_branches
-from core.decoding.speculation.verification import VerifiedPath
-from core.events import DraftRound, TokenChosen
+from decodescope import core
+from decodescope.core.decoding.speculation.round_plan import RoundResult
+from decodescope.core.decoding.speculation.tree import Branch, merge_branches
+from decodescope.core.decoding.speculation.verification import VerifiedPath
+from decodescope.core.events import DraftRound, TokenChosen
 from tests.core import tiny
 from tests.core.spec_tables import SIZE
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.tree import DraftTree, NodePipeline
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from decodescope.core.decoding.speculation.tree import DraftTree, NodePipeline
 
 SIZE = 6
 Path = tuple[int, ...]

@@ -8,7 +8,7 @@ from functools import cache
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-import core
+from decodescope import core
 from tests.core import tiny
 
 _SPECIAL = ["<pad>", "<s>", "</s>"]

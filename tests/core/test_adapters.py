@@ -16,11 +16,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import DynamicCache, MambaConfig, MambaForCausalLM, T5Config, T5ForConditionalGeneration
 
-import core
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.decoding.forward.native_step import get_native_step
-from core.errors import AdapterError, CorruptWeightsError, DecodescopeError, ParameterError, PickledWeightsError
-from core.models.model_saving import save_gguf
+from decodescope import core
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.decoding.forward.native_step import get_native_step
+from decodescope.core.errors import (
+    AdapterError,
+    CorruptWeightsError,
+    DecodescopeError,
+    ParameterError,
+    PickledWeightsError,
+)
+from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
 from tests.core.adapters import IDS, load_several, logits_of, save_lora
 

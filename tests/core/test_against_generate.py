@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.core import tiny
 
 PROCESSORS: dict[str, dict[str, Any]] = {

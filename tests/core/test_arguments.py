@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 IDS = [5, 6, 7, 8, 9]
@@ -91,7 +91,7 @@ def test_an_argument_of_another_kind_is_named(
 def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
     with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Pass a threading\.Event, or None\."):
         core.run(storyteller, core.Request("Hi"), cancel=True)  # type: ignore[arg-type]
-    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a core\.ScoreCache, or None\."):
+    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a decodescope\.ScoreCache, or None\."):
         core.run(storyteller, core.Request("Hi"), scores=64)  # type: ignore[arg-type]
 
 

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, WatermarkingConfig
 
-import core
-import resources
-from core.code.python_literals import literal, multiline_literal
-from core.models.loaded_model import load
+from decodescope import core, resources
+from decodescope.core.code.python_literals import literal, multiline_literal
+from decodescope.core.models.loaded_model import load
 from tests.core import gguf_models, tiny
 
 WORDS = "Once upon a time, in a small house"

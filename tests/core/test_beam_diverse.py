@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.errors import ParameterError
-from core.events import BeamStep
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import BeamStep
 from tests.core import tiny
 from tests.core.beam_reference import diverse, run
 from tests.long import every

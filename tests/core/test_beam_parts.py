@@ -12,12 +12,12 @@ import pytest
 import torch
 from transformers import DynamicCache, GenerationConfig
 
-import core
-from core.caches.tensors.cache_operations import reorder
-from core.decoding.beams.beam_group import Hypotheses
-from core.decoding.beams.beam_node import BeamNode, PathDecoder, PathText
-from core.events import BeamStep
-from core.explain.beams import explain_candidate
+from decodescope import core
+from decodescope.core.caches.tensors.cache_operations import reorder
+from decodescope.core.decoding.beams.beam_group import Hypotheses
+from decodescope.core.decoding.beams.beam_node import BeamNode, PathDecoder, PathText
+from decodescope.core.events import BeamStep
+from decodescope.core.explain.beams import explain_candidate
 from tests.core import tiny
 from tests.core.beam_reference import run
 
@@ -146,7 +146,10 @@ def test_penalties_in_words() -> None:
 
 
 def test_words_need_no_torch() -> None:
-    code = "import sys, core; list(core.strategies.registry), core.explain_candidate; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from decodescope import core; "
+        "list(core.strategies.registry), core.explain_candidate; sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,8 +11,8 @@ import torch
 from scipy import stats
 from transformers import GenerationConfig
 
-from core.decoding.beams.candidates import SamplingSelector
-from core.events import BeamStep, SequenceFinished
+from decodescope.core.decoding.beams.candidates import SamplingSelector
+from decodescope.core.events import BeamStep, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import log_probabilities, run
 from tests.core.test_beam_search import generate
@@ -111,7 +111,7 @@ def test_beams_beyond_torchs_limit() -> None:
 
 def test_flags_select_it() -> None:
     config = GenerationConfig(do_sample=True, num_beams=3, max_new_tokens=4)
-    import core
+    from decodescope import core
 
     found = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
     assert found.events[0].strategy == "beam_sampling"  # type: ignore[attr-defined]

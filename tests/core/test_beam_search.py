@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import NumericError, ParameterError
-from core.events import BeamsRanked, BeamStep, Finished, RunStarted, SequenceFinished
+from decodescope import core
+from decodescope.core.errors import NumericError, ParameterError
+from decodescope.core.events import BeamsRanked, BeamStep, Finished, RunStarted, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import exhaustive, run
 from tests.core.test_against_generate import PROCESSORS

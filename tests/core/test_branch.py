@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
-from core.events import BeamStep, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen
+from decodescope import core
+from decodescope.core.errors import ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
+from decodescope.core.events import BeamStep, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen
 from tests.core import tiny
 
 NEW = 24

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from core.models.loaded_model import has_state_only
-from core.models.text_decoder import cache_name
+from decodescope.core.models.loaded_model import has_state_only
+from decodescope.core.models.text_decoder import cache_name
 from tests.core import tiny
 
 

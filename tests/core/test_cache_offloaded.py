@@ -12,10 +12,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.caches.tensors.disk_cache import DiskFiles, build_disk_cache
-from core.errors import CacheError
-from core.events import CacheMeasured
+from decodescope import core
+from decodescope.core.caches.tensors.disk_cache import DiskFiles, build_disk_cache
+from decodescope.core.errors import CacheError
+from decodescope.core.events import CacheMeasured
 from tests.core import tiny
 
 BACKENDS = ("offloaded", "offloaded_static")

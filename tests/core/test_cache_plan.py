@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.events import CacheMeasured, CachePlan, Prefilled
-from core.explain.sizes import format_names, format_numbers
+from decodescope import core
+from decodescope.core.events import CacheMeasured, CachePlan, Prefilled
+from decodescope.core.explain.sizes import format_names, format_numbers
 from tests.core import tiny
 
 NEW = 24

@@ -9,12 +9,12 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING
 
-import core
-from core.caches.tensors.cache_sizes import MetaValueMode
-from core.caches.tensors.continuation_probe import KNOWN_RESULTS, memory_kind
-from core.errors import DecodescopeError, UnpredictableError
-from core.events import CacheMeasured, CachePlan
-from core.explain.sizes import format_names, format_numbers
+from decodescope import core
+from decodescope.core.caches.tensors.cache_sizes import MetaValueMode
+from decodescope.core.caches.tensors.continuation_probe import KNOWN_RESULTS, memory_kind
+from decodescope.core.errors import DecodescopeError, UnpredictableError
+from decodescope.core.events import CacheMeasured, CachePlan
+from decodescope.core.explain.sizes import format_names, format_numbers
 from tests.core import zoo
 
 LENGTHS = (8, 40, 200)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.caches.tensors.quantized import (
+from decodescope import core
+from decodescope.core.caches.tensors.quantized import (
     QuantizationSettings,
     QuantizedLayer,
     QuantizedStorage,
@@ -19,8 +19,8 @@ from core.caches.tensors.quantized import (
     quantizer_for,
     unpack_codes,
 )
-from core.errors import CacheError
-from core.events import CacheMeasured
+from decodescope.core.errors import CacheError
+from decodescope.core.events import CacheMeasured
 from tests.core import tiny
 from tests.long import every
 

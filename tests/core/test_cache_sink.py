@@ -9,11 +9,11 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import GenerationConfig
 
-import core
-from core.caches.tensors.sink import KeyRotation, SinkLayer
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.errors import CacheError
-from core.events import CacheMeasured, Prefilled, SequenceFinished
+from decodescope import core
+from decodescope.core.caches.tensors.sink import KeyRotation, SinkLayer
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.errors import CacheError
+from decodescope.core.events import CacheMeasured, Prefilled, SequenceFinished
 from tests.core import tiny
 
 WINDOW, SINKS = 10, 2

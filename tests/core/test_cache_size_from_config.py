@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import core
-from core.models import catalog
-from core.models.model_entry import cache_bytes, fits
+from decodescope import core
+from decodescope.core.models import catalog
+from decodescope.core.models.model_entry import cache_bytes, fits
 
 
 def test_it_is_what_the_loaded_model_predicts() -> None:

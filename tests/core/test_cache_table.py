@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.core import head_checkpoints, tiny
 from tests.long import every
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import CacheError, ParameterError, StrategyError
-from core.events import CacheMeasured, RunStarted
+from decodescope import core
+from decodescope.core.errors import CacheError, ParameterError, StrategyError
+from decodescope.core.events import CacheMeasured, RunStarted
 from tests.core import tiny, zoo
 from tests.long import every
 

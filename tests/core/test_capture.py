@@ -16,8 +16,8 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria
 from transformers.generation.utils import GenerationMixin
 
-import core
-from core.events import (
+from decodescope import core
+from decodescope.core.events import (
     BeamsRanked,
     BeamStep,
     CacheMeasured,
@@ -27,9 +27,9 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.generate_recording import generate_hooks
-from core.generate_recording.generate_hooks import GenerateHooks
-from core.trace import EventChecker
+from decodescope.core.generate_recording import generate_hooks
+from decodescope.core.generate_recording.generate_hooks import GenerateHooks
+from decodescope.core.trace import EventChecker
 from tests.core import tiny, zoo
 
 PROMPT = [1, 17, 34, 11, 44, 32, 17, 34, 11]
@@ -364,7 +364,7 @@ def test_an_error_while_recording_does_not_reach_the_script(monkeypatch: pytest.
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("core.generate_recording.call_recorder.compute_step_stats", broken)
+    monkeypatch.setattr("decodescope.core.generate_recording.call_recorder.compute_step_stats", broken)
     with core.capture(network) as captured, pytest.warns(RuntimeWarning, match="broken"):
         assert torch.equal(_generate(network), plain)
     assert [str(error) for error in captured.troubles] == ["broken"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import core
+from decodescope import core
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 

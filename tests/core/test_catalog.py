@@ -18,11 +18,11 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-import core
-from core import errors
-from core.catalog import Progress, download_store, file_download, hub_requests, model_search
-from core.catalog.file_download import DownloadMeter
-from core.catalog.hub_model import HubFile, is_safe, select_files
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.catalog import Progress, download_store, file_download, hub_requests, model_search
+from decodescope.core.catalog.file_download import DownloadMeter
+from decodescope.core.catalog.hub_model import HubFile, is_safe, select_files
 from tests import fake_hub
 from tests.core import tiny
 from tests.fake_hub import Hub
@@ -58,7 +58,7 @@ def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(hub_requests, "DEFAULT_WAIT_SECONDS", 0.0)
-    monkeypatch.setattr("core.catalog.file_download._REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("decodescope.core.catalog.file_download._REPORT_INTERVAL", 0.0)
     return server
 
 
@@ -88,7 +88,7 @@ def test_a_model_that_fits_in_fewer_bits_says_in_which(
 ) -> None:
     parameters = core.load(folder).parameters
     monkeypatch.setattr(model_search, "cache_bytes", lambda *_sizes: 0)
-    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: int(4 * share * 1.1 * parameters))
+    monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: int(4 * share * 1.1 * parameters))
     found = core.catalog.search("stories")[0]
     assert (found.fits, found.fits_as, bool(found.why_not)) == (False, kind, not kind)
 
@@ -166,7 +166,7 @@ def test_a_pause_is_gone_on_from_where_it_was(here: Hub) -> None:
 
 def test_a_killed_download_is_gone_on_with_by_the_next_program(here: Hub, tmp_path: Path) -> None:
     here.held.clear()
-    script = f"import core.catalog as c; c.download({NAME!r})"
+    script = f"import decodescope.core.catalog as c; c.download({NAME!r})"
     program = subprocess.Popen([sys.executable, "-c", script], env=_environment(here))
     while not (here.sent("store") and any(file.stat().st_size for file in tmp_path.rglob("*.incomplete"))):
         assert program.poll() is None

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import core
-from core.decoding import step_details
-from core.events import Event, TokenChosen
-from core.events.tokens import details_to_columns
-from core.trace import block_writer
-from core.trace.block_writer import BlockWriter
+from decodescope import core
+from decodescope.core.decoding import step_details
+from decodescope.core.events import Event, TokenChosen
+from decodescope.core.events.tokens import details_to_columns
+from decodescope.core.trace import block_writer
+from decodescope.core.trace.block_writer import BlockWriter
 from tests.core import tiny
 
 SAMPLED: dict[str, Any] = {"do_sample": True, "max_new_tokens": 12}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.decoding.beams.constraints import ConstraintProgress, Constraints, make_phrase
-from core.errors import ParameterError, StrategyError, TokenizerMissingError
-from core.events import BeamsRanked, BeamStep
+from decodescope import core
+from decodescope.core.decoding.beams.constraints import ConstraintProgress, Constraints, make_phrase
+from decodescope.core.errors import ParameterError, StrategyError, TokenizerMissingError
+from decodescope.core.events import BeamsRanked, BeamStep
 from tests.core import tiny
 from tests.core.beam_reference import constrained, contains, exhaustive, log_probabilities, run
 from tests.long import every

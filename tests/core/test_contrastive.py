@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding.contrastive import contrastive_scores
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.decoding.contrastive import contrastive_scores
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 from tests.long import every
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.errors import CacheError, StrategyError
+from decodescope import core
+from decodescope.core.errors import CacheError, StrategyError
 from tests.core import tiny, zoo
 
 PROMPT = zoo.prompt(20)

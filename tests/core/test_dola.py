@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding.dola import candidate_layers, contrast_layers, jensen_shannon
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.decoding.dola import candidate_layers, contrast_layers, jensen_shannon
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 from tests.long import every
 

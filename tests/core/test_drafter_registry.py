@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.decoding.speculation import drafters
+from decodescope import core
+from decodescope.core.decoding.speculation import drafters
 from tests.core import tiny
 
 NEW_DRAFTER = '''
 """Repeats the last token."""
 
-from core.decoding.speculation.drafters.base import DrafterKind
-from core.decoding.speculation.tree import Branch
+from decodescope.core.decoding.speculation.drafters.base import DrafterKind
+from decodescope.core.decoding.speculation.tree import Branch
 
 
 class RepeatDrafter:

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import EngineRefusedError, ParameterError
-from core.remote import engines
+from decodescope import core
+from decodescope.core.errors import EngineRefusedError, ParameterError
+from decodescope.core.remote import engines
 from tests import fake_machine
 from tests.core.remote_requests import chosen_tokens, make_request, model_of
 
 NEW_ENGINE = '''
 """Toy engine."""
 
-from core.remote.engines.base import EngineKind
-from core.remote.engines.formats import OPENAI_SETTINGS, USAGE
+from decodescope.core.remote.engines.base import EngineKind
+from decodescope.core.remote.engines.formats import OPENAI_SETTINGS, USAGE
 
 
 def read_usage(usage, message):

@@ -14,9 +14,9 @@ import torch
 from safetensors import SafetensorError
 from transformers import GenerationConfig
 
-import core
-from core import errors
-from core.system.device_memory import is_out_of_memory
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.system.device_memory import is_out_of_memory
 from tests.core import tiny
 
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core import events
-from core.decoding.processor_pipeline import StageHeading
-from core.decoding.step_stats import compute_step_stats
-from core.errors import NumericError
-from core.events import (
+from decodescope import core
+from decodescope.core import events
+from decodescope.core.decoding.processor_pipeline import StageHeading
+from decodescope.core.decoding.step_stats import compute_step_stats
+from decodescope.core.errors import NumericError
+from decodescope.core.events import (
     EVENTS,
     CacheMeasured,
     Event,
@@ -27,7 +27,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.models.text import TokenSpellings
+from decodescope.core.models.text import TokenSpellings
 from tests.core import tiny
 
 STRATEGIES: dict[str, dict[str, Any]] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core import explain_token
-from core.events import Alternative, LayerChoice, Origin, Stage, TokenChosen
-from core.explain.sentence import Sentence, SentenceNumber, capitalize, fill, together
+from decodescope import core
+from decodescope.core import explain_token
+from decodescope.core.events import Alternative, LayerChoice, Origin, Stage, TokenChosen
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, capitalize, fill, together
 from tests.core import tiny
 
 

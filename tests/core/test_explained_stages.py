@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-import core
-from core.events import (
+from decodescope import core
+from decodescope.core.events import (
     Likely,
     Repeat,
     Repeats,
@@ -18,10 +18,10 @@ from core.events import (
     SurpriseAim,
     TopCut,
 )  # fmt: skip
-from core.explain import settings
-from core.explain.sentence import SentenceTemplate
-from core.trace.page.page_data import collect_page_data
-from resources import depth
+from decodescope.core.explain import settings
+from decodescope.core.explain.sentence import SentenceTemplate
+from decodescope.core.trace.page.page_data import collect_page_data
+from decodescope.resources import depth
 from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, explanations_at
 
 LIKELY = (Likely(5, " red", 0.5), Likely(6, " blue", 0.25), Likely(7, " green", 0.125))

@@ -17,9 +17,9 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation import logits_process as lp
 
-import core
-from core import explain_token, words
-from core.events import BeamStep, DraftRound, TokenChosen
+from decodescope import core
+from decodescope.core import explain_token, words
+from decodescope.core.events import BeamStep, DraftRound, TokenChosen
 from tests.core import tiny
 from tests.long import every, slow
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core import labs
-from core.errors import CacheError, DecodescopeError, FileNotWrittenError, TraceError
-from core.labs.preference import Kept, ranked
-from core.models.loaded_model import LoadedModel
-from core.system.file_writing import temporary_folder
+from decodescope import core
+from decodescope.core import labs
+from decodescope.core.errors import CacheError, DecodescopeError, FileNotWrittenError, TraceError
+from decodescope.core.labs.preference import Kept, ranked
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.file_writing import temporary_folder
 from tests.core import tiny as models
 from tests.disks import full_disk
 

@@ -10,9 +10,9 @@ import torch
 import transformers as t
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-import core
-from core.decoding.forward import fused_decoder as lean_module
-from core.decoding.forward.fused_decoder import (
+from decodescope import core
+from decodescope.core.decoding.forward import fused_decoder as lean_module
+from decodescope.core.decoding.forward.fused_decoder import (
     FusedDecoder,
     get_fused_decoder,
     has_growing_layers,

@@ -12,15 +12,23 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.errors import PluginError, StrategyError
-from core.events import BeamStep, CacheMeasured, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen
-from core.generate_recording.generate_hooks import GenerateHooks
-from core.plugins import PluginFolder, guarded_thread, install, installed, use
-from core.plugins.generate_folder import MAX_BYTES
-from core.plugins.plugin_loading import load_folder
-from core.settings import make_config
-from core.trace import EventChecker
+from decodescope import core
+from decodescope.core.errors import PluginError, StrategyError
+from decodescope.core.events import (
+    BeamStep,
+    CacheMeasured,
+    Finished,
+    Prefilled,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from decodescope.core.generate_recording.generate_hooks import GenerateHooks
+from decodescope.core.plugins import PluginFolder, guarded_thread, install, installed, use
+from decodescope.core.plugins.generate_folder import MAX_BYTES
+from decodescope.core.plugins.plugin_loading import load_folder
+from decodescope.core.settings import make_config
+from decodescope.core.trace import EventChecker
 from tests.core import tiny
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"

@@ -10,10 +10,10 @@ import pytest
 import torch
 import transformers as t
 
-import core
-from core import processors, strategies
-from core.common import hf_generation as fields
-from core.errors import CacheError, ParameterError, StrategyError
+from decodescope import core
+from decodescope.core import processors, strategies
+from decodescope.core.common import hf_generation as fields
+from decodescope.core.errors import CacheError, ParameterError, StrategyError
 from tests.core import tiny
 
 WAYS = (

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import core
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.errors import (
+from decodescope import core
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
     DecodescopeError,
@@ -23,13 +23,13 @@ from core.errors import (
     TokenizerMissingError,
     UnknownArchitectureError,
 )
-from core.models.gguf.export import file_content
-from core.models.gguf.file_names import split_files
-from core.models.gguf.file_summary import summarize_gguf
-from core.models.gguf.file_writer import write_file
-from core.models.gguf.gguf_file import read_gguf, read_summary
-from core.models.gguf.local_models import local_models
-from core.models.model_saving import exported_model, save_gguf
+from decodescope.core.models.gguf.export import file_content
+from decodescope.core.models.gguf.file_names import split_files
+from decodescope.core.models.gguf.file_summary import summarize_gguf
+from decodescope.core.models.gguf.file_writer import write_file
+from decodescope.core.models.gguf.gguf_file import read_gguf, read_summary
+from decodescope.core.models.gguf.local_models import local_models
+from decodescope.core.models.model_saving import exported_model, save_gguf
 from tests.core import gguf_models
 from tests.core.gguf_split import split
 

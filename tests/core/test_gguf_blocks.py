@@ -13,11 +13,11 @@ import pytest
 import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
-import core
-from core.models.gguf.block_formats import DEQUANTIZABLE, NATIVE, QUANTIZERS, dequantize
-from core.models.gguf.block_matrix import BlockMatrix
-from core.models.gguf.gguf_file import FORMATS, BlockFormat
-from core.native import native_library
+from decodescope import core
+from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE, NATIVE, QUANTIZERS, dequantize
+from decodescope.core.models.gguf.block_matrix import BlockMatrix
+from decodescope.core.models.gguf.gguf_file import FORMATS, BlockFormat
+from decodescope.core.native import native_library
 from tests.core.native_step_models import step_of
 
 needs_compiler = pytest.mark.usefixtures("needs_compiler")
@@ -115,7 +115,7 @@ def test_conversion_of_rows_at_odd_addresses() -> None:
 @pytest.mark.parametrize("name", ["Q4_K", "Q8_0", "F16", "TQ1_0"])
 def test_products_without_a_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In portions of a few rows: those of the converted weights."""
-    monkeypatch.setattr("core.models.gguf.block_matrix._PORTION", 1024)
+    monkeypatch.setattr("decodescope.core.models.gguf.block_matrix._PORTION", 1024)
     monkeypatch.setattr(native_library, "library", lambda: None)
     matrix, vectors = matrix_of(name, 19, 256), torch.randn(3, 256)
     expected = vectors.double() @ exact_weights(matrix).t()

@@ -10,11 +10,11 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-import core
-from core import errors
-from core.catalog import download_store, file_download, hub_requests
-from core.models.gguf import file_names
-from core.models.model_saving import save_gguf
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.catalog import download_store, file_download, hub_requests
+from decodescope.core.models.gguf import file_names
+from decodescope.core.models.model_saving import save_gguf
 from tests import fake_hub
 from tests.core import gguf_models
 from tests.core.gguf_split import split
@@ -82,12 +82,12 @@ def test_the_models_of_a_repository_are_offered_with_bits_size_and_fit(hub: Hub,
 
 def test_what_does_not_fit_is_not_offered_first(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     smallest, middle, _largest = core.catalog.look(NAME).variants
-    monkeypatch.setattr("core.catalog.model_search.cache_bytes", lambda *_sizes: 0)
-    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: int(1.2 * middle.size))
+    monkeypatch.setattr("decodescope.core.catalog.model_search.cache_bytes", lambda *_sizes: 0)
+    monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: int(1.2 * middle.size))
     model = core.catalog.judge(core.catalog.look(NAME))
     assert [one.fits for one in model.variants] == [True, True, False]
     assert model.variant == middle.key
-    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10)
+    monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: 10)
     model = core.catalog.judge(core.catalog.look(NAME))
     assert (model.variant, model.fits) == (smallest.key, False)
     assert model.why_not.endswith("does not fit")

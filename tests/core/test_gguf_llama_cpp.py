@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-import core
+from decodescope import core
 from tests.core import gguf_models
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 

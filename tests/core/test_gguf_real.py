@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-import core
+from decodescope import core
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
 pytestmark = [

@@ -14,12 +14,12 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-import core
-from core.errors import ConfigInvalidError, TokenizerMissingError, UnknownArchitectureError
-from core.models.gguf.architectures import unsupported_reason
-from core.models.gguf.file_summary import summarize_gguf
-from core.models.gguf.gguf_file import read_gguf
-from core.models.gguf.tokenizer import load_gguf_tokenizer
+from decodescope import core
+from decodescope.core.errors import ConfigInvalidError, TokenizerMissingError, UnknownArchitectureError
+from decodescope.core.models.gguf.architectures import unsupported_reason
+from decodescope.core.models.gguf.file_summary import summarize_gguf
+from decodescope.core.models.gguf.gguf_file import read_gguf
+from decodescope.core.models.gguf.tokenizer import load_gguf_tokenizer
 from tests import gguf_files
 from tests.core import gguf_models, tiny
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer

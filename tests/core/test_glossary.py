@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from core import caches, glossary, strategies
-from resources import depth, language
+from decodescope.core import caches, glossary, strategies
+from decodescope.resources import depth, language
 
 NAMES = [f"strategy.{name}" for name in strategies.registry] + [f"cache.{name}" for name in caches.registry]
 SETTINGS = {
@@ -95,7 +95,7 @@ def test_terms_are_found_in_the_language_of_now() -> None:
 def test_an_entry_without_a_written_term_has_that_of_its_description() -> None:
     from dataclasses import replace
 
-    from core.common.entry_description import EntryDescription
+    from decodescope.core.common.entry_description import EntryDescription
 
     about = EntryDescription(
         "In plain words.", "In usual words.", "Exactly.", "Nobody: A paper (2020)", "https://a.org"

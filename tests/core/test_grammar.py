@@ -14,13 +14,13 @@ import torch
 from scipy import stats
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-import core
-from core.errors import ParameterError
-from core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
-from core.explain.words import quote, share
-from core.grammar.length_bounds import BYTE_MEASURES, regex_lower_bound
-from core.grammar.shortest_text import min_tokens
-from core.models.token_bytes import token_bytes
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
+from decodescope.core.explain.words import quote, share
+from decodescope.core.grammar.length_bounds import BYTE_MEASURES, regex_lower_bound
+from decodescope.core.grammar.shortest_text import min_tokens
+from decodescope.core.models.token_bytes import token_bytes
 from tests.core import spelling_models, tiny
 
 ENDS = 2
@@ -272,7 +272,7 @@ def test_a_model_without_words_says_so() -> None:
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
+    monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r"llguidance is not installed; install it with pip install llguidance"):
         write(spelling_models.model(), {"choice": ["a"]})
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.errors import FileNotWrittenError
-from core.events import (
+from decodescope import core
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.events import (
     BeamStep,
     CacheMeasured,
     DraftRound,
@@ -240,6 +240,8 @@ def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_it_needs_neither_torch_nor_qt() -> None:
     heavy = {"torch", "transformers", "PySide6", "app"}
-    script = f"import sys, core; core.page_text([]); print(sorted({heavy!r} & set(sys.modules)))"
+    script = (
+        f"import sys; from decodescope import core; core.page_text([]); print(sorted({heavy!r} & set(sys.modules)))"
+    )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import ModelNotFoundError
-from core.models import catalog
+from decodescope import core
+from decodescope.core.errors import ModelNotFoundError
+from decodescope.core.models import catalog
 from tests.core import tiny
 
 FIRST, SECOND = "a" * 40, "b" * 40
@@ -156,6 +156,7 @@ def test_no_cache_is_an_empty_one(place: str, hub: Path) -> None:
 
 def test_an_empty_cache_costs_no_import(hub: Path) -> None:
     code = (
-        "import sys; from core.models import catalog; catalog.available(); sys.exit('huggingface_hub' in sys.modules)"
+        "import sys; from decodescope.core.models import catalog; "
+        "catalog.available(); sys.exit('huggingface_hub' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import pytest
 from huggingface_hub import constants
 
-from app.features.downloads.panel import model_page
-from core import catalog
-from core.catalog import hub_errors, hub_requests
-from core.catalog.hub_requests import InvalidResponseError, read_limited
-from core.errors import DecodescopeError, HubError
+from decodescope.app.features.downloads.panel import model_page
+from decodescope.core import catalog
+from decodescope.core.catalog import hub_errors, hub_requests
+from decodescope.core.catalog.hub_requests import InvalidResponseError, read_limited
+from decodescope.core.errors import DecodescopeError, HubError
 from tests.local_server import serving
 
 GOOD: dict[str, Any] = {
@@ -69,7 +69,7 @@ def hub(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[A
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("core.catalog.hub_requests._MAX_RETRIES", 0)
+    monkeypatch.setattr("decodescope.core.catalog.hub_requests._MAX_RETRIES", 0)
     Answers.body, Answers.status, Answers.headers_sent, Answers.endless, Answers.sent = b"", 200, {}, False, 0
     return Answers
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from app.control.model_list import ModelList
-from core.models import catalog
-from core.models.model_files import WeightFiles, count_stored, read_header
+from decodescope.app.control.model_list import ModelList
+from decodescope.core.models import catalog
+from decodescope.core.models.model_files import WeightFiles, count_stored, read_header
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2,

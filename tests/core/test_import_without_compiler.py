@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.models.lazy_import import without_torch_compile
+from decodescope.core.models.lazy_import import without_torch_compile
 
 
 def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:

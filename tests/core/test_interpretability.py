@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-import core
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.errors import (
+from decodescope import core
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.errors import (
     EmptyPromptError,
     InsideError,
     ParameterError,
@@ -19,8 +19,8 @@ from core.errors import (
     TextTooLongError,
     TokenizerMissingError,
 )
-from core.interpretability.lens import LayerReader
-from core.interpretability.occlusion import split_units
+from decodescope.core.interpretability.lens import LayerReader
+from decodescope.core.interpretability.occlusion import split_units
 from tests.core import tiny, zoo
 
 KINDS = ("llama", "gpt2", "gemma2", "t5", "bart", "mamba")

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import ParameterError
-from core.labs import preference as p
-from core.labs import scale as s
-from core.labs import speed as v
-from core.labs.preference import training_loop
-from core.labs.preference.model_saving import save_model
-from core.labs.preference.reward_model import new_reward_model
-from core.labs.processes import lab_processes
-from core.labs.scale.ranks.rank_messages import StepMemory
-from core.labs.scale.ranks.residual_memory import ResidualEstimate
-from core.models.loaded_model import LoadedModel
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs import preference as p
+from decodescope.core.labs import scale as s
+from decodescope.core.labs import speed as v
+from decodescope.core.labs.preference import training_loop
+from decodescope.core.labs.preference.model_saving import save_model
+from decodescope.core.labs.preference.reward_model import new_reward_model
+from decodescope.core.labs.processes import lab_processes
+from decodescope.core.labs.scale.ranks.rank_messages import StepMemory
+from decodescope.core.labs.scale.ranks.residual_memory import ResidualEstimate
+from decodescope.core.models.loaded_model import LoadedModel
 from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 STOP = threading.Event()
@@ -214,7 +214,7 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
             lambda: s.estimate_setup(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
             "devices is 10+. It must be an integer",
         ),
-        (lambda: s.estimate_setup(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a core\.labs\.scale\.Layout"),
+        (lambda: s.estimate_setup(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a decodescope\.labs\.scale\.Layout"),
         (lambda: p.kl_bound(0), "n is 0. It must be an integer from 1 to 1,000,000"),
         (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
     ],

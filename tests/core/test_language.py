@@ -14,16 +14,16 @@ import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 
-import core
-from core import errors
-from core.caches import CacheBackend
-from core.caches import registry as caches
-from core.caches.measurement import RunShape
-from core.events import Notice, Stage, TokenChosen
-from core.strategies import Strategy
-from core.strategies import registry as strategies
-from resources import language
-from resources.language import ENGLISH, current_language, set_language, tr, trn
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.caches import CacheBackend
+from decodescope.core.caches import registry as caches
+from decodescope.core.caches.measurement import RunShape
+from decodescope.core.events import Notice, Stage, TokenChosen
+from decodescope.core.strategies import Strategy
+from decodescope.core.strategies import registry as strategies
+from decodescope.resources import language
+from decodescope.resources.language import ENGLISH, current_language, set_language, tr, trn
 from tests.core import tiny
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")

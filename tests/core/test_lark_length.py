@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-import core
-from core.errors import ParameterError
-from core.grammar.compilation import GrammarVocabulary, matcher_for
-from core.grammar.shortest_text import TokenCoverage, min_tokens
-from core.models.token_bytes import token_bytes
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.compilation import GrammarVocabulary, matcher_for
+from decodescope.core.grammar.shortest_text import TokenCoverage, min_tokens
+from decodescope.core.models.token_bytes import token_bytes
 from tests.core import spelling_models
 
 LETTERS = [bytes([code]) for code in range(256)]

@@ -17,12 +17,12 @@ from transformers.cache_utils import (
     StaticLayer,
 )
 
-from core.caches.tensors.adapted_layer import NEVER, RowMove
-from core.caches.tensors.disk_cache import DiskLayer
-from core.caches.tensors.dynamic_layers import WindowLayer
-from core.caches.tensors.layer_adapters import adapt_layer
-from core.caches.tensors.static_layers import FixedSizeLayer
-from core.errors import CacheError
+from decodescope.core.caches.tensors.adapted_layer import NEVER, RowMove
+from decodescope.core.caches.tensors.disk_cache import DiskLayer
+from decodescope.core.caches.tensors.dynamic_layers import WindowLayer
+from decodescope.core.caches.tensors.layer_adapters import adapt_layer
+from decodescope.core.caches.tensors.static_layers import FixedSizeLayer
+from decodescope.core.errors import CacheError
 
 LENGTH = 6
 HOLDING_ALL: dict[str, Callable[[Path], Any]] = {

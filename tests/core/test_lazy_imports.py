@@ -9,17 +9,14 @@ from types import ModuleType
 
 import pytest
 
-import core
-from core.common.lazy_imports import LazyImport, lazy_imports
+from decodescope import core
+from decodescope.core.common.lazy_imports import LazyImport, lazy_imports
 
-PACKAGES = [
-    "core", "core.catalog", "core.events", "core.labs", "core.labs.preference", "core.labs.scale", "core.labs.speed",
-    "core.media", "core.remote",
-]  # fmt: skip
+PACKAGES = ["catalog", "events", "labs", "labs.preference", "labs.scale", "labs.speed", "media", "remote"]
 SOURCE = """
 with lazy_imports(globals()) as NAMES:
-    import core.explain.glossary as terms
-    from core.common.text import cut_short as shorten
+    import decodescope.core.glossary as terms
+    from decodescope.core.common.text import cut_short as shorten
     from nowhere import nothing
 """
 
@@ -34,8 +31,8 @@ def package() -> ModuleType:
 
 def test_lazy_imports_collect_modules_and_names_without_importing(package: ModuleType) -> None:
     assert package.NAMES == {
-        "terms": LazyImport("core.explain.glossary", None),
-        "shorten": LazyImport("core.common.text", "cut_short"),
+        "terms": LazyImport("decodescope.core.glossary", None),
+        "shorten": LazyImport("decodescope.core.common.text", "cut_short"),
         "nothing": LazyImport("nowhere", "nothing"),
     }
     assert not {"terms", "shorten", "nothing"} & set(vars(package))
@@ -43,8 +40,8 @@ def test_lazy_imports_collect_modules_and_names_without_importing(package: Modul
 
 
 def test_first_access_imports_the_name_and_keeps_it(package: ModuleType) -> None:
-    from core.common.text import cut_short
-    from core.explain import glossary
+    from decodescope.core import glossary
+    from decodescope.core.common.text import cut_short
 
     assert package.terms is glossary
     assert package.shorten is cut_short
@@ -68,14 +65,15 @@ def test_block_restores_the_import_function_also_after_an_error() -> None:
     assert builtins.__import__ is original
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["decodescope.core", *(f"decodescope.core.{name}" for name in PACKAGES)])
 def test_every_public_name_of_a_lazy_package_can_be_imported(package: str) -> None:
     module = sys.modules.get(package) or __import__(package, fromlist=["__all__"])
     assert all(hasattr(module, name) for name in module.__all__)
 
 
 def test_importing_core_imports_no_module_of_a_public_name() -> None:
-    code = "import sys, core; print(*{source.module for source in core.PUBLIC_NAMES.values()} & set(sys.modules))"
+    code = "import sys; from decodescope import core; "
+    code += "print(*{source.module for source in core.PUBLIC_NAMES.values()} & set(sys.modules))"
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=core.__path__[0] + "/.."
     )

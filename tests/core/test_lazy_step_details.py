@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import core
-from core.decoding import step_details
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.decoding import step_details
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 
 OPTIONS: dict[str, Any] = {"dry_multiplier": 0.8, "xtc_probability": 0.5}

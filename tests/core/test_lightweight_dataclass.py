@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.common.lightweight_dataclass import plain
+from decodescope.core.common.lightweight_dataclass import plain
 
 
 @plain(frozen=True)

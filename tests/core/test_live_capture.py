@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.errors import TraceError
-from core.events import Finished, TokenChosen
-from core.generate_capture import live_sender, watch
-from core.generate_capture.capture import RunList
-from core.trace import LiveAddress, TraceStream
-from core.trace.live_address import address_file
+from decodescope import core
+from decodescope.core.errors import TraceError
+from decodescope.core.events import Finished, TokenChosen
+from decodescope.core.generate_capture import live_sender, watch
+from decodescope.core.generate_capture.capture import RunList
+from decodescope.core.trace import LiveAddress, TraceStream
+from decodescope.core.trace.live_address import address_file
 from tests.core import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -263,7 +263,7 @@ def test_a_model_that_cannot_be_captured_still_generates(monkeypatch: pytest.Mon
     def broken(*_args: object, **_more: object) -> None:
         raise AttributeError("odd")
 
-    monkeypatch.setattr("core.generate_capture.capture.capture", broken)
+    monkeypatch.setattr("decodescope.core.generate_capture.capture.capture", broken)
     network = tiny.make("llama").model
     plain = _generate(network)
     watcher = watch.ScriptWatcher(live=False)

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-import core
-from core import remote
-from core.errors import EngineCutError, EngineRefusedError, EngineReplyError, ModelNotFoundError
-from core.events import Notice, TokenChosen
-from core.remote import client, engines, local_engines
-from core.remote.engines.base import EngineKind
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import connect
+from decodescope import core
+from decodescope.core import remote
+from decodescope.core.errors import EngineCutError, EngineRefusedError, EngineReplyError, ModelNotFoundError
+from decodescope.core.events import Notice, TokenChosen
+from decodescope.core.remote import client, engines, local_engines
+from decodescope.core.remote.engines.base import EngineKind
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import connect
 from tests import fake_local_engines
 from tests.core.test_remote_hostile_servers import CHUNKED, OK, RawServer, answering
 from tests.fake_local_engines import LocalServer

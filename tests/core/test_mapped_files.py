@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import CorruptWeightsError
-from core.models.mapped_files import MappedFiles
-from core.models.model_saving import save_gguf
+from decodescope import core
+from decodescope.core.errors import CorruptWeightsError
+from decodescope.core.models.mapped_files import MappedFiles
+from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows refuses to shorten a mapped file")
@@ -22,8 +22,8 @@ REQUEST = core.Request("a b", {"max_new_tokens": 3, "do_sample": False})
 SCRIPT = """
 import os, sys
 from pathlib import Path
-import core
-from core.errors import CorruptWeightsError
+from decodescope import core
+from decodescope.core.errors import CorruptWeightsError
 
 request = core.Request("a b", {"max_new_tokens": 3, "do_sample": False})
 for file, name, weights in zip(*[iter(sys.argv[1:])] * 3):

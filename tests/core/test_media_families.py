@@ -11,11 +11,11 @@ import transformers
 from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
-import core
-from core import errors
-from core.events import RunStarted, TokenChosen
-from core.models.modalities import _FAMILIES, _LIBRARIES
-from core.models.text_decoder import cache_name
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.events import RunStarted, TokenChosen
+from decodescope.core.models.modalities import _FAMILIES, _LIBRARIES
+from decodescope.core.models.text_decoder import cache_name
 from tests.core import media_families, tiny_media
 from tests.core.test_media_models import BEAMS, WAYS, ours, texts
 from tests.core.tiny_media import PROMPTS, given, reference, shared

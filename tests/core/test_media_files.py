@@ -15,10 +15,10 @@ import pytest
 import soundfile
 from PIL import Image
 
-import core
-from core import errors, media
-from core.events import MediumRead
-from core.media import media_files
+from decodescope import core
+from decodescope.core import errors, media
+from decodescope.core.events import MediumRead
+from decodescope.core.media import media_files
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def tone(path: Path, rate: int = 16_000, seconds: float = 0.5, channels: int = 1
 
 def test_it_costs_nothing_to_ask_of_files() -> None:
     code = (
-        "import sys, core; core.media.MOST_SECONDS\n"
+        "import sys; from decodescope import core; core.media.MOST_SECONDS\n"
         "print([m for m in ('torch', 'numpy', 'PIL', 'soundfile', 'soxr') if m in sys.modules])"
     )
     reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
@@ -137,10 +137,10 @@ def test_what_is_wrong_with_a_file_is_said_with_a_remedy(folder: Path, monkeypat
         assert type(caught.value) is kind, name
         assert caught.value.cause
         assert caught.value.remedy
-    monkeypatch.setattr("core.media.sounds.MOST_SECONDS", 0.4)
+    monkeypatch.setattr("decodescope.core.media.sounds.MOST_SECONDS", 0.4)
     with pytest.raises(errors.MediaTooLargeError, match="longer"):
         media.inspect(folder / "whole.wav")
-    monkeypatch.setattr("core.media.media_files.MOST_BYTES", 100)
+    monkeypatch.setattr("decodescope.core.media.media_files.MOST_BYTES", 100)
     with pytest.raises(errors.MediaTooLargeError, match="bytes"):
         media.inspect(folder / "whole.wav")
     assert media_files.MOST_SECONDS == 600

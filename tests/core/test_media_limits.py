@@ -15,10 +15,16 @@ import pytest
 import soundfile
 from PIL import Image
 
-from core import media
-from core.errors import MediaDamagedError, MediaTooLargeError
-from core.media import media_files, pictures, sounds
-from core.media.pictures import DecodeTimeoutError, TimeLimitedBytes, count_chunks, count_frames, count_scans
+from decodescope.core import media
+from decodescope.core.errors import MediaDamagedError, MediaTooLargeError
+from decodescope.core.media import media_files, pictures, sounds
+from decodescope.core.media.pictures import (
+    DecodeTimeoutError,
+    TimeLimitedBytes,
+    count_chunks,
+    count_frames,
+    count_scans,
+)
 
 
 def jpeg(width: int, height: int, **options: Any) -> bytes:

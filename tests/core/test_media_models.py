@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core import errors
-from core.events import CacheMeasured, CachePlan, Notice, RunStarted, TokenChosen
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.events import CacheMeasured, CachePlan, Notice, RunStarted, TokenChosen
 from tests.core import tiny_media
 from tests.core.tiny_media import ONE_OF_EACH, PROMPTS, given, reference, shared, without_end
 from tests.core.versions import skip_other_draws
@@ -345,7 +345,7 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
 
 
 def test_a_small_whisper_reads_no_text() -> None:
-    from core.models.modalities import modalities_of
+    from decodescope.core.models.modalities import modalities_of
 
     assert not shared("whisper").modalities.text
     assert modalities_of({"model_type": "whisper", "vocab_size": 51_865}).text

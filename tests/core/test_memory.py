@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.system import device_memory
-from core.system.device_memory import PeakMemory, is_out_of_memory
+from decodescope import core
+from decodescope.core.system import device_memory
+from decodescope.core.system.device_memory import PeakMemory, is_out_of_memory
 from tests.core import tiny
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process")

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.events import CacheMeasured
-from core.memory import estimate as fit
+from decodescope import core
+from decodescope.core.events import CacheMeasured
+from decodescope.core.memory import estimate as fit
 from tests.core import tiny
 
 NEW = 20

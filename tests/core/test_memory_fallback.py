@@ -10,10 +10,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import OutOfMemoryError
-from core.events import BeamStep, CachePlan, Event, Finished, Notice, RunStarted, TokenChosen
-from core.models.text_decoder import cache_name
+from decodescope import core
+from decodescope.core.errors import OutOfMemoryError
+from decodescope.core.events import BeamStep, CachePlan, Event, Finished, Notice, RunStarted, TokenChosen
+from decodescope.core.models.text_decoder import cache_name
 from tests.core import tiny
 
 

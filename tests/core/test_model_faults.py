@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import transformers as t
 
-import core
-from core import errors
-from core.models import catalog
+from decodescope import core
+from decodescope.core import errors
+from decodescope.core.models import catalog
 from tests.core import tiny
 
 

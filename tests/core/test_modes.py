@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.errors import CacheError, ParameterError, StrategyError
-from core.strategies import Flags, flags_of, registry, selected_by
+from decodescope import core
+from decodescope.core.errors import CacheError, ParameterError, StrategyError
+from decodescope.core.strategies import Flags, flags_of, registry, selected_by
 from tests.core import tiny
 
 

@@ -8,17 +8,17 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from core.caches.tensors import cache_operations
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import NodePipeline
-from core.decoding.speculation.tree_passes import TargetHiddenStates, TreePasses
-from core.decoding.speculation.tree_support import causal_visibility
-from core.native import native_library
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.caches.tensors.continuation_probe import draft_cache
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from decodescope.core.decoding.speculation.drafters.small_model import build_numpy_draft_model
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import NodePipeline
+from decodescope.core.decoding.speculation.tree_passes import TargetHiddenStates, TreePasses
+from decodescope.core.decoding.speculation.tree_support import causal_visibility
+from decodescope.core.native import native_library
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of, wide_model
 

@@ -10,11 +10,11 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
-import core
-from core.decoding.forward import fused_decoder, native_step
-from core.decoding.forward.fused_decoder import FusedDecoder, select_fused_pass
-from core.decoding.forward.module_map import alibi_slopes, map_modules
-from core.decoding.forward.native_step import get_native_step
+from decodescope import core
+from decodescope.core.decoding.forward import fused_decoder, native_step
+from decodescope.core.decoding.forward.fused_decoder import FusedDecoder, select_fused_pass
+from decodescope.core.decoding.forward.module_map import alibi_slopes, map_modules
+from decodescope.core.decoding.forward.native_step import get_native_step
 from tests.core import tiny
 from tests.core.native_shapes import SHAPES
 from tests.core.native_step_models import step_of

@@ -9,13 +9,13 @@ import torch
 from torch.nn import functional as F
 from transformers import DynamicCache
 
-import core
-from core.decoding.forward import fused_layers
-from core.decoding.forward.fused_decoder import get_fused_decoder, select_fused_pass
-from core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
-from core.interpretability import lens
-from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
-from core.native import native_library
+from decodescope import core
+from decodescope.core.decoding.forward import fused_layers
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder, select_fused_pass
+from decodescope.core.decoding.forward.fused_layers import NativeGatedMlp, NativeLinear
+from decodescope.core.interpretability import lens
+from decodescope.core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
+from decodescope.core.native import native_library
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of, wide_model
 

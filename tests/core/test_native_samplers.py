@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-import core
-from core.decoding import step_stats
-from core.decoding.step_details import FIXED_COLUMNS
-from core.decoding.step_stats import compute_native_stats
-from core.native import native_library
-from core.native.native_library import MAX_WITH_GIL
-from core.processors import Context, score_stats
-from core.processors.dry_multiplier import MIN_FOLLOWED, DryPenalty, find_repeats
+from decodescope import core
+from decodescope.core.decoding import step_stats
+from decodescope.core.decoding.step_details import FIXED_COLUMNS
+from decodescope.core.decoding.step_stats import compute_native_stats
+from decodescope.core.native import native_library
+from decodescope.core.native.native_library import MAX_WITH_GIL
+from decodescope.core.processors import Context, score_stats
+from decodescope.core.processors.dry_multiplier import MIN_FOLLOWED, DryPenalty, find_repeats
 from tests.core import tiny
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")

@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import DynamicCache, GenerationConfig
 
-import core
-from core.caches.tensors.cache_operations import measure_storages
-from core.decoding.forward import native_step as native_step_module
-from core.decoding.forward.fused_decoder import select_fused_pass
-from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
-from core.models.quantized.packed_layers import PackedLinear, weight_bytes
-from core.models.quantized.packed_matrices import (
+from decodescope import core
+from decodescope.core.caches.tensors.cache_operations import measure_storages
+from decodescope.core.decoding.forward import native_step as native_step_module
+from decodescope.core.decoding.forward.fused_decoder import select_fused_pass
+from decodescope.core.decoding.forward.native_step import NativeDecodeStep, get_native_step
+from decodescope.core.models.quantized.packed_layers import PackedLinear, weight_bytes
+from decodescope.core.models.quantized.packed_matrices import (
     GROUP,
     FloatInt8Matmul,
     Int8RowMatrix,
@@ -26,7 +26,7 @@ from core.models.quantized.packed_matrices import (
     split_vectors,
     to_int4_rows,
 )
-from core.native import kernel_build, native_library
+from decodescope.core.native import kernel_build, native_library
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core import caches, processors, strategies
+from decodescope.core import caches, processors, strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "core").glob("*.py")))

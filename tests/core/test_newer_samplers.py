@@ -11,15 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
-import core
-from core.decoding.processor_pipeline import build_pipeline
-from core.errors import ParameterError
-from core.processors import Context, registry
-from core.processors.dry_multiplier import MIN_FOLLOWED, find_repeats
-from core.processors.dynatemp_high import temperatures
-from core.processors.mirostat_tau import Mirostat
-from core.processors.score_stats import likely_tokens
-from core.processors.xtc_probability import tokens_to_remove
+from decodescope import core
+from decodescope.core.decoding.processor_pipeline import build_pipeline
+from decodescope.core.errors import ParameterError
+from decodescope.core.processors import Context, registry
+from decodescope.core.processors.dry_multiplier import MIN_FOLLOWED, find_repeats
+from decodescope.core.processors.dynatemp_high import temperatures
+from decodescope.core.processors.mirostat_tau import Mirostat
+from decodescope.core.processors.score_stats import likely_tokens
+from decodescope.core.processors.xtc_probability import tokens_to_remove
 from tests.core import tiny
 
 INFINITY = float("inf")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.trace.page.html_page import page_text
+from decodescope import core
+from decodescope.core.trace.page.html_page import page_text
 from tests.core import tiny
 
 LIMIT = 300_000

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from core import words
-from core.events import Ending
+from decodescope.core import words
+from decodescope.core.events import Ending
 
 
 @pytest.mark.parametrize(

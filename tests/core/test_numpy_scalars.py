@@ -10,9 +10,9 @@ import pytest
 import torch
 import transformers as t
 
-import core
-from core.common.setting_values import to_plain_value
-from core.errors import ParameterError
+from decodescope import core
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import ParameterError
 from tests.core import tiny
 
 INTEGERS: tuple[Callable[[int], Any], ...] = (np.int64, np.int32, np.uint8, np.array, torch.tensor)

@@ -16,13 +16,13 @@ import transformers as t
 from torch.nn import functional as F
 from transformers import GenerationConfig
 
-import core
-from core.decoding.forward.fused_decoder import matches_module
-from core.errors import CacheError, ParameterError, UnpackableError
-from core.models import devices
-from core.models.quantized import packed_matrices
-from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
-from core.models.quantized.tensor_files import allocate_pages
+from decodescope import core
+from decodescope.core.decoding.forward.fused_decoder import matches_module
+from decodescope.core.errors import CacheError, ParameterError, UnpackableError
+from decodescope.core.models import devices
+from decodescope.core.models.quantized import packed_matrices
+from decodescope.core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
+from decodescope.core.models.quantized.tensor_files import allocate_pages
 from tests.core import tiny
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
@@ -249,7 +249,7 @@ def packed_modules(model: core.LoadedModel) -> Iterator[PackedModule]:
 
 
 def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
-    from core.caches.prefixes.prefix_files import model_fingerprint
+    from decodescope.core.caches.prefixes.prefix_files import model_fingerprint
 
     again, floats = core.load("storyteller", weights="int8"), core.load("storyteller")
     assert model_fingerprint(packed) == model_fingerprint(again) != model_fingerprint(floats)

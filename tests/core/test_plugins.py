@@ -11,12 +11,13 @@ import pytest
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
-import core
-from core.decoding.speculation import drafters
-from core.measures import MeasuredText
-from core.plugins import PluginFolder, install, installed, use
-from core.plugins.logits_processor import processor_of_class
-from core.strategies import Parameter
+from decodescope import core
+from decodescope.core import processors
+from decodescope.core.decoding.speculation import drafters
+from decodescope.core.measures import MeasuredText
+from decodescope.core.plugins import PluginFolder, install, installed, use
+from decodescope.core.plugins.logits_processor import processor_of_class
+from decodescope.core.strategies import Parameter
 from tests.core import tiny
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
@@ -138,7 +139,7 @@ def test_the_decoding_function_of_the_guide_keeps_the_likelier_token(
 @pytest.mark.parametrize("compute", ["lambda text: 1 / 0", "lambda text: 'x'", "lambda text: float('nan')"])
 def test_a_measure_that_fails_is_named_and_leaves_the_others(compute: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
-        f"from core.measures import Measure\nMEASURE = Measure('bad', 'B', '', {compute})\n"
+        f"from decodescope.core.measures import Measure\nMEASURE = Measure('bad', 'B', '', {compute})\n"
     )
     add(tmp_path, MEASURE)
     use(tmp_path / "bad.py")
@@ -283,3 +284,36 @@ def test_code_and_what_if_know_plugins(tmp_path: Path) -> None:
     assert "example.py" in code
     found = core.replay_step(model, request, ids, 1, {"ban_letters": False})
     assert found.before.id == ids[1]
+
+
+FORMER = '''"""Shift scores by a constant."""
+import core, core.errors
+import core.parameter as parameters
+from core.processors.base import Processor
+from resources.language import tr
+
+def make(value, context):
+    return lambda ids, scores: scores + value
+
+PROCESSOR = Processor(
+    name="own_shift", make=make, order=300, label="shift {v}", kind="shift", panel="sampling",
+    parameter=parameters.Parameter("own_shift", "Shift", "float", 0.0, "Added.", minimum=0.0, maximum=9.0, option=True),
+)
+assert core.errors.DecodescopeError and tr("x") and core.Request
+'''
+
+
+def test_file_that_imports_folders_by_their_former_names_works_with_a_notice(tmp_path: Path) -> None:
+    path = tmp_path / "former.py"
+    path.write_text(FORMER, encoding="utf-8")
+    with pytest.warns(FutureWarning, match=r"imports core, which is now called decodescope\.core"):
+        (plugin,) = use(path)
+    assert plugin.state == "on"
+    assert "own_shift" in processors.registry
+    path.write_text(FORMER.replace("import core, core.errors", "import json, core.errors as e\nimport core"), "utf-8")
+    with pytest.warns(FutureWarning, match="now called decodescope"):
+        assert use(path)[0].state == "on"
+    path.write_text(FORMER + "\nraise ValueError(1)\n", "utf-8")
+    with pytest.raises(core.errors.PluginError) as error:
+        use(path)
+    assert "line 16" in error.value.cause

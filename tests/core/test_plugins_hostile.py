@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-import core
-from core.decoding import token_loop
-from core.errors import PluginError
-from core.plugins import guarded_thread, install, use
-from core.plugins.plugin import Plugin
-from core.plugins.plugin_folder import PluginFolder
-from core.plugins.plugin_loading import MAX_BYTES, load_file
+from decodescope import core
+from decodescope.core.decoding import token_loop
+from decodescope.core.errors import PluginError
+from decodescope.core.plugins import guarded_thread, install, use
+from decodescope.core.plugins.plugin import Plugin
+from decodescope.core.plugins.plugin_folder import PluginFolder
+from decodescope.core.plugins.plugin_loading import MAX_BYTES, load_file
 from tests.core import tiny
 
 PROCESSOR = """
@@ -32,8 +32,8 @@ class Hostile(LogitsProcessor):
 """
 STRATEGY = """
 import torch
-from core.strategies.base import Strategy
-from core.strategies.parameters import NEW_TOKENS
+from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.parameters import NEW_TOKENS
 {top}
 
 class Picker:
@@ -48,7 +48,7 @@ class Picker:
 
 def decode(run):
     {before}
-    from core.decoding.token_loop import decode_single
+    from decodescope.core.decoding.token_loop import decode_single
     yield from decode_single(run, Picker())
     {after}
 
@@ -106,15 +106,16 @@ IMPORTS = {
         "        return scores\n", 4, "annotations",
     ),
     "a default out of range": (
-        "from core.measures import Measure\nfrom core.strategies.base import Strategy\nfrom core.parameter import "
+        "from decodescope.core.measures import Measure\n"
+        "from decodescope.core.strategies.base import Strategy\nfrom decodescope.core.parameter import "
         "Parameter\nP = Parameter('x', 'X', 'int', 5, '', minimum=0, maximum=1)\n"
         "STRATEGY = Strategy('own', 'Own', '', (P,), print)\n", 0, "default",
     ),
     "a name that is no identifier": (
-        "from core.measures import Measure\nMEASURE = Measure('a b', 'A', '', len)\n", 0, "identifier"
+        "from decodescope.core.measures import Measure\nMEASURE = Measure('a b', 'A', '', len)\n", 0, "identifier"
     ),
     "titles that are no text": (
-        "from core.measures import Measure\nMEASURE = Measure('ab', 7, '', len)\n", 0, "title is not text"
+        "from decodescope.core.measures import Measure\nMEASURE = Measure('ab', 7, '', len)\n", 0, "title is not text"
     ),
 }  # fmt: skip
 
@@ -228,7 +229,8 @@ STRATEGIES = {
     "an exception": ({"pick": "raise LookupError('where')"}, "where"),
     "an endless loop": ({"pick": "\n        while True: pass"}, "did not return"),
     "endless events": (
-        {"before": "from core.events import Notice\n    while 1: yield Notice('setting_ignored', '')"}, "does not end"
+        {"before": "from decodescope.core.events import Notice\n"
+        "    while 1: yield Notice('setting_ignored', '')"}, "does not end"
     ),
     "no events": ({"before": "yield 7"}, "int instead of an event"),
     "no generator": ({"top": "import types", "before": "raise StopIteration"}, "StopIteration"),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from core.models.chat_templates import render_chat
+from decodescope.core.models.chat_templates import render_chat
 from tests.core.test_text import byte_level
 
 TEMPLATES = {

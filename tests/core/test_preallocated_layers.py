@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from core.caches.tensors.cache_operations import compact, copy, copy_prefix, measure_storages
-from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
-from core.caches.tensors.layer_adapters import PreallocatedLayerAdapter, adapt_layer
+from decodescope.core.caches.tensors.cache_operations import compact, copy, copy_prefix, measure_storages
+from decodescope.core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
+from decodescope.core.caches.tensors.layer_adapters import PreallocatedLayerAdapter, adapt_layer
 
 HEADS, WIDTH, HELD, PLACES = 2, 4, 5, 8
 TOKEN_BYTES = HEADS * WIDTH * 4

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.models import head_detection
+from decodescope import core
+from decodescope.core.models import head_detection
 from tests.core import head_checkpoints, tiny
 
 STRATEGY = core.strategies.registry["prediction_heads"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.decoding import prefill
-from core.decoding.forward.forward_pass import Forward
+from decodescope import core
+from decodescope.core.decoding import prefill
+from decodescope.core.decoding.forward.forward_pass import Forward
 from tests.core import tiny
 
 PROMPT = [5 + place * 7 % 50 for place in range(150)]
@@ -59,7 +59,7 @@ def request(strategy: str, **more: Any) -> core.Request:
 def test_the_text_is_that_of_one_pass(strategy: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.shared("llama")
     chunked = core.run(model, request(strategy))
-    monkeypatch.setattr("core.decoding.run.can_read_in_chunks", lambda *given: False)
+    monkeypatch.setattr("decodescope.core.decoding.run.can_read_in_chunks", lambda *given: False)
     assert core.run(model, request(strategy)).sequences == chunked.sequences
 
 
@@ -87,7 +87,7 @@ def test_every_family_and_cache(family: str, cache: str, small_chunks: None, mon
     model = tiny.shared(family)
     requested = core.Request(PROMPT, {"max_new_tokens": 5}, cache=cache)
     chunked = core.run(model, requested)
-    monkeypatch.setattr("core.decoding.run.can_read_in_chunks", lambda *given: False)
+    monkeypatch.setattr("decodescope.core.decoding.run.can_read_in_chunks", lambda *given: False)
     whole = core.run(model, requested)
     assert whole.sequences == chunked.sequences
     first, other = (next(e for e in run.events if isinstance(e, core.events.TokenChosen)) for run in (whole, chunked))
@@ -155,8 +155,8 @@ def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.M
 
 
 def test_a_draft_model_stops_while_it_reads(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.decoding.speculation.drafters.model_drafter.FIRST_CHUNK", 32)
-    monkeypatch.setattr("core.decoding.speculation.drafters.model_drafter.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("decodescope.core.decoding.speculation.drafters.model_drafter.FIRST_CHUNK", 32)
+    monkeypatch.setattr("decodescope.core.decoding.speculation.drafters.model_drafter.CHUNK_SECONDS", 0.0)
     cancel = AfterPasses(lengths, 5)
     draft = tiny.make("gpt2")
     requested = core.Request(

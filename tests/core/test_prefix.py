@@ -14,11 +14,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import GenerationConfig
 
-import core
-from core.caches.prefixes.prefix_files import from_legacy, prefix_digest, to_legacy
-from core.caches.prefixes.prefix_store import shared_length
-from core.errors import CacheError
-from core.events import Prefilled
+from decodescope import core
+from decodescope.core.caches.prefixes.prefix_files import from_legacy, prefix_digest, to_legacy
+from decodescope.core.caches.prefixes.prefix_store import shared_length
+from decodescope.core.errors import CacheError
+from decodescope.core.events import Prefilled
 from tests.core import tiny
 from tests.long import every
 

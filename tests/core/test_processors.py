@@ -17,12 +17,12 @@ from transformers import (
 )
 from transformers.generation import logits_process
 
-import core
-from core.decoding.processor_pipeline import build_pipeline
-from core.errors import ParameterError
-from core.generate_recording.stage_headings import heading_of
-from core.processors import Context, registry
-from core.processors.base import MinLengthBan
+from decodescope import core
+from decodescope.core.decoding.processor_pipeline import build_pipeline
+from decodescope.core.errors import ParameterError
+from decodescope.core.generate_recording.stage_headings import heading_of
+from decodescope.core.processors import Context, registry
+from decodescope.core.processors.base import MinLengthBan
 from tests.core import tiny
 
 ON: dict[str, Any] = {
@@ -61,7 +61,7 @@ def test_the_order_is_that_of_transformers() -> None:
 @pytest.mark.parametrize("name", registry)
 def test_every_file_says_what_a_reader_needs(name: str) -> None:
     processor = registry[name]
-    assert sys.modules[f"core.processors.{name}"].PROCESSOR is processor
+    assert sys.modules[f"decodescope.core.processors.{name}"].PROCESSOR is processor
     assert processor.parameter is None or processor.parameter.name == name
     assert re.fullmatch(r"[^{}]*({v})?[^{}]*", processor.label)
     others = [other for other in registry.values() if other is not processor]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.core import tiny
 
 
@@ -32,13 +32,13 @@ def test_strategy_contract(strategy: core.strategies.Strategy) -> None:
 
 
 def core_check(parameter: core.strategies.Parameter) -> None:
-    from core.parameter import check
+    from decodescope.core.parameter import check
 
     check(parameter, parameter.default)
 
 
 def test_flags_decide_as_in_transformers() -> None:
-    from core.settings import resolve_settings
+    from decodescope.core.settings import resolve_settings
 
     model, ids = tiny.shared("llama"), tiny.prompt()
     for settings, name in [
@@ -86,7 +86,8 @@ def test_streamer_is_ended_by_an_error() -> None:
 def test_importing_is_cheap() -> None:
     """Names, registries and the catalogue are there before torch is."""
     code = (
-        "import sys, core; list(core.strategies.registry), list(core.caches.registry), core.catalog.available();"
+        "import sys; from decodescope import core; "
+        "list(core.strategies.registry), list(core.caches.registry), core.catalog.available();"
         "print([m for m in ('torch', 'transformers', 'numpy', 'PySide6') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

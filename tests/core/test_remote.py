@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.errors import CacheError, EngineRefusedError, ParameterError, StrategyError
-from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished
-from core.remote.client import Utf8Joiner
-from core.remote.remote_model import RemoteModel
-from resources import depth
+from decodescope import core
+from decodescope.core.errors import CacheError, EngineRefusedError, ParameterError, StrategyError
+from decodescope.core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished
+from decodescope.core.remote.client import Utf8Joiner
+from decodescope.core.remote.remote_model import RemoteModel
+from decodescope.resources import depth
 from tests import fake_machine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
 from tests.fake_machine import Machine

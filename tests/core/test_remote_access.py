@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import AddressError, EngineAccessError
-from core.remote import Address, address, find_key, forget_key, parse
-from core.remote.remote_model import connect
+from decodescope import core
+from decodescope.core.errors import AddressError, EngineAccessError
+from decodescope.core.remote import Address, address, find_key, forget_key, parse
+from decodescope.core.remote.remote_model import connect
 from tests import fake_machine
 from tests.core.remote_requests import make_request
 from tests.fake_machine import Machine

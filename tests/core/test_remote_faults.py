@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-import core
-from core.errors import (
+from decodescope import core
+from decodescope.core.errors import (
     EngineBusyError,
     EngineCutError,
     EngineError,
@@ -14,11 +14,11 @@ from core.errors import (
     EngineUnreachableError,
     ModelNotFoundError,
 )
-from core.events import Finished, SequenceFinished, TokenChosen
-from core.remote.engines.sglang import GenerateResponse
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import connect
-from core.remote.remote_run import read_deltas
+from decodescope.core.events import Finished, SequenceFinished, TokenChosen
+from decodescope.core.remote.engines.sglang import GenerateResponse
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import connect
+from decodescope.core.remote.remote_run import read_deltas
 from tests import fake_machine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
 from tests.fake_machine import Machine

@@ -14,10 +14,16 @@ from typing import Any
 
 import pytest
 
-from core.errors import EngineCutError, EngineError, EngineRefusedError, EngineReplyError, EngineUnreachableError
-from core.remote import address, client, parse
-from core.remote.client import EngineClient
-from core.remote.http_stream import CancelledError, Timeouts
+from decodescope.core.errors import (
+    EngineCutError,
+    EngineError,
+    EngineRefusedError,
+    EngineReplyError,
+    EngineUnreachableError,
+)
+from decodescope.core.remote import address, client, parse
+from decodescope.core.remote.client import EngineClient
+from decodescope.core.remote.http_stream import CancelledError, Timeouts
 from tests.local_server import serving
 
 QUICK = Timeouts(connect=2, first_byte=20, between_chunks=20, max_attempts=1, pause=0.01)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from core.errors import EngineReplyError
-from core.remote import client as messages_module
-from core.remote import engines
-from core.remote.client import parse_messages
-from core.remote.remote_model import _served_model
-from core.remote.remote_run import TokenEventBuilder
-from core.remote.responses import (
+from decodescope.core.errors import EngineReplyError
+from decodescope.core.remote import client as messages_module
+from decodescope.core.remote import engines
+from decodescope.core.remote.client import parse_messages
+from decodescope.core.remote.remote_model import _served_model
+from decodescope.core.remote.remote_run import TokenEventBuilder
+from decodescope.core.remote.responses import (
     MAX_ALTERNATIVES,
     ResponseUsage,
     StreamedToken,
@@ -24,7 +24,7 @@ from core.remote.responses import (
     choice_tokens,
     split_text,
 )
-from core.remote.tokenization import _token_after
+from decodescope.core.remote.tokenization import _token_after
 
 
 class Model:

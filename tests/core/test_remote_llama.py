@@ -11,9 +11,9 @@ from importlib.util import find_spec
 
 import pytest
 
-import core
-from core.events import Notice, TokenChosen
-from core.remote.remote_model import RemoteModel
+from decodescope import core
+from decodescope.core.events import Notice, TokenChosen
+from decodescope.core.remote.remote_model import RemoteModel
 from tests import gguf_files
 from tests.core.test_remote_real import free_port, reached
 

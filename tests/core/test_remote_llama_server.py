@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.errors import EngineRefusedError, ParameterError
-from core.events import Notice, TokenChosen
-from core.models.model_saving import save_gguf
-from core.remote.remote_model import RemoteModel
+from decodescope import core
+from decodescope.core.errors import EngineRefusedError, ParameterError
+from decodescope.core.events import Notice, TokenChosen
+from decodescope.core.models.model_saving import save_gguf
+from decodescope.core.remote.remote_model import RemoteModel
 from tests.core.test_remote_real import free_port, reached
 
 NAME = "storyteller"

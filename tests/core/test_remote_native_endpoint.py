@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-import core
-from core.errors import EngineBusyError, EngineCutError, EngineError, EngineReplyError
-from core.events import Prefilled, SequenceFinished, TokenChosen
-from core.remote.engines.sglang import GenerateResponse
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import RemoteModel, connect
+from decodescope import core
+from decodescope.core.errors import EngineBusyError, EngineCutError, EngineError, EngineReplyError
+from decodescope.core.events import Prefilled, SequenceFinished, TokenChosen
+from decodescope.core.remote.engines.sglang import GenerateResponse
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import RemoteModel, connect
 from tests import fake_machine
 from tests.fake_machine import Machine
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import EngineReplyError
-from core.remote import http_stream
-from core.remote.client import parse_messages
-from core.remote.engines import usage_readers
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import RemoteModel, connect
-from core.remote.responses import ResponseUsage, as_count, parse_log_probability
+from decodescope import core
+from decodescope.core.errors import EngineReplyError
+from decodescope.core.remote import http_stream
+from decodescope.core.remote.client import parse_messages
+from decodescope.core.remote.engines import usage_readers
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import RemoteModel, connect
+from decodescope.core.remote.responses import ResponseUsage, as_count, parse_log_probability
 from tests import fake_machine
 
 HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)

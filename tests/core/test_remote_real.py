@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from transformers.utils.import_utils import is_serve_available
 
-import core
-from core.errors import EngineUnreachableError
-from core.events import TokenChosen
-from core.remote.remote_model import RemoteModel, connect
+from decodescope import core
+from decodescope.core.errors import EngineUnreachableError
+from decodescope.core.events import TokenChosen
+from decodescope.core.remote.remote_model import RemoteModel, connect
 
 STORYTELLER = Path(core.__file__).parents[1] / "resources" / "models" / "storyteller"
 START = 120.0

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-import core
-from core.errors import EngineBusyError
-from core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import RemoteModel, connect
+from decodescope import core
+from decodescope.core.errors import EngineBusyError
+from decodescope.core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import RemoteModel, connect
 from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.fake_tokenizer import START, cut, number, templated

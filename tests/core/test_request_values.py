@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import core
-from core.errors import CacheError, DecodescopeError, ParameterError, PromptError, StrategyError
-from core.strategies import registry
+from decodescope import core
+from decodescope.core.errors import CacheError, DecodescopeError, ParameterError, PromptError, StrategyError
+from decodescope.core.strategies import registry
 from tests.core import tiny
 
 MODEL = "llama"

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor
 
-from core.decoding.tensor_utils import argmax, row_max
-from core.processors.base import MinLengthBan
+from decodescope.core.decoding.tensor_utils import argmax, row_max
+from decodescope.core.processors.base import MinLengthBan
 
 INFINITE = math.inf
 

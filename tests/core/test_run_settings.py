@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.common.run_settings import RunSettings
-from core.errors import ParameterError
-from core.settings import merge_settings, resolve_settings
+from decodescope import core
+from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.errors import ParameterError
+from decodescope.core.settings import merge_settings, resolve_settings
 from tests.core import tiny
 
 MODEL = {"max_length": 30, "top_p": 0.8, "use_mtp": True, "chat_format": "raw", "grammar": "x", "num_beams": 3}

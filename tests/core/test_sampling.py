@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 from transformers.generation import logits_process as lp
 
-import core
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 
 

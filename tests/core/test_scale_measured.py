@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Measured, Progress, measure, measuring, measuring_memory
-from core.labs.scale.ranks import expected_load
-from core.labs.scale.ranks import run_measurement as inside
-from core.labs.scale.ranks.expected_load import predicted_parts, predicted_traffic
-from core.labs.scale.ranks.model_outline import ModelOutline
-from core.labs.scale.ranks.rank_messages import RankFailed, RankJob
+from decodescope import core
+from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
+from decodescope.core.labs.scale import Measured, Progress, measure, measuring, measuring_memory
+from decodescope.core.labs.scale.ranks import expected_load
+from decodescope.core.labs.scale.ranks import run_measurement as inside
+from decodescope.core.labs.scale.ranks.expected_load import predicted_parts, predicted_traffic
+from decodescope.core.labs.scale.ranks.model_outline import ModelOutline
+from decodescope.core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 
 def check(found: Measured) -> None:
@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
+    monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: 10**6)
     monkeypatch.setattr(inside, "LabProcesses", None)
     with pytest.raises(OutOfMemoryError, match=r"2 processes need about 1\.1 GB, but 1\.0 MB are free"):
         measure("storyteller", "ddp", 2)

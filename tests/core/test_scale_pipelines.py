@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ParameterError
-from core.labs.scale import Measured, Options, measure, schedule
-from core.labs.scale.model_shape import Shape
-from core.labs.scale.pipeline_schedule import Box, max_versions
-from core.labs.scale.ranks import expected_load
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.scale import Measured, Options, measure, schedule
+from decodescope.core.labs.scale.model_shape import Shape
+from decodescope.core.labs.scale.pipeline_schedule import Box, max_versions
+from decodescope.core.labs.scale.ranks import expected_load
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of random weights, with three layers and a storyteller's words."""
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    from core.models import catalog
+    from decodescope.core.models import catalog
 
     folder = tmp_path_factory.mktemp("tiny")
     size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-import core
-import resources
-from core.errors import ParameterError
-from core.labs.scale import (
+from decodescope import core, resources
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.scale import (
     SHAPES,
     Cluster,
     Layout,
@@ -32,7 +31,10 @@ from core.labs.scale import (
 
 
 def test_it_is_reached_by_name_without_torch() -> None:
-    code = "import sys, core; core.labs.scale.plan(8, 2); core.labs.scale.schedule(2, 2); print('torch' in sys.modules)"
+    code = (
+        "import sys; from decodescope import core; "
+        "core.labs.scale.plan(8, 2); core.labs.scale.schedule(2, 2); print('torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
     assert core.labs.scale.plan is plan

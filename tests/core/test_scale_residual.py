@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Block, Residual, arena, explain_residual, measuring_memory
-from core.labs.scale.ranks.residual import blocks_from_events
+from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
+from decodescope.core.labs.scale import Block, Residual, arena, explain_residual, measuring_memory
+from decodescope.core.labs.scale.ranks.residual import blocks_from_events
 
 
 def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
@@ -48,7 +48,7 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
         taken.listen()
         with pytest.raises(ScaleError, match="is in use"):
             next(measuring_memory("storyteller", 2, port=taken.getsockname()[1]))
-    monkeypatch.setattr("core.models.model_entry.free_memory", lambda: 10**6)
+    monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: 10**6)
     with pytest.raises(OutOfMemoryError, match=r"2 processes need about 991 MB, but 1\.0 MB are free"):
         next(measuring_memory("storyteller", 2))
 

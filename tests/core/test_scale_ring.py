@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from core.errors import ParameterError
-from core.labs.scale import ring
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.scale import ring
 
 TENSORS = [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]]
 

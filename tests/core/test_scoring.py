@@ -11,10 +11,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding import text_scoring
-from core.errors import ComparisonError, EmptyPromptError, ParameterError, PromptError, TextTooLongError
-from core.events import Event, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen, TokenCompared
+from decodescope import core
+from decodescope.core.decoding import text_scoring
+from decodescope.core.errors import ComparisonError, EmptyPromptError, ParameterError, PromptError, TextTooLongError
+from decodescope.core.events import Event, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen, TokenCompared
 from tests.core import tiny, zoo
 from tests.long import every
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-import core
-from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker
+from decodescope import core
+from decodescope.core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker
 from tests.core import tiny
 
 SETTINGS = {"do_sample": True, "max_new_tokens": 24, "top_k": 0, "temperature": 1.3}

@@ -15,9 +15,26 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core import explain_candidate, explain_draft, explain_extra, explain_round, explain_token, strategies, words
-from core.events import Alternative, BeamCandidate, BeamStep, DraftNode, DraftRound, Event, Stage, TokenChosen
+from decodescope import core
+from decodescope.core import (
+    explain_candidate,
+    explain_draft,
+    explain_extra,
+    explain_round,
+    explain_token,
+    strategies,
+    words,
+)
+from decodescope.core.events import (
+    Alternative,
+    BeamCandidate,
+    BeamStep,
+    DraftNode,
+    DraftRound,
+    Event,
+    Stage,
+    TokenChosen,
+)
 from tests.core import head_checkpoints, tiny
 from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, Claim, Recorder, explanations_at, is_close_to
 from tests.core.spec_models import NO_END
@@ -117,7 +134,7 @@ def _stage(event: TokenChosen, claim: Claim) -> tuple[Stage, Stage]:
 
 
 def _stage_name(stage: Stage) -> str:
-    from core.explain.settings import stage_name
+    from decodescope.core.explain.settings import stage_name
 
     return str(stage_name(stage))
 
@@ -177,7 +194,7 @@ def _of_settings(event: TokenChosen, claim: Claim) -> dict[str, Any]:
 
 
 def _counted(number: int) -> tuple[str, ...]:
-    from resources.language import tr
+    from decodescope.resources.language import tr
 
     english = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     return (tr(english[number - 2]),) if number - 2 < len(english) else (f"{number}",)

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-import core
-from core import caches
-from core.caches.prefixes import prefix_store as prefixes
-from core.events import Prefilled
+from decodescope import core
+from decodescope.core import caches
+from decodescope.core.caches.prefixes import prefix_store as prefixes
+from decodescope.core.events import Prefilled
 from tests.core import tiny
 
 PROMPTS = 16

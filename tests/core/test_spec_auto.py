@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-import core
-from core.decoding.speculation.auto_length import AutoLength, SpeedupGate
-from core.decoding.speculation.round_events import Stopwatch
-from core.decoding.speculation.round_plan import DraftGate, RoundResult
-from core.decoding.speculation.tree import Branch, merge_branches
-from core.decoding.speculation.tree_passes import VerifyCost
-from core.decoding.speculation.verification import VerifiedPath
+from decodescope import core
+from decodescope.core.decoding.speculation.auto_length import AutoLength, SpeedupGate
+from decodescope.core.decoding.speculation.round_events import Stopwatch
+from decodescope.core.decoding.speculation.round_plan import DraftGate, RoundResult
+from decodescope.core.decoding.speculation.tree import Branch, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.decoding.speculation.verification import VerifiedPath
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, outcome, rounds, similar_model
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.caches.tensors import cache_operations
-from core.errors import CacheError
+from decodescope import core
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.errors import CacheError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, similar_model
 from tests.long import every

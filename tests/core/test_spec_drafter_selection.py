@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.decoding.speculation import speculation_loop as frame
-from core.decoding.speculation import tree_passes
-from core.decoding.speculation.drafter_selection import BestDrafterSelector
-from core.decoding.speculation.round_plan import ConstantLength, RoundResult
-from core.decoding.speculation.tree import Branch, merge_branches
-from core.decoding.speculation.tree_passes import VerifyCost
-from core.decoding.speculation.verification import VerifiedPath
-from core.events import DrafterChoice, DraftRound
-from resources import depth
+from decodescope import core
+from decodescope.core.decoding.speculation import speculation_loop as frame
+from decodescope.core.decoding.speculation import tree_passes
+from decodescope.core.decoding.speculation.drafter_selection import BestDrafterSelector
+from decodescope.core.decoding.speculation.round_plan import ConstantLength, RoundResult
+from decodescope.core.decoding.speculation.tree import Branch, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.decoding.speculation.verification import VerifiedPath
+from decodescope.core.events import DrafterChoice, DraftRound
+from decodescope.resources import depth
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, rounds, similar_model, six_token_model
 from tests.core.spec_tables import p_value

@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding.speculation import speculation_loop as frame
-from core.decoding.speculation import tree_passes
-from core.decoding.speculation.speculation_factory import parse_widths
-from core.errors import ParameterError
-from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
-from core.explain.draft_rounds import explain_draft, explain_round
+from decodescope import core
+from decodescope.core.decoding.speculation import speculation_loop as frame
+from decodescope.core.decoding.speculation import tree_passes
+from decodescope.core.decoding.speculation.speculation_factory import parse_widths
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
+from decodescope.core.explain.draft_rounds import explain_draft, explain_round
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen_tokens, config, greedy, rounds, similar_model
 
@@ -140,7 +140,7 @@ def _cache_of(kind: str, length: int) -> list[torch.Tensor]:
 
 def _watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The `Speculation` objects that runs make."""
-    from core.decoding.speculation import speculation_factory
+    from decodescope.core.decoding.speculation import speculation_factory
 
     made: list[Any] = []
 

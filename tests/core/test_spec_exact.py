@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig, WatermarkingConfig
 
-import core
-from core.errors import CacheError, StrategyError
+from decodescope import core
+from decodescope.core.errors import CacheError, StrategyError
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen_tokens, config, greedy, rounds, similar_model
 from tests.long import every

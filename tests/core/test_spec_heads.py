@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import GenerationConfig
 
-import core
-from core.errors import ParameterError, StrategyError
-from core.events import DraftRound
-from core.models.prediction_heads import load_mtp_heads
+from decodescope import core
+from decodescope.core.errors import ParameterError, StrategyError
+from decodescope.core.events import DraftRound
+from decodescope.core.models.prediction_heads import load_mtp_heads
 from tests.core import head_checkpoints, tiny
 from tests.core.spec_models import config, greedy, rounds, six_token_model
 from tests.core.spec_tables import SIZE, p_value

@@ -8,13 +8,13 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.lookahead_drafter import LookaheadDrafter, NgramStore
-from core.decoding.speculation.round_plan import RoundPlan
-from core.errors import StrategyError
-from core.events import DraftRound, NgramPool
-from resources import depth
+from decodescope import core
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.lookahead_drafter import LookaheadDrafter, NgramStore
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.errors import StrategyError
+from decodescope.core.events import DraftRound, NgramPool
+from decodescope.resources import depth
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, rounds, six_token_model
 from tests.core.spec_tables import p_value
@@ -36,9 +36,9 @@ def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
     """Each column's next guess is what the model writes behind that column's own path."""
     model = tiny.shared("llama")
     text, drafter = SpeculationText(tiny.prompt(), torch.device("cpu")), LookaheadDrafter(3, 4, 5, False)
-    from core.caches.tensors.continuation_probe import draft_cache
-    from core.decoding.forward.forward_pass import Forward
-    from core.decoding.speculation.tree_passes import TreePasses
+    from decodescope.core.caches.tensors.continuation_probe import draft_cache
+    from decodescope.core.decoding.forward.forward_pass import Forward
+    from decodescope.core.decoding.speculation.tree_passes import TreePasses
 
     passes = TreePasses(Forward(model, draft_cache(model)))
     with torch.inference_mode():

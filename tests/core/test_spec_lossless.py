@@ -10,14 +10,14 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
-from core.decoding.speculation.tree_passes import VerifyCost
-from core.decoding.speculation.verification import AcceptanceRng, verify_sampled
+from decodescope import core
+from decodescope.core.decoding.speculation.auto_length import AutoLength
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch, DraftTree, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.decoding.speculation.verification import AcceptanceRng, verify_sampled
 from tests.core.spec_models import six_token_model
 from tests.core.spec_tables import (
     SIZE,

@@ -11,27 +11,27 @@ import pytest
 import torch
 import transformers
 
-import core
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.auto_length import expected_speedup, expected_tokens
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.compatibility import has_same_tokens, why_not_draft
-from core.decoding.speculation.drafters.model_drafter import build_early_exit_model
-from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
-from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
-from core.decoding.speculation.round_plan import ConstantLength, HeuristicLength, RoundPlan
-from core.decoding.speculation.tree import Branch, DraftTree, build_ancestor_mask, merge_branches
-from core.decoding.speculation.tree_passes import TreePasses, VerifyCost, verify_cost
-from core.decoding.speculation.tree_support import (
+from decodescope import core
+from decodescope.core.caches.tensors.continuation_probe import draft_cache
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.speculation.auto_length import expected_speedup, expected_tokens
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.compatibility import has_same_tokens, why_not_draft
+from decodescope.core.decoding.speculation.drafters.model_drafter import build_early_exit_model
+from decodescope.core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
+from decodescope.core.decoding.speculation.drafters.small_model import build_numpy_draft_model
+from decodescope.core.decoding.speculation.round_plan import ConstantLength, HeuristicLength, RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch, DraftTree, build_ancestor_mask, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import TreePasses, VerifyCost, verify_cost
+from decodescope.core.decoding.speculation.tree_support import (
     TreePositions,
     _test_chains,
     _test_trees,
     causal_visibility,
     supports_trees,
 )
-from core.decoding.speculation.verification import verify_greedy
-from core.errors import StrategyError
+from decodescope.core.decoding.speculation.verification import verify_greedy
+from decodescope.core.errors import StrategyError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, outcome, rounds, similar_model
 
@@ -320,8 +320,8 @@ def test_padded_vocabularies_are_brought_into_line() -> None:
 
 
 def _drafter_for(model: core.LoadedModel) -> Any:
-    from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-    from core.decoding.speculation.tree import NodePipeline
+    from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDrafter
+    from decodescope.core.decoding.speculation.tree import NodePipeline
 
     reader = TreePasses(Forward(model, draft_cache(model)))
     return ModelDrafter("draft", reader, NodePipeline([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)

@@ -8,17 +8,17 @@ import threading
 import pytest
 import torch
 
-import core
-from core.decoding.speculation import speculation_factory
-from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.drafter_selection import BestDrafterSelector, MergeAllDrafters
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
-from core.decoding.speculation.round_plan import ConstantLength, DraftLengthSchedule, RoundPlan, RoundResult
-from core.decoding.speculation.tree import Branch, merge_branches
-from core.decoding.speculation.tree_passes import VerifyCost
-from core.decoding.speculation.verification import VerifiedPath
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.decoding.speculation import speculation_factory
+from decodescope.core.decoding.speculation.auto_length import AutoLength
+from decodescope.core.decoding.speculation.drafter_selection import BestDrafterSelector, MergeAllDrafters
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.prompt_lookup_drafter import PromptLookupDrafter
+from decodescope.core.decoding.speculation.round_plan import ConstantLength, DraftLengthSchedule, RoundPlan, RoundResult
+from decodescope.core.decoding.speculation.tree import Branch, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.decoding.speculation.verification import VerifiedPath
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 from tests.core.spec_models import chosen_tokens, config, greedy, rounds, similar_model
 

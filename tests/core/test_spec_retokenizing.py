@@ -17,10 +17,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from tokenizers.decoders import ByteLevel
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-import core
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.compatibility import why_not_draft
-from core.decoding.speculation.drafters.retokenizing_drafter import (
+from decodescope import core
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
+from decodescope.core.decoding.speculation.drafters.retokenizing_drafter import (
     ModelVocabulary,
     OffsetTokenizer,
     RetokenizedText,
@@ -29,8 +29,8 @@ from core.decoding.speculation.drafters.retokenizing_drafter import (
     retokenize,
     tokenize_continuation,
 )
-from core.decoding.speculation.round_plan import RoundPlan
-from core.models.text import TokenSpellings
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.models.text import TokenSpellings
 from tests.core import tiny
 from tests.core.spec_models import rounds, six_token_model
 from tests.core.spec_tables import p_value

@@ -9,8 +9,8 @@ import torch
 import transformers as t
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-import core
-from core.decoding.forward.forward_pass import Forward
+from decodescope import core
+from decodescope.core.decoding.forward.forward_pass import Forward
 
 
 def tokenizer(first: int = 0) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.events import StageDetail, TokenChosen
+from decodescope import core
+from decodescope.core.events import StageDetail, TokenChosen
 from tests.core import tiny
 
 PROMPT = [5, 6, 7, 9, 5, 6, 7]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-import core
-from core.decoding.processor_pipeline import build_pipeline
-from core.errors import ParameterError
-from core.processors import Context, registry
-from core.processors.pipeline_stages import is_default_order, ordered_processors
+from decodescope import core
+from decodescope.core.decoding.processor_pipeline import build_pipeline
+from decodescope.core.errors import ParameterError
+from decodescope.core.processors import Context, registry
+from decodescope.core.processors.pipeline_stages import is_default_order, ordered_processors
 from tests.core import tiny
 from tests.core.spec_models import chosen_tokens, six_token_model
 from tests.core.spec_tables import SIZE, p_value

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import core
-from core.decoding.speculation import tree_passes
-from core.events import CostCurve
+from decodescope import core
+from decodescope.core.decoding.speculation import tree_passes
+from decodescope.core.events import CostCurve
 from tests.core import tiny
 from tests.core.spec_models import config, rounds, similar_model
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 import transformers
 
-import core
-from core.decoding.stopping import StopStringMatcher
-from core.models.text import TokenSpellings
+from decodescope import core
+from decodescope.core.decoding.stopping import StopStringMatcher
+from decodescope.core.models.text import TokenSpellings
 from tests.core.tokenizer_families import FAMILIES, SPECIAL
 
 _WAYS: dict[str, dict[str, Any]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.decoding.stopping import StoppingCriteria, build_stopping_criteria
-from core.events import SequenceFinished
+from decodescope import core
+from decodescope.core.decoding.stopping import StoppingCriteria, build_stopping_criteria
+from decodescope.core.events import SequenceFinished
 from tests.core import tiny
 from tests.core.test_text import byte_level
 

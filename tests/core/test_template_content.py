@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.models.chat_templates import render_chat, requires_parts
+from decodescope.core.models.chat_templates import render_chat, requires_parts
 
 LOOP = (
     "{% for p in m.content %}{% if p.type == 'text' %}{{ p.text }}{% elif p.type == 'image' %}<image>{% endif %}"

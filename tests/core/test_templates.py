@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-import core
-from core.errors import PromptError
-from core.models.chat_templates import render_chat
-from core.models.template_sandbox import TemplateLimitError
+from decodescope import core
+from decodescope.core.errors import PromptError
+from decodescope.core.models.chat_templates import render_chat
+from decodescope.core.models.template_sandbox import TemplateLimitError
 from tests.core import tiny
 from tests.core.test_text import byte_level
 from tests.long import every

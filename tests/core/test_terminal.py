@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-import resources
-from core.common.text import EscapingStream, escape_streams, printable
-from core.errors import ModelError
+from decodescope import resources
+from decodescope.core.common.text import EscapingStream, escape_streams, printable
+from decodescope.core.errors import ModelError
 
 HOSTILE = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\x08\x7f\u202eevil\u2066\u2028\x00"
 FORBIDDEN = set(HOSTILE) - set("]0;PWNED[2J31mevil")

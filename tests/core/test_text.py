@@ -9,11 +9,11 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
-import core
-from core.decoding.beams.beam_node import PathDecoder
-from core.decoding.prompt import to_prompt_tokens
-from core.events import SequenceFinished, TokenChosen
-from core.models.text import Decoder, TextStream, TokenSpellings
+from decodescope import core
+from decodescope.core.decoding.beams.beam_node import PathDecoder
+from decodescope.core.decoding.prompt import to_prompt_tokens
+from decodescope.core.events import SequenceFinished, TokenChosen
+from decodescope.core.models.text import Decoder, TextStream, TokenSpellings
 from tests.core import tiny
 
 

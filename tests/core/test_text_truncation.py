@@ -2,7 +2,7 @@
 
 import pytest
 
-from core import beginning, cut_short
+from decodescope.core import beginning, cut_short
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"
 

@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-import core
-from core.errors import ParameterError
-from core.generation import thread_choice
-from core.generation.thread_choice import choose_threads, default_threads
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.generation import thread_choice
+from decodescope.core.generation.thread_choice import choose_threads, default_threads
 from tests.core import gguf_models
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core.models.text import TextStream, TokenSpellings
-from core.models.token_bytes import word_spellings
-from core.models.token_scheme import special_ids
+from decodescope import core
+from decodescope.core.models.text import TextStream, TokenSpellings
+from decodescope.core.models.token_bytes import word_spellings
+from decodescope.core.models.token_scheme import special_ids
 from tests.core import tiny
 from tests.core.tokenizer_families import FAMILIES, ORDINARY, SPECIAL, decoded
 

@@ -19,17 +19,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import GenerationConfig
 
-import core
-from core import trace
-from core.errors import NumericError, TraceError
-from core.events import EVENTS, Event, Finished, SequenceFinished, Stage, TokenChosen
-from core.models.loaded_model import identify
-from core.trace import block_file, recorder, schema
-from core.trace import trace_file as trace_module
-from core.trace.block_reader import BlockReader
-from core.trace.block_writer import BlockWriter
-from core.trace.packing import is_of_kind, pack, unpack
-from core.trace.schema import layout_of, schema_description
+from decodescope import core
+from decodescope.core import trace
+from decodescope.core.errors import NumericError, TraceError
+from decodescope.core.events import EVENTS, Event, Finished, SequenceFinished, Stage, TokenChosen
+from decodescope.core.models.loaded_model import identify
+from decodescope.core.trace import block_file, recorder, schema
+from decodescope.core.trace import trace_file as trace_module
+from decodescope.core.trace.block_reader import BlockReader
+from decodescope.core.trace.block_writer import BlockWriter
+from decodescope.core.trace.packing import is_of_kind, pack, unpack
+from decodescope.core.trace.schema import layout_of, schema_description
 from tests.core import head_checkpoints, random_events, tiny
 from tests.core.spec_models import similar_model
 
@@ -225,7 +225,7 @@ def test_a_disk_that_takes_a_part_is_given_the_rest(tmp_path: Path) -> None:
 
 
 KILLED = """
-import os, pickle, sys, time, core
+import os, pickle, sys, time; from decodescope import core
 events = pickle.load(open(sys.argv[1], "rb"))
 def slowly():
     for event in events[:8]:
@@ -262,7 +262,7 @@ def test_a_killed_program_loses_at_most_the_last_second(tmp_path: Path, sampled:
 POISONED = """
 import sys
 sys.modules["torch"] = sys.modules["transformers"] = sys.modules["numpy"] = None
-import core
+from decodescope import core
 events = list(core.replay(sys.argv[1]))
 found = core.trace.read(sys.argv[1])
 assert found.events == events and found.is_whole

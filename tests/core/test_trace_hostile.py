@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-import core
-from core import trace
-from core.common.size_terms import Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf
-from core.errors import TraceError
-from core.events import (
+from decodescope import core
+from decodescope.core import trace
+from decodescope.core.common.size_terms import Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf
+from decodescope.core.errors import TraceError
+from decodescope.core.events import (
     Alternative,
     BeamCandidate,
     BeamsRanked,
@@ -38,10 +38,10 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.trace import block_file, schema
-from core.trace.block_writer import BlockWriter
-from core.trace.packing import pack, unpack
-from core.trace.validation import holds_numbers, range_of
+from decodescope.core.trace import block_file, schema
+from decodescope.core.trace.block_writer import BlockWriter
+from decodescope.core.trace.packing import pack, unpack
+from decodescope.core.trace.validation import holds_numbers, range_of
 
 STARTED = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Once"),), (("top_k", 5),))
 TOKEN = TokenChosen(0, 0, 7, "a", "a", 0.5, 0.5, -0.75, -0.75, 1, 0.125, 0.0)

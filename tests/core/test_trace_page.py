@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import core
-from core.events import EVENTS, Event
-from core.trace import schema
-from core.trace.schema import layout_of, schema_description
+from decodescope import core
+from decodescope.core.events import EVENTS, Event
+from decodescope.core.trace import schema
+from decodescope.core.trace.schema import layout_of, schema_description
 from tests.core import random_events
 
 PACKAGING = Path(__file__).parents[2] / "packaging"

@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import SynthIDTextWatermarkingConfig, WatermarkDetector, WatermarkingConfig
 
-import core
-from core.errors import ParameterError
-from core.events import TokenChosen, WatermarkSign
-from core.explain import text_statistics
-from core.processors.synthid_length import KEYS, parse_keys
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import TokenChosen, WatermarkSign
+from decodescope.core.explain import text_statistics
+from decodescope.core.processors.synthid_length import KEYS, parse_keys
 from tests.core import tiny
 from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, explanations_at
 

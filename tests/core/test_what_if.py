@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import core
-from core import words
-from core.decoding.score_cache import ScoreCache
-from core.errors import ParameterError, PromptError, StrategyError
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core import words
+from decodescope.core.decoding.score_cache import ScoreCache
+from decodescope.core.errors import ParameterError, PromptError, StrategyError
+from decodescope.core.events import TokenChosen
 from tests.core import tiny
 from tests.core.spec_models import similar_model
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.caches.tensors.continuation_probe import memory_kind
-from core.errors import DecodescopeError
-from core.events import Event, Notice, SequenceFinished
+from decodescope import core
+from decodescope.core.caches.tensors.continuation_probe import memory_kind
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
 from tests.long import every
 
@@ -110,7 +110,7 @@ def test_where_a_model_keeps_what_it_has_read(kind: str, memory: str) -> None:
 
 @pytest.mark.parametrize("kind", tiny.ALL)
 def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.caches.tensors.continuation_probe.PROVEN_ARCHITECTURES", frozenset())
+    monkeypatch.setattr("decodescope.core.caches.tensors.continuation_probe.PROVEN_ARCHITECTURES", frozenset())
     assert memory_kind(tiny.make(kind)) == "kept"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers as t
 
-import core
+from decodescope import core
 
 VOCABULARY = 61
 _SMALL = {

@@ -13,8 +13,8 @@ import transformers as t
 from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-import core
-from core.models.tokenizers import text_image_processor
+from decodescope import core
+from decodescope.core.models.tokenizers import text_image_processor
 from tests.core import media_families
 
 VOCABULARY = 61

@@ -17,7 +17,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
-import core
+from decodescope import core
 
 VOCABULARY = 61
 _SMALL: dict[str, Any] = {

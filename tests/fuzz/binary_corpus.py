@@ -20,8 +20,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-import core
-from core.models.model_saving import save_gguf
+from decodescope import core
+from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models, tiny
 from tests.core.spec_models import similar_model
 from tests.core.test_adapters import write_gguf_adapter

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.storage.settings import Settings
-from app.storage.settings_file import SECTIONS
+from decodescope.app.storage.settings import Settings
+from decodescope.app.storage.settings_file import SECTIONS
 
 SETTINGS: dict[str, Any] = {name: getattr(Settings(), name).write() for name in SECTIONS} | {
     "choices": {

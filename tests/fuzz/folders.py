@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from core.models import catalog
+from decodescope.core.models import catalog
 from tests.core import tiny
 from tests.fuzz.values import json_odd
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from core.errors import DecodescopeError
+from decodescope.core.errors import DecodescopeError
 
 BUSY_SECONDS, WAITING_SECONDS = 30, 600
 """A case that computes or waits longer hangs. Waiting is counted generously: machines do other things too."""

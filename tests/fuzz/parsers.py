@@ -22,46 +22,46 @@ from unittest import mock
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from PySide6.QtCore import QMimeData
 
-import core
-from app.album.picture import AlbumError
-from app.album.picture_script import read_script
-from app.features.tours.state.tour_file import read_tour
-from app.features.updates.state import UpdateError, is_allowed_address, is_newer, verify_notice
-from app.start.cli import values
-from app.start.cli.generate import RESULTS, InputError, Output, plan_runs
-from app.start.crash_report import scrub
-from app.state import conversation, setting_values
-from app.state.recorded_run import load_run
-from app.state.request_json import request_from_json, request_to_json
-from app.state.text_formats import from_text, parse_grammar, to_text
-from app.storage import drop_offers
-from app.storage.chat_file import ChatStore
-from app.storage.presets import load_preset
-from app.storage.settings_file import SettingsStore
-from app.theme.theme import theme_for
-from app.views.chat.formatted_answer import has_formatting, markdown_document, split_thinking
-from app.window.drag_and_drop import DropTarget
-from core import media, strategies
-from core.catalog import hub_requests, model_search
-from core.errors import DecodescopeError, TraceError
-from core.grammar.compilation import GrammarVocabulary, grammar_problem, matcher_for
-from core.grammar.shortest_text import min_tokens
-from core.labs.preference.dataset_files import read_rankings
-from core.labs.preference.fine_tuning import read_examples
-from core.labs.speed.events import LINES
-from core.models.adapters.adapter_files import read_adapter
-from core.models.gguf import file_summary
-from core.models.gguf.gguf_file import hash_vocabulary, read_gguf
-from core.models.gguf.local_models import local_models
-from core.models.gguf.model_config import build_config
-from core.models.gguf.tokenizer import load_gguf_tokenizer
-from core.models.model_files import count_stored, damage_description, find_weights, read_header
-from core.models.tokenizers import load_tokenizer
-from core.plugins import PluginFolder
-from core.remote import address
-from core.remote.client import Utf8Joiner, parse_messages
-from core.trace.live_address import ADDRESS_FILE, LiveAddress
-from core.trace.trace_stream import TraceStream
+from decodescope import core
+from decodescope.app.album.picture import AlbumError
+from decodescope.app.album.picture_script import read_script
+from decodescope.app.features.tours.state.tour_file import read_tour
+from decodescope.app.features.updates.state import UpdateError, is_allowed_address, is_newer, verify_notice
+from decodescope.app.start.cli import values
+from decodescope.app.start.cli.generate import RESULTS, InputError, Output, plan_runs
+from decodescope.app.start.crash_report import scrub
+from decodescope.app.state import conversation, setting_values
+from decodescope.app.state.recorded_run import load_run
+from decodescope.app.state.request_json import request_from_json, request_to_json
+from decodescope.app.state.text_formats import from_text, parse_grammar, to_text
+from decodescope.app.storage import drop_offers
+from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.presets import load_preset
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.chat.formatted_answer import has_formatting, markdown_document, split_thinking
+from decodescope.app.window.drag_and_drop import DropTarget
+from decodescope.core import media, strategies
+from decodescope.core.catalog import hub_requests, model_search
+from decodescope.core.errors import DecodescopeError, TraceError
+from decodescope.core.grammar.compilation import GrammarVocabulary, grammar_problem, matcher_for
+from decodescope.core.grammar.shortest_text import min_tokens
+from decodescope.core.labs.preference.dataset_files import read_rankings
+from decodescope.core.labs.preference.fine_tuning import read_examples
+from decodescope.core.labs.speed.events import LINES
+from decodescope.core.models.adapters.adapter_files import read_adapter
+from decodescope.core.models.gguf import file_summary
+from decodescope.core.models.gguf.gguf_file import hash_vocabulary, read_gguf
+from decodescope.core.models.gguf.local_models import local_models
+from decodescope.core.models.gguf.model_config import build_config
+from decodescope.core.models.gguf.tokenizer import load_gguf_tokenizer
+from decodescope.core.models.model_files import count_stored, damage_description, find_weights, read_header
+from decodescope.core.models.tokenizers import load_tokenizer
+from decodescope.core.plugins import PluginFolder
+from decodescope.core.remote import address
+from decodescope.core.remote.client import Utf8Joiner, parse_messages
+from decodescope.core.trace.live_address import ADDRESS_FILE, LiveAddress
+from decodescope.core.trace.trace_stream import TraceStream
 from tests.core import tiny
 
 CORPUS = Path(__file__).with_name("corpus")

@@ -22,8 +22,8 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from app.views import VIEWS
-from app.window.main_window import MainWindow
+from decodescope.app.views import VIEWS
+from decodescope.app.window.main_window import MainWindow
 
 KEYS = (
     *(getattr(Qt.Key, f"Key_{name}") for name in (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from core.events import Event
+from decodescope.core.events import Event
 
 INTS: list[Any] = [0, 1, -1, 2, 7, 25, 26, 255, 1000, 2**16, 2**24, 2**31, 2**53, 2**62, 2**64 - 1, -(2**63), 10**30]
 FLOATS: list[Any] = [0.0, -0.0, 1.0, 1.0005, -1.0, 0.5, 1e-300, 1e300, 1e-9, 1e9, 5e-324, float("inf"), -float("inf"),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.fuzz.values import numbers, odd
 
 FIELDS = sorted(set(GenerationConfig().to_dict()) - {"transformers_version", "_from_model_config"})

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from transformers import GenerationConfig
 
-import core
-from core.models import catalog, model_entry
+from decodescope import core
+from decodescope.core.models import catalog, model_entry
 from tests.fuzz.folders import Change, cases, damaged, make_folders
 from tests.fuzz.outcomes import Tally, long, short
 

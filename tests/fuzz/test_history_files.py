@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.history.panel import history_wording
-from app.features.history.store.history_store import FILE_NAME, HistoryStore
-from app.features.labs.controller import preference
-from app.state.request_json import RequestFormatError, request_from_json
-from core.errors import DecodescopeError
+from decodescope.app.features.history.panel import history_wording
+from decodescope.app.features.history.store.history_store import FILE_NAME, HistoryStore
+from decodescope.app.features.labs.controller import preference
+from decodescope.app.state.request_json import RequestFormatError, request_from_json
+from decodescope.core.errors import DecodescopeError
 from tests.app.history_files import run_data, run_id
 from tests.fuzz.outcomes import Tally, long, short
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from core.errors import DecodescopeError
+from decodescope.core.errors import DecodescopeError
 from tests.fuzz.mutation import mutate
 from tests.fuzz.outcomes import LONG, Tally
 from tests.fuzz.parsers import CORPUS, OTHER_TESTS, OWN_DATA, PARSERS, Parser, RefusedError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.core import tiny
 from tests.fuzz.outcomes import Tally, long, short
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-import core
-from app.state.recorded_run import load_run
-from core.errors import DecodescopeError
-from core.trace import block_file, schema
-from core.trace.packing import is_of_kind, pack, unpack
+from decodescope import core
+from decodescope.app.state.recorded_run import load_run
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.trace import block_file, schema
+from decodescope.core.trace.packing import is_of_kind, pack, unpack
 from tests.core import tiny
 from tests.core.spec_models import config, similar_model
 

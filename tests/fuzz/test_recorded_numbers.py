@@ -11,16 +11,22 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-import core
-from app.control.export_items import ExportItems
-from app.state.recorded_run import load_run
-from app.state.run import Run
-from app.storage.exported_files import as_json, to_csv
-from app.views.memory.report import cache_report
-from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, timeline_table, token_table
-from app.widgets.widget_pictures import PictureOptions
-from core.errors import DecodescopeError
-from core.events import Event
+from decodescope import core
+from decodescope.app.control.export_items import ExportItems
+from decodescope.app.state.recorded_run import load_run
+from decodescope.app.state.run import Run
+from decodescope.app.storage.exported_files import as_json, to_csv
+from decodescope.app.views.memory.report import cache_report
+from decodescope.app.views.shared.table_export import (
+    cache_table,
+    candidate_table,
+    draft_round_table,
+    timeline_table,
+    token_table,
+)
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.events import Event
 from tests.core import tiny
 from tests.core.test_trace import run_of as recorded_run
 from tests.fuzz.records import mutated

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import core
-from core.errors import EngineError
-from core.remote.http_stream import Timeouts
-from core.remote.remote_model import connect
+from decodescope import core
+from decodescope.core.errors import EngineError
+from decodescope.core.remote.http_stream import Timeouts
+from decodescope.core.remote.remote_model import connect
 from tests import fake_machine
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import JSON_ODD

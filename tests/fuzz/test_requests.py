@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-import core
+from decodescope import core
 from tests.core import tiny
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.requests import KINDS, Case, cases, request

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.state.conversation import Conversation
-from app.storage import presets
-from app.storage.chat_file import ChatStore
-from app.storage.settings_file import SettingsStore
-from core import strategies
+from decodescope.app import build_window
+from decodescope.app.state.conversation import Conversation
+from decodescope.app.storage import presets
+from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.core import strategies
 from tests.fuzz.damage import CHAT, PRESET, SETTINGS, Put, damaged, put
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import json_odd

@@ -28,8 +28,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.widgets.popover import Popover
-from app.window.main_window import MainWindow
+from decodescope.app.widgets.popover import Popover
+from decodescope.app.window.main_window import MainWindow
 from tests.disks import full_disk
 from tests.fuzz.outcomes import LONG
 from tests.fuzz.random_user import RandomUser

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tests import fonts
 
 if TYPE_CHECKING:
-    from app.album.picture import Picture
+    from decodescope.app.album.picture import Picture
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def _draw(pictures: list[Picture]) -> int:
     import qasync
     from PySide6.QtWidgets import QApplication
 
-    from app.album.picture_drawing import draw_album
+    from decodescope.app.album.picture_drawing import draw_album
 
     with qasync.QEventLoop(QApplication.instance() or QApplication([])) as loop:
         return int(loop.run_until_complete(draw_album(pictures)))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.album.picture import Picture
-from app.album.picture_script import read_script
+from decodescope.app.album.picture import Picture
+from decodescope.app.album.picture_script import read_script
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 CHINESE = GUIDE / "zh_CN"

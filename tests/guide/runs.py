@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from app.album.picture import Picture
-from app.session.engine import CoreEngine
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.storage import examples
-from core import strategies
+from decodescope.app.album.picture import Picture
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.storage import examples
+from decodescope.core import strategies
 
 _SEED = 42
 """What a new window begins with."""

@@ -62,7 +62,7 @@ def keep(folder: Path) -> None:
 def measure_native(kinds: Sequence[str], folder: Path) -> int:
     """Measure the families named, or all of them; return 0."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    import core
+    from decodescope import core
     from tests.core.native_shapes import SHAPES
     from tests.models.native_trial import try_native
 

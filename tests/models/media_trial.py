@@ -13,10 +13,10 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
 )
 
-import core
-from core.errors import DecodescopeError
-from core.models.load_plan import plan_model
-from core.models.modalities import modalities_of
+from decodescope import core
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.models.load_plan import plan_model
+from decodescope.core.models.modalities import modalities_of
 from tests.core import tiny_media, zoo
 from tests.models import trial
 from tests.models.trial import LOSSLESS, STRATEGIES, WITH_EVERY_CACHE, judged

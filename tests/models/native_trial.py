@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from transformers import DynamicCache
 
-import core
-from core.decoding.forward.native_step import get_native_step
+from decodescope import core
+from decodescope.core.decoding.forward.native_step import get_native_step
 from tests.core.native_shapes import SHAPES
 
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 PROMPT, STEPS, ROUNDS = 48, 4, 4
 """Tokens read before, and timed in each of the rounds, of which the fastest counts."""
-_LOGGER = logging.getLogger("core.decoding.forward")
+_LOGGER = logging.getLogger("decodescope.core.decoding.forward")
 
 
 class _LastMessage(logging.Handler):

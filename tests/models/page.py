@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import core
+from decodescope import core
 from tests.models.trial import DIFFERS, EQUAL, RAW, REFUSED, RUNS, STRATEGIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"

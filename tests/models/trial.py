@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import DecodescopeError
+from decodescope import core
+from decodescope.core.errors import DecodescopeError
 from tests.core import tiny, zoo
 from tests.core.test_contrastive import last_states
 from tests.core.test_contrastive import naive as contrastive_by_hand

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import core
+from decodescope import core
 from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks.baseline import BaselineValue, changed, load, save, summary
 

@@ -36,7 +36,7 @@ def test_run_hands_its_arguments_on(bootstrap, started):
     assert bootstrap.main(["run", "--theme", "dark"]) == 0
     (folder, wanted), (command, _) = started
     assert (folder, wanted.extras) == (".venv", ("grammar", "translations"))
-    assert command[1:] == ["-P", "-m", "app", "--theme", "dark"]
+    assert command[1:] == ["-P", "-m", "decodescope", "--theme", "dark"]
 
 
 def test_test_runs_pytest_with_all_extras(bootstrap, started):

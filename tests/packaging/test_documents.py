@@ -22,17 +22,17 @@ def examples(root):
 @pytest.fixture
 def example(root, tmp_path, monkeypatch):
     """The document's strategy, found by the registry as if its file lay in core/strategies."""
-    from core import strategies
+    from decodescope.core import strategies
 
     (tmp_path / "runner_up.py").write_text(examples(root)[0], encoding="utf-8")
     monkeypatch.setattr(strategies, "__path__", [*strategies.__path__, str(tmp_path)])
     monkeypatch.setattr(strategies.registry, "_entries", None)
     yield "runner_up"
-    sys.modules.pop("core.strategies.runner_up", None)
+    sys.modules.pop("decodescope.core.strategies.runner_up", None)
 
 
 def test_added_strategy_is_found_and_decodes(example):
-    import core
+    from decodescope import core
     from tests.core import tiny
 
     assert example in core.strategies.registry
@@ -48,7 +48,7 @@ def test_added_strategy_is_found_and_decodes(example):
 
 
 def test_added_strategy_has_its_parameter_checked(example):
-    import core
+    from decodescope import core
     from tests.core import tiny
 
     request = core.Request([5, 6], strategy=example, options={"rank": 0})
@@ -60,11 +60,11 @@ USE_OF_THE_PROCESSOR = """
 import sys
 
 import torch
-import core
-from core import processors
+from decodescope import core
+from decodescope.core import processors
 
 processors.__path__.append(sys.argv[1])
-from core.explain.tokens import explain_token
+from decodescope.core.explain.tokens import explain_token
 from tests.core import tiny
 
 for name in ("sampling", "beam_sampling", "assisted", "dola"):
@@ -203,7 +203,7 @@ _DOTTED = re.compile(r"`((?:core|app|resources)(?:\.\w+)+)`")
 
 def is_defined(name: str) -> bool:
     """Return whether a dotted name is a package or module of the program, or something that one of them mentions."""
-    parts = name.split(".")
+    parts = name.removeprefix("decodescope.").split(".")
     for count in range(len(parts), 0, -1):
         base = ROOT.joinpath(*parts[:count])
         file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")

@@ -15,13 +15,13 @@ import installer
 import pytest
 from installer_parts import contents, entry_point, icons, linux, macos, tools, windows
 
-from app.start.qt_libraries import PACKAGES
+from decodescope.app.start.qt_libraries import PACKAGES
 
 EPOCH = 1_700_000_000
 TOOLCHAIN = pytest.mark.usefixtures("needs_packing_tools")
 USED = """
 import json, pathlib, sys
-from app.__main__ import main
+from decodescope.app.__main__ import main
 code = main(["--model", "storyteller", "--prompt", "Once upon a time", "--run", "--screenshot", sys.argv[1]])
 files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
 maps = pathlib.Path("/proc/self/maps")
@@ -68,7 +68,7 @@ def test_running_a_model_uses_nothing_that_is_left_out():
     """In this process, with whatever other tests have loaded of these libraries."""
     from transformers import GenerationConfig
 
-    import core
+    from decodescope import core
 
     core.run(core.load("storyteller"), core.Request("Once", GenerationConfig(max_new_tokens=2)))
     root = folder_of("torch")

@@ -1,5 +1,6 @@
 """Import contracts between packages, and no torch before the first paint."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-LIGHT = "import sys, {module}; print(*sorted({{'torch', 'transformers', 'PySide6', 'app'}} & set(sys.modules)))"
+LIGHT = (
+    "import sys, {module}; print(*sorted({{'torch', 'transformers', 'PySide6', 'decodescope.app'}} & set(sys.modules)))"
+)
 
 
 def loaded_by(module: str, root) -> list[str]:
@@ -19,8 +22,8 @@ def loaded_by(module: str, root) -> list[str]:
 
 
 TOP_LEVEL = {
-    "app", "core", "docs", "packaging", "resources", "tests", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md",
-    "SECURITY.md", "decodescope.py", "pyproject.toml",
+    "app", "core", "decodescope", "docs", "packaging", "resources", "tests", "CHANGELOG.md", "CONTRIBUTING.md",
+    "LICENSE", "README.md", "SECURITY.md", "pyproject.toml",
 }  # fmt: skip
 
 
@@ -37,20 +40,20 @@ def test_the_top_level_is_the_projects_own(root):
 
 
 def test_importing_the_core_loads_neither_torch_nor_qt(root):
-    assert loaded_by("core", root) == []
+    assert loaded_by("decodescope.core", root) == []
 
 
 def test_importing_the_window_loads_no_torch(root):
     pytest.importorskip("PySide6")
-    assert loaded_by("app.window.main_window", root) == ["PySide6", "app"]
+    assert loaded_by("decodescope.app.window.main_window", root) == ["PySide6", "decodescope.app"]
 
 
 def contracts_checked(folder, *arguments):
     """What import-linter answers of the packages in this folder."""
     pytest.importorskip("importlinter")
-    script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    command = [sys.executable, "-c", script, "--no-cache", "--no-logo", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    command = [sys.executable, "packaging/static_checks.py", "imports", "--no-cache", "--no-logo", *arguments]
+    variables = {**os.environ, "COLUMNS": "300"}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
 
 
 def test_import_contracts_hold(root):
@@ -62,9 +65,11 @@ def test_import_contracts_hold(root):
 @pytest.fixture
 def copied(root, tmp_path):
     """A copy of the sources, to add what is forbidden."""
-    for package in ("app", "core", "resources"):
+    for package in ("app", "core", "resources", "decodescope"):
         shutil.copytree(root / package, tmp_path / package, ignore=_no_sources)
-    shutil.copy(root / "pyproject.toml", tmp_path)
+    (tmp_path / "packaging").mkdir()
+    for name in ("pyproject.toml", "packaging/static_checks.py", "packaging/distribution_files.py"):
+        shutil.copy(root / name, tmp_path / name)
     return tmp_path
 
 
@@ -72,32 +77,32 @@ def test_what_the_application_may_know_of_the_core_is_an_allow_list(copied):
     """A module that no contract names is forbidden, and so are submodules of public packages and late imports."""
     (copied / "core/newcomer.py").write_text("")
     (copied / "app/sly.py").write_text(
-        "from core import events, newcomer\n"
-        "def late():\n    import core.strategies.greedy\n    from core.labs import processes\n"
+        "from decodescope.core import events, newcomer\n"
+        "def late():\n    import decodescope.core.strategies.greedy\n    from decodescope.core.labs import processes\n"
     )
     answer = contracts_checked(copied, "--contract", "app-uses-the-public-core")
     assert answer.returncode == 1
-    assert re.findall(r"app\S* -> \S+", answer.stdout) == [
-        "app.sly -> core.labs.processes",
-        "app.sly -> core.newcomer",
-        "app.sly -> core.strategies.greedy",
+    assert re.findall(r"decodescope\.app\S* -> \S+", answer.stdout) == [
+        "decodescope.app.sly -> decodescope.core.labs.processes",
+        "decodescope.app.sly -> decodescope.core.newcomer",
+        "decodescope.app.sly -> decodescope.core.strategies.greedy",
     ]
 
 
 UPWARDS = {
     "application-layers": {
-        "app.views.base": "app.features.media.session.media_cache",
-        "app.control.requests": "app.features.history.controller.history",
-        "app.storage.settings": "app.views.base",
+        "decodescope.app.views.base": "decodescope.app.features.media.session.media_cache",
+        "decodescope.app.control.requests": "decodescope.app.features.history.controller.history",
+        "decodescope.app.storage.settings": "decodescope.app.views.base",
     },
     "feature-layers": {
-        "app.features.guess.panel": "app.features.guess.controller",
-        "app.features.labs.state": "app.features.labs.session",
-        "app.features.tours.state.tour": "app.features.tours.panel.tour_panel",
+        "decodescope.app.features.guess.panel": "decodescope.app.features.guess.controller",
+        "decodescope.app.features.labs.state": "decodescope.app.features.labs.session",
+        "decodescope.app.features.tours.state.tour": "decodescope.app.features.tours.panel.tour_panel",
     },
     "independent-features": {
-        "app.features.tours.state.tour": "app.features.guess.state",
-        "app.features.history.store.history_store": "app.features.labs.state",
+        "decodescope.app.features.tours.state.tour": "decodescope.app.features.guess.state",
+        "decodescope.app.features.history.store.history_store": "decodescope.app.features.labs.state",
     },
 }
 """Imports that each contract forbids."""
@@ -107,11 +112,13 @@ UPWARDS = {
 def test_no_import_goes_up_in_a_feature_or_into_one(copied, contract):
     """Late imports count."""
     for module, forbidden in UPWARDS[contract].items():
-        with open(copied / f"{module.replace('.', '/')}.py", "a", encoding="utf-8") as file:
+        with open(
+            copied / f"{module.removeprefix('decodescope.').replace('.', '/')}.py", "a", encoding="utf-8"
+        ) as file:
             file.write(f"\n\ndef late():\n    import {forbidden}\n")
     answer = contracts_checked(copied, "--contract", contract)
     assert answer.returncode == 1
-    found = dict(re.findall(r"(app\S+) -> (\S+) \(l\.\d+\)", answer.stdout))
+    found = dict(re.findall(r"(decodescope\.app\S+) -> (\S+) \(l\.\d+\)", answer.stdout))
     assert found == UPWARDS[contract]
 
 

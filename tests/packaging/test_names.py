@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-from core import caches, processors, strategies
+from decodescope.core import caches, processors, strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {name for entry in strategies.registry.values() for name in (entry.name, *entry.aliases)}
 ENTRIES = {
-    f"core.{room}.{name}"
+    f"decodescope.core.{room}.{name}"
     for room, registry in (
         ("strategies", strategies.registry), ("processors", processors.registry), ("caches", caches.registry)
     )
@@ -73,17 +73,19 @@ def test_no_entry_of_a_registry_is_imported_from_outside_its_room() -> None:
         (file, module)
         for file, code in _sources("core", "app")
         for module in imported(code)
-        if module in ENTRIES and not file.startswith(f"{module.rpartition('.')[0].replace('.', '/')}/")
+        if module in ENTRIES
+        and not file.startswith(f"{module.removeprefix('decodescope.').rpartition('.')[0].replace('.', '/')}/")
     ]
     assert found == []
 
 
 def test_both_would_be_found() -> None:
     code = (
-        "def f(run):\n    from core.strategies.sampling import SEED_EACH\n    import core.caches.sink\n"
+        "def f(run):\n    from decodescope.core.strategies.sampling import SEED_EACH\n"
+        "    import decodescope.core.caches.sink\n"
         "    if run.name == 'contrastive' or run.name in ('dola', 'x'):\n"
         "        match run.name:\n            case 'greedy': pass\n"
         "    return run.name == 'other'\n"
     )
     assert sorted(compared(code)) == ["contrastive", "dola", "greedy"]
-    assert ENTRIES & set(imported(code)) == {"core.strategies.sampling", "core.caches.sink"}
+    assert ENTRIES & set(imported(code)) == {"decodescope.core.strategies.sampling", "decodescope.core.caches.sink"}

@@ -89,7 +89,7 @@ def comments(code: str) -> Iterator[tuple[int, str]]:
 def python_files() -> list[Path]:
     """Return the Python files whose prose is checked."""
     found = (path for folder in PYTHON_FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return [ROOT / "decodescope.py", *found]
+    return [*sorted((ROOT / "decodescope").glob("*.py")), *found]
 
 
 def text_files(*patterns: str) -> list[Path]:

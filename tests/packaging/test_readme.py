@@ -28,7 +28,7 @@ def test_files_it_points_to_exist(root, readme):
 
 
 def test_command_line_it_shows_is_understood(readme):
-    cli = pytest.importorskip("app.start.cli", exc_type=ImportError)
+    cli = pytest.importorskip("decodescope.app.start.cli", exc_type=ImportError)
     shown = next(block for block in blocks(readme) if block.startswith("decodescope "))
     options = cli.parse(shlex.split(shown.replace("\\\n", " "))[1:])
     assert options.model == "storyteller"
@@ -38,7 +38,7 @@ def test_command_line_it_shows_is_understood(readme):
 
 
 def test_keys_it_lists_are_those_of_the_program(readme):
-    shortcuts = pytest.importorskip("app.panels.commands", exc_type=ImportError)
+    shortcuts = pytest.importorskip("decodescope.app.panels.commands", exc_type=ImportError)
     table = readme[readme.index("| key | does |") : readme.index("## From the command line")]
     listed = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[2:]
     assert len(listed) > 5

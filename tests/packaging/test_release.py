@@ -15,7 +15,7 @@ import release
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from app.state import licences
+from decodescope.app.state import licences
 
 EPOCH = 1_700_000_000
 
@@ -53,14 +53,14 @@ def test_a_rewritten_wheel_has_the_same_bytes_whatever_its_order_times_and_permi
 
 def test_a_wheel_contains_the_documentation(root, tmp_path):
     """The window finds it in an installed program as in a checkout."""
-    from app.control.dialogs import documentation_folder
-    from app.panels.documentation import documentation_pages
+    from decodescope.app.control.dialogs import documentation_folder
+    from decodescope.app.panels.documentation import documentation_pages
 
     files = distribution_files.documentation_files(root)
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    folder = documentation_folder(tmp_path)
+    folder = documentation_folder(tmp_path / "decodescope")
     assert folder is not None
     for language in ("en", "zh_CN"):
         installed = [page.relative_to(folder) for page in documentation_pages(folder, language)]

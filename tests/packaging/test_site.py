@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("app.start.cli", exc_type=ImportError)
+pytest.importorskip("decodescope.app.start.cli", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +52,18 @@ def test_every_option_is_on_the_page_of_the_command_line(site_pages):
 
 
 def test_every_public_name_is_on_the_page_of_the_api(site_pages):
-    import core
+    from decodescope import core
 
     named = [line.removeprefix("::: ") for line in site_pages.api_page().splitlines() if line.startswith("::: ")]
     assert len(named) == len(core.__all__)
-    assert {"core.generation.running.stream", "core.events"} <= set(named)
+    assert {"decodescope.core.generation.running.stream", "decodescope.core.events"} <= set(named)
 
 
 def test_page_of_the_api_lists_the_names_of_lazy_packages(site_pages):
-    import core
+    from decodescope import core
 
     lines = site_pages.api_page().splitlines()
-    place = lines.index("::: core.catalog")
+    place = lines.index("::: decodescope.core.catalog")
     assert lines[place + 1 : place + 3] == ["    options:", f"      members: [{', '.join(core.catalog.__all__)}]"]
 
 
@@ -131,9 +131,9 @@ def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
 
 
 def test_every_key_of_toml_files_is_on_their_page_and_the_example_is_read(root, tmp_path):
-    from app.features.tours.state import tour, tour_file
-    from app.features.tours.state.measures import MEASURES
-    from core.glossary import GlossaryTerm
+    from decodescope.app.features.tours.state import tour, tour_file
+    from decodescope.app.features.tours.state.measures import MEASURES
+    from decodescope.core.glossary import GlossaryTerm
 
     page = (root / "docs" / "toml-files.md").read_text(encoding="utf-8")
     kinds = (tour.Tour, tour.TourSetting, tour.TourStep)

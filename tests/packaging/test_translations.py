@@ -15,7 +15,7 @@ import translated_pages
 import translations
 from babel.messages.catalog import Catalog
 
-from resources import catalogs, language
+from decodescope.resources import catalogs, language
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ pytest.importorskip("cryptography")
 
 import update_notice
 
-from app.control.messages import Messages
-from app.features.updates import controller, session, state
-from app.features.updates.state import ReleaseNotice, UpdateError, UpdateSource
-from app.storage.settings import UpdatesSection
+from decodescope.app.control.messages import Messages
+from decodescope.app.features.updates import controller, session, state
+from decodescope.app.features.updates.state import ReleaseNotice, UpdateError, UpdateSource
+from decodescope.app.storage.settings import UpdatesSection
 from tests.local_server import serving
 
 PAGE = "https://example.org/decodescope/1.2.0"
@@ -229,7 +229,7 @@ def test_the_source_of_this_copy_is_empty_or_valid():
     """Either nothing is announced anywhere, and the check cannot be switched on, or both texts are filled in."""
     import tomllib
 
-    import resources
+    from decodescope import resources
 
     table = tomllib.loads(resources.path("updates.toml").read_text(encoding="utf-8"))
     assert (state.read_source() is not None) == any(table.values())

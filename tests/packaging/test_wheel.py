@@ -1,13 +1,13 @@
 """What a plain `pip install .` brings along."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from distribution_files import arrange_package
 
 ASK_SETUPTOOLS = """
 import warnings
@@ -22,23 +22,32 @@ for package, folder, _, names in build.get_data_files_without_manifest():
         print(folder + "/" + name)
 print(*("package " + name for name in distribution.packages), sep="\\n")
 """
-PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "packaging", "README.md", "LICENSE")
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("core", "app", "resources")
 RUN_BUNDLED = """
-import core, decodescope, sys
+import decodescope, sys
 from transformers import GenerationConfig
-assert core.__file__.startswith(sys.argv[1]), core.__file__
-model = core.load("storyteller")
+assert decodescope.__file__.startswith(sys.argv[1]), decodescope.__file__
+model = decodescope.load("storyteller")
 print(decodescope.run(model, decodescope.Request("Once upon a time", GenerationConfig(max_new_tokens=3))).texts)
 """
 
 
 @pytest.fixture(scope="module")
-def packed() -> set[str]:
+def packed(tmp_path_factory) -> set[str]:
     """The data files and packages that setuptools finds, by its own rules."""
-    root = Path(__file__).resolve().parents[2]
-    answer = subprocess.run([sys.executable, "-c", ASK_SETUPTOOLS], cwd=root, capture_output=True, text=True)
+    folder = tmp_path_factory.mktemp("arranged")
+    arrange_package(ROOT, folder, link)
+    (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text("utf-8"), "utf-8")
+    for name in ("README.md", "LICENSE"):
+        (folder / name).touch()
+    answer = subprocess.run([sys.executable, "-c", ASK_SETUPTOOLS], cwd=folder, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
-    return {Path(line).as_posix() for line in answer.stdout.splitlines()}
+    return {Path(line).as_posix().removeprefix("decodescope/") for line in answer.stdout.splitlines()}
+
+
+def link(source: Path, target: Path) -> None:
+    target.symlink_to(source, target_is_directory=source.is_dir())
 
 
 def shipped(folder: Path) -> set[str]:
@@ -48,64 +57,57 @@ def shipped(folder: Path) -> set[str]:
     return {path.as_posix() for path in files - hidden if path.suffix not in {".py", ".pyc", ".po"}}
 
 
-@pytest.mark.parametrize("part", ["resources", "app", "core"])
-def test_every_data_file_is_packed(root, packed, part):
-    assert shipped(root / part) <= packed
+@pytest.mark.parametrize("part", PARTS)
+def test_every_data_file_is_packed(part, packed):
+    assert shipped(ROOT / part) <= packed
 
 
 def test_bundled_models_are_packed_whole(packed):
     for name in ("storyteller", "summarizer"):
-        assert {
-            f"resources/models/{name}/{file}" for file in ("config.json", "model.safetensors", "tokenizer.json")
-        } <= packed
+        files = ("config.json", "model.safetensors", "tokenizer.json")
+        assert {f"resources/models/{name}/{file}" for file in files} <= packed
 
 
-def test_every_package_is_packed_and_nothing_else(root, packed):
+def test_every_package_is_packed_and_nothing_else(packed):
     found = {line.removeprefix("package ") for line in packed if line.startswith("package ")}
-    inits = [init for part in ("core", "app", "resources") for init in (root / part).rglob("__init__.py")]
-    assert found == {".".join(init.parent.relative_to(root).parts) for init in inits}
+    inits = [init for part in PARTS for init in (ROOT / part).rglob("__init__.py")]
+    packages = [".".join(("decodescope", *init.parent.relative_to(ROOT).parts)) for init in inits]
+    assert found == {"decodescope", *packages}
 
 
-def test_no_module_lies_outside_a_package(root):
-    for part in ("core", "app", "resources"):
-        modules = [path for path in (root / part).rglob("*.py") if not (path.parent / "__init__.py").exists()]
+def test_no_module_lies_outside_a_package():
+    for part in PARTS:
+        modules = [path for path in (ROOT / part).rglob("*.py") if not (path.parent / "__init__.py").exists()]
         assert modules == []
 
 
-def test_packaging_is_no_package(root):
-    assert not (root / "packaging" / "__init__.py").exists(), "it would shadow the library of that name"
+def test_packaging_is_no_package():
+    assert not (ROOT / "packaging" / "__init__.py").exists(), "it would shadow the library of that name"
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory) -> Path:
-    """A real wheel, built from a copy and unpacked."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("unpacked")
-    root = Path(__file__).resolve().parents[2]
-    for part in PARTS:
-        copy = shutil.copytree if (root / part).is_dir() else shutil.copy
-        copy(root / part, source / part)
-    for compiled in (source / "resources").rglob("*.mo"):
-        compiled.unlink()  # as in a bare checkout
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), "."]
-    answer = subprocess.run(build, cwd=source, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr
-    zipfile.ZipFile(next(target.glob("decodescope-*.whl"))).extractall(target / "here")
-    return target / "here"
+def unpacked(wheel, tmp_path_factory) -> Path:
+    """The wheel, unpacked."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
 
 
 @pytest.mark.slow
 def test_wheel_holds_no_leftovers(unpacked):
     tops = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
-    assert tops == {"core", "app", "resources", "decodescope.py"}
+    assert tops == {"decodescope"}
+    (info,) = unpacked.glob("*.dist-info")
+    assert (info / "top_level.txt").read_text().split() == ["decodescope"]
     assert not list(unpacked.rglob("__pycache__"))
     assert any(unpacked.glob("*.dist-info/licenses/LICENSE"))
 
 
 @pytest.mark.slow
-def test_wheel_holds_compiled_translations_and_not_their_source(root, unpacked):
-    sources = {path.relative_to(root).with_suffix(".mo") for path in (root / "resources").rglob("*.po")}
+def test_wheel_holds_compiled_translations_and_not_their_source(unpacked):
+    sources = {path.relative_to(ROOT).with_suffix(".mo") for path in (ROOT / "resources").rglob("*.po")}
     assert sources
-    assert {path.relative_to(unpacked) for path in unpacked.rglob("*.mo")} == sources
+    assert {path.relative_to(unpacked / "decodescope") for path in unpacked.rglob("*.mo")} == sources
     assert not list(unpacked.rglob("*.po"))
 
 

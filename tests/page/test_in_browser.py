@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from transformers import GenerationConfig
 
-import core
-from core import words
-from core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
-from resources.language import ENGLISH, set_language
+from decodescope import core
+from decodescope.core import words
+from decodescope.core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
+from decodescope.resources.language import ENGLISH, set_language
 from tests.page.browser import Browser
 
 PROMPT = "Once upon a time, there was a little"

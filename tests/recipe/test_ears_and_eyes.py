@@ -11,8 +11,7 @@ from exhibits import PICTURES, SOUNDS
 from export import load
 from listener.figures import listen
 
-import core
-import resources
+from decodescope import core, resources
 from tests.recipe.test_listener import speaks
 
 MODELS = resources.path("models")

@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
-from app import build_window
-from app.theme import theme
-from app.window.main_window import MainWindow
+from decodescope.app import build_window
+from decodescope.app.theme import theme
+from decodescope.app.window.main_window import MainWindow
 from tests.fonts import FONTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 

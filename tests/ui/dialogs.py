@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
 
-from app.window.main_window import MainWindow
+from decodescope.app.window.main_window import MainWindow
 
 DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine", "documentation")
 

@@ -7,19 +7,19 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.session.local_models import LocalModels
-from app.session.queries.adapter_check import AdapterInfo, AdapterQuery
-from app.session.queries.base import Query, Report
-from app.session.queries.layer_inspection import LayerInspectionQuery
-from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
-from app.session.queries.model_export import ModelExportQuery, ModelExportResult
-from app.session.queries.native_step import NativeStepQuery
-from app.session.queries.prefix_file import PrefixQuery, PrefixResult
-from app.state import conversation
-from app.state.layer_queries import LayerAttention, LayerResult, LayerView, PositionWeight
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core.errors import AdapterError, CacheError, DecodescopeError
-from core.events import (
+from decodescope.app.session.local_models import LocalModels
+from decodescope.app.session.queries.adapter_check import AdapterInfo, AdapterQuery
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.session.queries.layer_inspection import LayerInspectionQuery
+from decodescope.app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
+from decodescope.app.session.queries.model_export import ModelExportQuery, ModelExportResult
+from decodescope.app.session.queries.native_step import NativeStepQuery
+from decodescope.app.session.queries.prefix_file import PrefixQuery, PrefixResult
+from decodescope.app.state import conversation
+from decodescope.app.state.layer_queries import LayerAttention, LayerResult, LayerView, PositionWeight
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.core.errors import AdapterError, CacheError, DecodescopeError
+from decodescope.core.events import (
     Alternative,
     CacheMeasured,
     Event,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.models.model_saving import save_gguf
+from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
 
 LM_STUDIO = ".lmstudio/models/someone/Tiny-Tales-GGUF/Tiny-Tales-Q8_0.gguf"

@@ -7,9 +7,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.features.history.panel.history_view import HistoryView
-from app.state.run import Run
-from app.window.main_window import MainWindow
+from decodescope.app.features.history.panel.history_view import HistoryView
+from decodescope.app.state.run import Run
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import WAIT_MS, run
 
 

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.labels import ElidedLabel
 
 
 def faults(root: QWidget) -> list[str]:

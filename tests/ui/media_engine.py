@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-import core
-from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
-from core import Modalities
-from core.events import Event, MediumRead, PromptToken, RunStarted
+from decodescope import core
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.core import Modalities
+from decodescope.core.events import Event, MediumRead, PromptToken, RunStarted
 from tests.ui.fake_engine import ScriptedEngine
 
 GRID = 4

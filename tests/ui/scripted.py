@@ -6,9 +6,9 @@ import math
 import random
 from collections.abc import Sequence
 
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from core.events import (
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.events import (
     Alternative,
     Event,
     Finished,

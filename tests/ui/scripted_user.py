@@ -13,15 +13,15 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
-import core
-from app import build_window
-from app.panels.export_dialog import TRACE
-from app.state.branching import TokenReplacement
-from app.views import VIEWS
-from app.widgets.widget_pictures import PictureOptions
-from app.window.main_window import MainWindow
-from app.window.window_parts import WindowParts
-from core.models.model_saving import save_gguf
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.panels.export_dialog import TRACE
+from decodescope.app.state.branching import TokenReplacement
+from decodescope.app.views import VIEWS
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.app.window.main_window import MainWindow
+from decodescope.app.window.window_parts import WindowParts
+from decodescope.core.models.model_saving import save_gguf
 
 WAIT_MS = 120_000
 POLL_MS = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.widgets.tree_canvas import TreeCanvas, TreeNode
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.tree_canvas import TreeCanvas, TreeNode
 
 SMALL = (
     TreeNode(0, None, "…little", state="root"),

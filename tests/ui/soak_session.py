@@ -88,7 +88,7 @@ def python_objects() -> Counter[str]:
 
 def use_round(user: ScriptedUser, number: int) -> Iterator[str]:
     """Use every feature once, with other caches in each round."""
-    import core
+    from decodescope import core
 
     caches = list(core.caches.registry)
     place = number % len(caches)

@@ -11,10 +11,10 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessible
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.audible_feedback import complete_prefix
-from app.widgets.accessibility import AccessibleText, accessible_widget
-from app.widgets.accessibility.qt_interfaces import TextInterface
-from app.window.main_window import MainWindow
+from decodescope.app.control.audible_feedback import complete_prefix
+from decodescope.app.widgets.accessibility import AccessibleText, accessible_widget
+from decodescope.app.widgets.accessibility.qt_interfaces import TextInterface
+from decodescope.app.window.main_window import MainWindow
 from tests.app.history_files import run_data
 from tests.app.test_cache_history import events, plan
 from tests.ui.accessibility_tree import Role, faults, read_tree

@@ -11,15 +11,15 @@ from PySide6.QtCore import QMimeData, QUrl
 from pytestqt.qtbot import QtBot
 from transformers.utils import logging as hf_logging
 
-from app import build_window
-from app.panels.adapter_panel import AdapterPanel
-from app.start.cli.parser import parse
-from app.start.launch import LaunchProblem, apply_options
-from app.state.request_json import RequestFormatError, request_from_json, request_to_json
-from app.state.setting_changes import list_changes
-from app.storage.drop_offers import ADAPTER, offer_for_files
-from app.window.main_window import MainWindow
-from core import AdapterChoice
+from decodescope.app import build_window
+from decodescope.app.panels.adapter_panel import AdapterPanel
+from decodescope.app.start.cli.parser import parse
+from decodescope.app.start.launch import LaunchProblem, apply_options
+from decodescope.app.state.request_json import RequestFormatError, request_from_json, request_to_json
+from decodescope.app.state.setting_changes import list_changes
+from decodescope.app.storage.drop_offers import ADAPTER, offer_for_files
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import AdapterChoice
 from tests.core.adapters import save_lora
 from tests.ui.fake_engine import ScriptedEngine
 
@@ -182,7 +182,7 @@ def test_command_line(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -
 
 
 def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Path) -> None:
-    import core
+    from decodescope import core
 
     hf_logging.disable_progress_bar()  # its thread would outlast the test
     model = core.load("storyteller")

@@ -14,11 +14,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-import core
-from app.album.picture_drawing import draw_album
-from app.album.picture_script import read_script
-from app.session.engine import Engine
-from app.state.worker_messages import LoadRequest, RunRequest
+from decodescope import core
+from decodescope.app.album.picture_drawing import draw_album
+from decodescope.app.album.picture_script import read_script
+from decodescope.app.session.engine import Engine
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from tests.ui.fake_engine import ScriptedEngine
 
 Draw = Callable[..., int]

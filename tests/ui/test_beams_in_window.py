@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.state.run import Run
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from core.models import catalog
+from decodescope.app import build_window
+from decodescope.app.state.run import Run
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.models import catalog
 
 WAIT_MS = 60_000
 STRATEGIES = {

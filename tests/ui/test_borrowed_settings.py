@@ -13,10 +13,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.features.tours.state import find_tour, load_tours
-from app.session.engine import CoreEngine
-from app.storage import examples
-from app.window.main_window import MainWindow
+from decodescope.app.features.tours.state import find_tour, load_tours
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.storage import examples
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.test_tours import shortened
 from tests.ui.windows import WAIT_MS, open_window, run
 

@@ -10,17 +10,17 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.state.branching import TokenReplacement, branch_unsupported_reason, make_branch
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.views import VIEWS
-from app.views.branches.view import BranchesView
-from app.views.tokens.colouring import BRANCH_HINT
-from app.views.tokens.view import TokenView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.state.branching import TokenReplacement, branch_unsupported_reason, make_branch
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.views import VIEWS
+from decodescope.app.views.branches.view import BranchesView
+from decodescope.app.views.tokens.colouring import BRANCH_HINT
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, token

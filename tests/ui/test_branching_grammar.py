@@ -10,12 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.branching import forbidden_ids, forbidden_reason
-from app.state.run import Run
-from app.views.tokens.view import TokenView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from core.events import Alternative, Stage, TokenChosen
+from decodescope.app.state.branching import forbidden_ids, forbidden_reason
+from decodescope.app.state.run import Run
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import Alternative, Stage, TokenChosen
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import find

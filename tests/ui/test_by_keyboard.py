@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.panels.parameter_row import ValueSlider
-from app.window.main_window import MainWindow
+from decodescope.app.panels.parameter_row import ValueSlider
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.windows import open_window, run, whole

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.engine import CoreEngine
-from app.views.memory.view import MemoryView
-from app.window.main_window import MainWindow
-from core import caches
-from core.models.text_decoder import cache_name
+from decodescope.app import build_window
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.views.memory.view import MemoryView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import caches
+from decodescope.core.models.text_decoder import cache_name
 from tests.ui.windows import WAIT_MS, find
 
 LONG_MS = 6 * WAIT_MS

@@ -11,12 +11,12 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from app.views.chat.view import ChatView
-from app.window.main_window import MainWindow
-from core.events import Notice
+from decodescope.app import build_window
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.views.chat.view import ChatView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import Notice
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

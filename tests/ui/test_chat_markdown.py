@@ -10,17 +10,17 @@ from PySide6.QtGui import QFont, QFontMetricsF, QImage, QTextDocument, QTextTabl
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import tab_distance, theme_for
-from app.views.chat import formatted_answer
-from app.views.chat.formatted_answer import (
+from decodescope.app.theme.theme import tab_distance, theme_for
+from decodescope.app.views.chat import formatted_answer
+from decodescope.app.views.chat.formatted_answer import (
     SplitAnswer,
     has_formatting,
     markdown_document,
     split_thinking,
     thinking_document,
 )
-from app.views.chat.view import ChatView
-from app.window.main_window import MainWindow
+from decodescope.app.views.chat.view import ChatView
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch

@@ -10,14 +10,14 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.theme.language import set_language
-from app.views.base import View
-from app.views.compare.view import CompareView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from resources.language import ENGLISH
+from decodescope.app import build_window
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.theme.language import set_language
+from decodescope.app.views.base import View
+from decodescope.app.views.compare.view import CompareView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import ENGLISH
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle

@@ -11,13 +11,13 @@ import pytest
 from PySide6.QtCore import QVariantAnimation
 from pytestqt.qtbot import QtBot
 
-from app.features.presentation.controller import stage_content
-from app.panels.settings.settings_dialog import StageSettings
-from app.storage.settings import AppearanceSection
-from app.theme.theme import theme_for
-from app.widgets import sound_player
-from app.widgets.animation import motion
-from app.widgets.animation.choice_animations import (
+from decodescope.app.features.presentation.controller import stage_content
+from decodescope.app.panels.settings.settings_dialog import StageSettings
+from decodescope.app.storage.settings import AppearanceSection
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets import sound_player
+from decodescope.app.widgets.animation import motion
+from decodescope.app.widgets.animation.choice_animations import (
     FALL_HEIGHT,
     BeamLadder,
     BeamRow,
@@ -26,9 +26,9 @@ from app.widgets.animation.choice_animations import (
     DraftChip,
     DraftStamps,
 )
-from app.widgets.animation.motion import DURATION, AnimatedWidget
-from app.widgets.sound_player import CUES, CuePlayer, player_command, sound_unsupported_reason
-from app.window.main_window import MainWindow
+from decodescope.app.widgets.animation.motion import DURATION, AnimatedWidget
+from decodescope.app.widgets.sound_player import CUES, CuePlayer, player_command, sound_unsupported_reason
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.scripted import token
 from tests.ui.windows import open_window, run
 

@@ -10,12 +10,12 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.widgets.clipboard import copy_text_and_html
+from decodescope.app.widgets.clipboard import copy_text_and_html
 
 _PROGRAM = """
 import sys
 from PySide6.QtGui import QGuiApplication
-from app.widgets.clipboard import copy_text_and_html
+from decodescope.app.widgets.clipboard import copy_text_and_html
 application = QGuiApplication(["it", "-platform", sys.argv[1]])
 copy_text_and_html("words", "<b>words</b>")
 print(QGuiApplication.clipboard().text())

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session import worker
-from app.state.worker_messages import RunRequest
-from app.window import run_feed
-from core.events import Event
+from decodescope.app.session import worker
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.window import run_feed
+from decodescope.core.events import Event
 from tests.ui.fake_engine import ScriptedEngine, chosen
 from tests.ui.windows import WAIT_MS, open_window, whole
 
@@ -73,8 +73,8 @@ SCRIPT = """
 import sys, threading
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.session import worker
-from app.__main__ import main
+from decodescope.app.session import worker
+from decodescope.app.__main__ import main
 from tests.ui.fake_engine import ScriptedEngine
 
 class Stuck(ScriptedEngine):

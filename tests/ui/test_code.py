@@ -10,13 +10,13 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-import core
-from app.control.dialogs import run_scripts
-from app.panels.info_dialogs import CodeDialog
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest
-from app.window.main_window import MainWindow
-from core.events import RunStarted
+from decodescope import core
+from decodescope.app.control.dialogs import run_scripts
+from decodescope.app.panels.info_dialogs import CodeDialog
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import RunStarted
 from tests.ui.layout import faults, settle
 from tests.ui.windows import find, open_window, run
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.views.compare.view import CompareView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.views.compare.view import CompareView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
 
 WAIT_MS = 60_000
 MODELS = ("storyteller", "storyteller-draft", "summarizer")

@@ -11,18 +11,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.session.side_runs import MeasurementProgress
-from app.state.comparison.results import ComparisonEntry
-from app.state.run import Run
-from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
-from app.theme.theme import theme_for
-from app.views.compare.plots import METRIC_COLUMNS
-from app.views.compare.results import NAME, SUMMARY
-from app.views.compare.view import CompareView
-from app.window.main_window import MainWindow
-from core import catalog
-from core.errors import CorruptWeightsError
-from core.events import Finished, Metrics, Prefilled, TokenChosen
+from decodescope.app.session.side_runs import MeasurementProgress
+from decodescope.app.state.comparison.results import ComparisonEntry
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.compare.plots import METRIC_COLUMNS
+from decodescope.app.views.compare.results import NAME, SUMMARY
+from decodescope.app.views.compare.view import CompareView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import catalog
+from decodescope.core.errors import CorruptWeightsError
+from decodescope.core.events import Finished, Metrics, Prefilled, TokenChosen
 from tests.long import slow
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.features.tours.panel.tour_chooser import TourChooser
-from app.features.tours.state import load_tours
-from app.views.chat.area import EMPTY_HINT
-from app.window.main_window import MainWindow
-from core.errors import PromptTooLongError
+from decodescope.app.features.tours.panel.tour_chooser import TourChooser
+from decodescope.app.features.tours.state import load_tours
+from decodescope.app.views.chat.area import EMPTY_HINT
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import PromptTooLongError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 

@@ -7,10 +7,10 @@ from itertools import combinations
 import pytest
 from PySide6.QtGui import QColor
 
-from app.theme.palettes import DRAFTERS
-from app.theme.theme import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, Theme, blend, contrast, theme_for
-from app.views.chat.bubbles import DROPPED_OPACITY
-from app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
+from decodescope.app.theme.palettes import DRAFTERS
+from decodescope.app.theme.theme import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, Theme, blend, contrast, theme_for
+from decodescope.app.views.chat.bubbles import DROPPED_OPACITY
+from decodescope.app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
 from tests.ui.colour_vision import VISION_TYPES, color_distance, simulate_color
 
 BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)

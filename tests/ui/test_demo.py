@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.features.presentation import store
-from app.features.presentation.controller.demo_film import (
+from decodescope.app.features.presentation import store
+from decodescope.app.features.presentation.controller.demo_film import (
     FIRST_MS,
     LAST_MS,
     FilmJob,
@@ -20,10 +20,10 @@ from app.features.presentation.controller.demo_film import (
     OffscreenStage,
     render_film,
 )
-from app.features.presentation.panel.demo_dialog import DemoDialog, DemoOptions
-from app.features.presentation.store import FilmError
-from app.start.cli import parse
-from app.theme.theme import theme_for
+from decodescope.app.features.presentation.panel.demo_dialog import DemoDialog, DemoOptions
+from decodescope.app.features.presentation.store import FilmError
+from decodescope.app.start.cli import parse
+from decodescope.app.theme.theme import theme_for
 from tests.disks import full_disk
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, story

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets.tab_order import LINE_TOLERANCE
+from decodescope.app.widgets.tab_order import LINE_TOLERANCE
 from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import name_of

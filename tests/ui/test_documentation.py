@@ -10,10 +10,10 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control import dialogs
-from app.control.dialogs import documentation_folder
-from app.panels.documentation import DocumentationBrowser, DocumentationDialog, documentation_pages
-from app.panels.info_dialogs import about_dialog
+from decodescope.app.control import dialogs
+from decodescope.app.control.dialogs import documentation_folder
+from decodescope.app.panels.documentation import DocumentationBrowser, DocumentationDialog, documentation_pages
+from decodescope.app.panels.info_dialogs import about_dialog
 from tests.ui.windows import open_window
 
 

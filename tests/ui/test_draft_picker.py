@@ -8,14 +8,14 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.toolbar import MAX_DRAFTERS, DraftPicker
-from app.start.cli import parse
-from app.start.launch import LaunchProblem, apply_options
-from app.storage import presets
-from app.storage.settings import LastChoices
-from app.theme.theme import theme_for
-from app.widgets.picker_combo import PickerItem
-from app.window.main_window import MainWindow
+from decodescope.app.panels.toolbar import MAX_DRAFTERS, DraftPicker
+from decodescope.app.start.cli import parse
+from decodescope.app.start.launch import LaunchProblem, apply_options
+from decodescope.app.storage import presets
+from decodescope.app.storage.settings import LastChoices
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.picker_combo import PickerItem
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.model_folders import model_folder
 from tests.ui.windows import open_window
 

@@ -12,9 +12,9 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDragMoveEvent, QDro
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-import resources
-from app.window.main_window import MainWindow
-from core.models.model_saving import save_gguf
+from decodescope import resources
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
 from tests.ui.windows import open_window, run
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from core.errors import StrategyError
+from decodescope.core.errors import StrategyError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.histories import history, listed_names, save_run, shown_run
 from tests.ui.windows import WAIT_MS, open_window, run

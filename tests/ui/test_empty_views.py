@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.worker_messages import ModelInfo
-from app.window.main_window import MainWindow
-from core import strategies
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import strategies
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.windows import WAIT_MS, open_window, run

@@ -16,11 +16,11 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-import core
-from app.control import persistence
-from app.start.termination import SIGNAL_NAMES, TerminationSignals, run_until_exit
-from app.window.main_window import MainWindow
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.app.control import persistence
+from decodescope.app.start.termination import SIGNAL_NAMES, TerminationSignals, run_until_exit
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 
@@ -43,9 +43,9 @@ PROGRAM = """
 import sys, threading
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app.__main__ import main
-from app.control import persistence
-from app.session import worker
+from decodescope.app.__main__ import main
+from decodescope.app.control import persistence
+from decodescope.app.session import worker
 from tests.ui.fake_engine import ScriptedEngine
 
 how, arguments = sys.argv[1], sys.argv[2:]

@@ -10,11 +10,11 @@ from PySide6.QtCore import QMimeData
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.panels.editors import make_editor
-from app.panels.grammar_editor import GrammarEditor
-from app.panels.prompt_panel import PromptPanel
-from app.widgets.text_documents import ExactTextEdit
-from core import strategies
+from decodescope.app.panels.editors import make_editor
+from decodescope.app.panels.grammar_editor import GrammarEditor
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.core import strategies
 
 HOSTILE = {
     "no-break space": "Bonjour\u00a0!",

@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 from transformers import GenerationConfig
 
-import core
-from app.panels.settings.settings_dialog import SettingsDialog
-from app.views.inspector import inspector_rows
-from app.widgets.labels import TextBlock
-from core import explain_token
-from resources import depth
+from decodescope import core
+from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+from decodescope.app.views.inspector import inspector_rows
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.core import explain_token
+from decodescope.resources import depth
 from tests.ui.windows import open_window, run
 
 

@@ -18,17 +18,17 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QScrollBar, QToolButton
 from pytestqt.qtbot import QtBot
 
-import core
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportTarget
-from app.storage.exported_files import CSV, JSON
-from app.theme.theme import theme_for
-from app.views import VIEWS
-from app.views.base import View
-from app.views.text.row_painting import COLOURINGS, PaintOptions
-from app.views.tokens.excerpt import coloured_html
-from app.views.tree.view import TreeView
-from app.widgets.widget_pictures import PictureOptions
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportTarget
+from decodescope.app.storage.exported_files import CSV, JSON
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views import VIEWS
+from decodescope.app.views.base import View
+from decodescope.app.views.text.row_painting import COLOURINGS, PaintOptions
+from decodescope.app.views.tokens.excerpt import coloured_html
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.app.window.main_window import MainWindow
 from tests.disks import full_disk
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.windows import find, open_window

@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.queries.base import Answer
-from app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
-from app.window.main_window import MainWindow
-from core.memory import estimate as fit
+from decodescope.app import build_window
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets.flow_layout import clear_layout
+from decodescope.app.widgets.flow_layout import clear_layout
 
 
 def test_what_is_cleared_at_once_never_becomes_a_window(qtbot: QtBot) -> None:

@@ -14,16 +14,16 @@ from PySide6.QtGui import QAction, Qt
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.downloads.panel.download_dialog import DownloadDialog
-from app.state.worker_messages import ModelInfo, Outcome
-from app.views.shared.glossary_tooltip import LazyTooltip
-from app.widgets.file_dialogs import show_save_error
-from app.widgets.plain_text import from_plain_text
-from app.widgets.widget_pictures import save_picture
-from app.window.main_window import MainWindow
-from core import catalog
-from core.catalog import file_download
-from core.errors import ModelError
+from decodescope.app.features.downloads.panel.download_dialog import DownloadDialog
+from decodescope.app.state.worker_messages import ModelInfo, Outcome
+from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
+from decodescope.app.widgets.file_dialogs import show_save_error
+from decodescope.app.widgets.plain_text import from_plain_text
+from decodescope.app.widgets.widget_pictures import save_picture
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import catalog
+from decodescope.core.catalog import file_download
+from decodescope.core.errors import ModelError
 from tests import fake_hub
 from tests.app.history_files import run_data
 from tests.ui.beams import beam_run, beam_steps

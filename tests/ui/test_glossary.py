@@ -11,13 +11,13 @@ from PySide6.QtGui import QDesktopServices, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.glossary_dialog import GlossaryDialog
-from app.panels.parameter_row import ParameterRow
-from app.theme.theme import panel_stylesheet, theme_for
-from app.views import VIEWS
-from app.views.shared.glossary_tooltip import LazyTooltip
-from core import caches, glossary, strategies
-from resources import depth
+from decodescope.app.panels.glossary_dialog import GlossaryDialog
+from decodescope.app.panels.parameter_row import ParameterRow
+from decodescope.app.theme.theme import panel_stylesheet, theme_for
+from decodescope.app.views import VIEWS
+from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
+from decodescope.core import caches, glossary, strategies
+from decodescope.resources import depth
 from tests.ui import layout
 from tests.ui.windows import open_window, run
 

@@ -6,13 +6,13 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.grammar_editor import GrammarEditor, SchemaForm
-from app.state import setting_values
-from app.state.comparison.candidates import grammar_candidates
-from app.state.text_formats import SchemaField, from_schema, from_text, to_schema, to_text
-from app.state.worker_messages import RunRequest
-from app.views.compare.comparison_kinds import GRAMMAR, comparison_unsupported_reason
-from core.processors import registry
+from decodescope.app.panels.grammar_editor import GrammarEditor, SchemaForm
+from decodescope.app.state import setting_values
+from decodescope.app.state.comparison.candidates import grammar_candidates
+from decodescope.app.state.text_formats import SchemaField, from_schema, from_text, to_schema, to_text
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.views.compare.comparison_kinds import GRAMMAR, comparison_unsupported_reason
+from decodescope.core.processors import registry
 from tests.ui.layout import faults, settle
 
 PARAMETER = registry["grammar"].parameter
@@ -134,10 +134,10 @@ def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
 
 
 def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.panels.parameter_panel import ParameterPanel
-    from core.strategies import registry as strategies
+    from decodescope.app.panels.parameter_panel import ParameterPanel
+    from decodescope.core.strategies import registry as strategies
 
-    monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
+    monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
     panel = ParameterPanel()
     qtbot.addWidget(panel)
     panel.show_parameters(strategies["greedy"].parameters)

@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.guess.state import (
+from decodescope.app.features.guess.state import (
     CHOICES,
     MAX_QUESTIONS,
     GuessQuestion,
@@ -23,11 +23,11 @@ from app.features.guess.state import (
     make_questions,
     truncate_run,
 )
-from app.state.run import Run
-from app.state.worker_messages import Outcome, RunRequest
-from app.window.main_window import MainWindow
-from core import words
-from core.events import CacheMeasured, Event, TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome, RunRequest
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import words
+from decodescope.core.events import CacheMeasured, Event, TokenChosen
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle

@@ -13,9 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.features.history.panel import history_wording
-from app.features.history.store.history_store import HistoryStore
-from app.window.main_window import MainWindow
+from decodescope.app.features.history.panel import history_wording
+from decodescope.app.features.history.store.history_store import HistoryStore
+from decodescope.app.window.main_window import MainWindow
 from tests.app.history_files import run_data
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.histories import click, history, listed_names, name_editor, save_run, search, shown_run

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.features.history.store.history_store import FILE_NAME, HistoryStore
-from app.features.history.store.history_tables import HistoryTables
-from app.features.labs.view.preference.view import PreferenceView
-from app.window.main_window import MainWindow
+from decodescope.app.features.history.store.history_store import FILE_NAME, HistoryStore
+from decodescope.app.features.history.store.history_tables import HistoryTables
+from decodescope.app.features.labs.view.preference.view import PreferenceView
+from decodescope.app.window.main_window import MainWindow
 from tests.app.history_files import run_data, run_id
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.histories import history, listed_names, save_run

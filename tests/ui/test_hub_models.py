@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-import app
-from core.models import catalog
+from decodescope import app
+from decodescope.core.models import catalog
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views.inspector import inspector_rows, panel
-from app.views.inspector.panel import Inspector
-from app.views.text.token_wording import surprise_bits, token_rows, token_text
-from app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
-from core import Sentence, explain_token, words
-from core.events import LayerChoice, Stage, TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.inspector import inspector_rows, panel
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.text.token_wording import surprise_bits, token_rows, token_text
+from decodescope.app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
+from decodescope.core import Sentence, explain_token, words
+from decodescope.core.events import LayerChoice, Stage, TokenChosen
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
 
 

@@ -9,14 +9,14 @@ import pytest
 from PySide6.QtWidgets import QCheckBox, QLabel
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.panels.settings.settings_dialog import SettingsDialog
-from app.session import kernel_builder
-from app.state.worker_messages import DecodeBackend, ModelInfo
-from app.storage.settings_file import SettingsStore
-from app.window.main_window import MainWindow
-from core.native import kernel_build, native_library
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+from decodescope.app.session import kernel_builder
+from decodescope.app.state.worker_messages import DecodeBackend, ModelInfo
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.native import kernel_build, native_library
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run

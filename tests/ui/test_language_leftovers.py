@@ -10,17 +10,17 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-import core
-from app.control.borrowed_settings import EXAMPLE
-from app.features.tours.state import find_tour as find_tour
-from app.storage import examples
-from app.theme.language import set_language
-from app.views import VIEWS
-from app.window.main_window import MainWindow
-from core.errors import PromptTooLongError
-from resources.language import ENGLISH, LANGUAGES, current_language, tr
-from resources.language import set_language as set_text_language
-from resources.retranslation import _messages, retranslate
+from decodescope import core
+from decodescope.app.control.borrowed_settings import EXAMPLE
+from decodescope.app.features.tours.state import find_tour as find_tour
+from decodescope.app.storage import examples
+from decodescope.app.theme.language import set_language
+from decodescope.app.views import VIEWS
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import PromptTooLongError
+from decodescope.resources.language import ENGLISH, LANGUAGES, current_language, tr
+from decodescope.resources.language import set_language as set_text_language
+from decodescope.resources.retranslation import _messages, retranslate
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch

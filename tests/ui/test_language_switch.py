@@ -13,11 +13,11 @@ from PySide6.QtCore import QMetaMethod, QObject
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.panels.settings.settings_dialog import SettingsDialog
-from app.theme.language import set_language
-from app.window.main_window import MainWindow
-from resources.language import ENGLISH, current_language
+from decodescope.app import build_window
+from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+from decodescope.app.theme.language import set_language
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import ENGLISH, current_language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

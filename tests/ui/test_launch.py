@@ -14,15 +14,15 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-import resources
-from app import __main__ as program
-from app import build_window
-from app.start import launch
-from app.start.cli import parse
-from app.start.cli.values import PICTURE_SIZE
-from app.window.main_window import MainWindow
-from core import Modalities
-from core.errors import NumericError
+from decodescope import resources
+from decodescope.app import __main__ as program
+from decodescope.app import build_window
+from decodescope.app.start import launch
+from decodescope.app.start.cli import parse
+from decodescope.app.start.cli.values import PICTURE_SIZE
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import Modalities
+from decodescope.core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.media_engine import MediaEngine
 

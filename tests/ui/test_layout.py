@@ -11,15 +11,15 @@ from PySide6.QtGui import QFontInfo, QFontMetrics
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.export_dialog import ExportDialog
-from app.storage.settings_file import SettingsStore
-from app.theme.language import set_language
-from app.theme.theme import theme_for
-from app.views.node_reports import NodeReport, ReportRow
-from app.widgets.picker_combo import SUBTITLE
-from app.window.main_window import MainWindow, first_size
-from core import strategies
-from resources.language import tr
+from decodescope.app.panels.export_dialog import ExportDialog
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.language import set_language
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.widgets.picker_combo import SUBTITLE
+from decodescope.app.window.main_window import MainWindow, first_size
+from decodescope.core import strategies
+from decodescope.resources.language import tr
 from tests.app.history_files import run_data
 from tests.fonts import FONTS, SCRIPTS, TestFont
 from tests.long import slow

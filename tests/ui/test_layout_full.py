@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.window.main_window import MainWindow
+from decodescope.app.state.run import Run
+from decodescope.app.window.main_window import MainWindow
 from tests.app.test_cache_history import events, plan
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.dialogs import DIALOGS, dialog_of

@@ -12,22 +12,22 @@ from PySide6.QtGui import QColor, QIcon, QImage
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.views.tokens.token_strips import MediaStrip, ScoreStrip
-from app.widgets.icons import IconButton
-from app.widgets.picker_combo import TwoLineDelegate
-from app.window.main_window import MainWindow
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.tokens.token_strips import MediaStrip, ScoreStrip
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.picker_combo import TwoLineDelegate
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import open_window, run
 
 LATE = {
     "html",
-    "app.panels.grammar_editor",
-    "app.session.engine",
-    "app.views.tokens.branches",
-    "app.views.tokens.excerpt",
-    "app.views.tokens.token_strips",
-    "app.views.tokens.accessible_text",
-    "app.widgets.accessibility.qt_interfaces",
+    "decodescope.app.panels.grammar_editor",
+    "decodescope.app.session.engine",
+    "decodescope.app.views.tokens.branches",
+    "decodescope.app.views.tokens.excerpt",
+    "decodescope.app.views.tokens.token_strips",
+    "decodescope.app.views.tokens.accessible_text",
+    "decodescope.app.widgets.accessibility.qt_interfaces",
 }
 """Modules of which nothing is seen in a window that has just been opened."""
 
@@ -40,7 +40,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def test_the_first_picture_goes_without_what_is_not_in_it(config_dir: Path) -> None:
     """In an interpreter of its own: this one has long imported everything."""
     code = (
-        "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); import app;"
+        "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); from decodescope import app;"
         f"w = app.build_window({str(config_dir)!r}, assembled=False); w.show(); w.assemble();"
         f"w.resize(1280, 800); w.grab(); print(*sorted({LATE!r} & set(sys.modules))); w.close()"
     )

@@ -14,9 +14,9 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.features.live import controller
-from app.window.main_window import MainWindow
-from core.events import (
+from decodescope.app.features.live import controller
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import (
     Event,
     Finished,
     Metrics,
@@ -26,14 +26,14 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.generate_capture.live_sender import LiveRun, is_window_open
-from core.request import Request
-from core.trace import Failure, LiveAddress
-from core.trace.block_file import EVENTS, HEADER, BlockEncoder
-from core.trace.block_writer import BlockWriter
-from core.trace.file_metadata import write_header
-from core.trace.live_address import address_file
-from core.trace.recorder import request_to_plain
+from decodescope.core.generate_capture.live_sender import LiveRun, is_window_open
+from decodescope.core.request import Request
+from decodescope.core.trace import Failure, LiveAddress
+from decodescope.core.trace.block_file import EVENTS, HEADER, BlockEncoder
+from decodescope.core.trace.block_writer import BlockWriter
+from decodescope.core.trace.file_metadata import write_header
+from decodescope.core.trace.live_address import address_file
+from decodescope.core.trace.recorder import request_to_plain
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window
 

@@ -11,12 +11,12 @@ import pytest
 from PySide6.QtWidgets import QDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.control.model_list import LOCAL_ENGINES_ITEM
-from app.session.remote_engine import RemoteEngine
-from app.storage.settings_file import SettingsStore
-from app.theme.theme import theme_for
-from app.window.main_window import MainWindow
-from core.remote import engines
+from decodescope.app.control.model_list import LOCAL_ENGINES_ITEM
+from decodescope.app.session.remote_engine import RemoteEngine
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.remote import engines
 from tests import fake_local_engines
 from tests.fake_local_engines import LocalServer
 from tests.ui import gguf_folders, layout

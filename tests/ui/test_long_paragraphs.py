@@ -8,10 +8,10 @@ import pytest
 from PySide6.QtGui import QFont, QTextLayout, QTextOption
 from pytestqt.qtbot import QtBot
 
-from app.panels.prompt_panel import PromptPanel
-from app.views.text import line_flow
-from app.views.text.line_flow import LineFlow
-from app.widgets.text_documents import wrap_mode
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.views.text import line_flow
+from decodescope.app.views.text.line_flow import LineFlow
+from decodescope.app.widgets.text_documents import wrap_mode
 
 
 @pytest.mark.usefixtures("qtbot")

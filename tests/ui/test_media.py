@@ -16,10 +16,10 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.features.media.panel.media_bar import MediaBar
-from app.features.media.session.media_reading import peaks_of
-from app.window.main_window import MainWindow
-from core import Modalities
+from decodescope.app.features.media.panel.media_bar import MediaBar
+from decodescope.app.features.media.session.media_reading import peaks_of
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import Modalities
 from tests.media_files import picture, sound
 from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine

@@ -9,9 +9,9 @@ from PySide6.QtCore import QPoint
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.views.tokens.token_strips import MediaStrip
-from app.window.main_window import MainWindow
-from core import Modalities
+from decodescope.app.views.tokens.token_strips import MediaStrip
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import Modalities
 from tests.media_files import picture, sound
 from tests.ui.layout import faults, settle
 from tests.ui.media_engine import FRAMES, GRID, MediaEngine

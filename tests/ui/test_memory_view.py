@@ -9,14 +9,14 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.state.cache_history import CacheHistory
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from app.theme.theme import theme_for
-from app.views import VIEWS
-from app.views.memory.cached_tokens import EVICTED, CachedTokenRow
-from app.views.memory.view import MemoryView
-from core.events import Event, Notice, Prefilled
+from decodescope.app.state.cache_history import CacheHistory
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views import VIEWS
+from decodescope.app.views.memory.cached_tokens import EVICTED, CachedTokenRow
+from decodescope.app.views.memory.view import MemoryView
+from decodescope.core.events import Event, Notice, Prefilled
 from tests.app.test_cache_history import EACH, START, events, plan
 from tests.ui.scripted import started
 

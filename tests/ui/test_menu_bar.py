@@ -12,12 +12,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.features.palette.controller.sources.actions import EXCLUDED
-from app.panels.commands import COMMANDS, MENUS, SHORTCUTS
-from app.panels.menu_bar import MenuBar
-from app.state.glossary_terms import find_term
-from app.window.main_window import MainWindow
-from resources import language
+from decodescope.app.features.palette.controller.sources.actions import EXCLUDED
+from decodescope.app.panels.commands import COMMANDS, MENUS, SHORTCUTS
+from decodescope.app.panels.menu_bar import MenuBar
+from decodescope.app.state.glossary_terms import find_term
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources import language
 from tests.ui.menus import menu_faults
 from tests.ui.windows import find, open_window, run, whole
 

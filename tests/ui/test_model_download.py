@@ -11,17 +11,17 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.model_list import HUB_ITEM
-from app.features.downloads.panel.download_dialog import ROW_ROLE, DownloadDialog
-from app.features.downloads.session import Downloads, DownloadStatuses
-from app.state.worker_messages import DownloadStatus
-from app.theme.theme import panel_stylesheet, theme_for
-from app.window.main_window import MainWindow
-from core import catalog
-from core.catalog import UnfinishedDownload, file_download
-from core.errors import TransferError
-from core.models.model_saving import save_gguf
-from resources import language
+from decodescope.app.control.model_list import HUB_ITEM
+from decodescope.app.features.downloads.panel.download_dialog import ROW_ROLE, DownloadDialog
+from decodescope.app.features.downloads.session import Downloads, DownloadStatuses
+from decodescope.app.state.worker_messages import DownloadStatus
+from decodescope.app.theme.theme import panel_stylesheet, theme_for
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import catalog
+from decodescope.core.catalog import UnfinishedDownload, file_download
+from decodescope.core.errors import TransferError
+from decodescope.core.models.model_saving import save_gguf
+from decodescope.resources import language
 from tests import fake_hub
 from tests.core import gguf_models, tiny
 from tests.core.gguf_split import split

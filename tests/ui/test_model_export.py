@@ -8,13 +8,13 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.control.model_export import FORMATS
-from app.session.queries.model_export import ModelExportQuery
-from app.window.main_window import MainWindow
-from core.errors import UnpackableError
-from core.models.gguf.export import EXPORT_FORMATS
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.control.model_export import FORMATS
+from decodescope.app.session.queries.model_export import ModelExportQuery
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.gguf.export import EXPORT_FORMATS
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from app.views import VIEWS
+from decodescope.app.views import VIEWS
 from tests.ui import offline_session
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.window.main_window import MainWindow
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import open_window, run
 
 

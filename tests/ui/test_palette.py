@@ -11,15 +11,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.palette.controller.entry import PaletteEntry
-from app.features.palette.controller.sources.actions import EXCLUDED
-from app.features.tours.state.tour_file import names_and_titles
-from app.panels.commands import SHORTCUTS
-from app.views.tokens.view import TokenView
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from core import caches, glossary, strategies
-from resources import language
+from decodescope.app.features.palette.controller.entry import PaletteEntry
+from decodescope.app.features.palette.controller.sources.actions import EXCLUDED
+from decodescope.app.features.tours.state.tour_file import names_and_titles
+from decodescope.app.panels.commands import SHORTCUTS
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import caches, glossary, strategies
+from decodescope.resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run, whole

@@ -9,10 +9,10 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.features.palette.controller.entry import PaletteEntry
-from app.features.palette.controller.search import rank_entries, table
-from app.window.main_window import MainWindow
-from resources import language
+from decodescope.app.features.palette.controller.entry import PaletteEntry
+from decodescope.app.features.palette.controller.search import rank_entries, table
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources import language
 from tests.ui.windows import open_window, whole
 
 ENGLISH = """
@@ -100,7 +100,7 @@ def pairs(listed: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def entries(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[PaletteEntry]]:
-    from app import build_window
+    from decodescope.app import build_window
     from tests.ui.fake_engine import ScriptedEngine
 
     window = build_window(tmp_path_factory.mktemp("palette"), ScriptedEngine())

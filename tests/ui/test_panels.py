@@ -11,13 +11,13 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QDialog, QDoubleSpinBox, QLabel, QPlainTextEdit, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.model_list import FOLDER_ITEM
-from app.panels.prompt_panel import PromptEdit
-from app.panels.settings.settings_dialog import SettingsDialog
-from app.state.worker_messages import ModelInfo
-from app.storage.examples import ExamplePrompt, load_examples
-from app.widgets.picker_combo import SUBTITLE
-from app.window.main_window import MainWindow
+from decodescope.app.control.model_list import FOLDER_ITEM
+from decodescope.app.panels.prompt_panel import PromptEdit
+from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.storage.examples import ExamplePrompt, load_examples
+from decodescope.app.widgets.picker_combo import SUBTITLE
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.model_folders import model_folder
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -185,7 +185,7 @@ def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: 
 
 
 def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
-    from app.panels.commands import SHORTCUTS
+    from decodescope.app.panels.commands import SHORTCUTS
 
     table = window.parts.actions.table
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} <= set(table)
@@ -253,7 +253,7 @@ def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
 
 
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
-    from app.control.model_list import ModelList
+    from decodescope.app.control.model_list import ModelList
 
     models = ModelList()
     target = model_folder(tmp_path / "target", 8, "a")

@@ -11,13 +11,13 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.editors import make_editor
-from app.panels.parameter_panel import ParameterPanel
-from app.panels.parameter_row import ParameterRow
-from app.theme.theme import theme_for
-from app.window.main_window import MainWindow
-from core import strategies
-from core.strategies import Parameter
+from decodescope.app.panels.editors import make_editor
+from decodescope.app.panels.parameter_panel import ParameterPanel
+from decodescope.app.panels.parameter_row import ParameterRow
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import strategies
+from decodescope.core.strategies import Parameter
 from tests.ui.windows import open_window
 
 EVERY_PARAMETER = {p: None for s in strategies.registry.values() for p in s.parameters}

@@ -16,8 +16,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
 from tests.app.test_plot_descriptions import window
 from tests.disks import full_disk
 
@@ -63,7 +63,7 @@ def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
     """In a process of its own: here others have imported it."""
     code = (
         "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication; app = QApplication([]);"
-        "from app import build_window; from tests.ui.fake_engine import ScriptedEngine;"
+        "from decodescope.app import build_window; from tests.ui.fake_engine import ScriptedEngine;"
         "window = build_window(Path(sys.argv[1]), ScriptedEngine()); window.show(); app.processEvents();"
         "seen = [window.parts.centre.show_view(name) for name in ('memory', 'compare', 'tokens')]; app.processEvents();"
         "before = 'pyqtgraph' in sys.modules; window.close(); assert all(seen); sys.exit(before)"

@@ -12,17 +12,17 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.features.plugins import controller
-from app.features.plugins.panel import PluginDialog
-from app.features.plugins.session import PluginJobs
-from app.start import launch
-from app.start.cli import parse
-from app.state.comparison.run_metrics import compute_run_metrics
-from app.views.compare.plots import measure_columns
-from app.window.main_window import MainWindow
-from core import plugins, strategies
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.features.plugins import controller
+from decodescope.app.features.plugins.panel import PluginDialog
+from decodescope.app.features.plugins.session import PluginJobs
+from decodescope.app.start import launch
+from decodescope.app.start.cli import parse
+from decodescope.app.state.comparison.run_metrics import compute_run_metrics
+from decodescope.app.views.compare.plots import measure_columns
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import plugins, strategies
 from tests.conftest import PATIENCE_MS
 from tests.core import tiny
 from tests.ui.fake_engine import ScriptedEngine
@@ -39,7 +39,10 @@ class Louder(LogitsProcessor):
     def __call__(self, input_ids, scores):
         return scores
 '''
-MEASURE = "from core.measures import Measure\nMEASURE = Measure('words', 'Words', 'Number of words.', {compute})\n"
+MEASURE = (
+    "from decodescope.core.measures import Measure\n"
+    "MEASURE = Measure('words', 'Words', 'Number of words.', {compute})\n"
+)
 
 
 @pytest.fixture
@@ -203,7 +206,7 @@ def test_plugins_are_not_loaded_for_recordings_and_tours(
     options: tuple[str, ...], is_loaded: bool, qtbot: QtBot, window: MainWindow, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from app.features.tours.state import names_and_titles
+    from decodescope.app.features.tours.state import names_and_titles
 
     name = next(name for name, _title in names_and_titles())
     arguments = ["--tour", name] if options[:1] == ("--tour",) else list(options)

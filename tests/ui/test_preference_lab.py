@@ -10,13 +10,13 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.features.labs import session as lab_session
-from app.features.labs.controller.preference import PreferenceController
-from app.features.labs.state import CompletionsToRank, LabRequest, ScoredTokens
-from app.features.labs.view.preference.view import PreferenceView
-from app.views.shared.glossary_tooltip import LazyTooltip
-from app.window.main_window import MainWindow
-from core.labs.preference import (
+from decodescope.app.features.labs import session as lab_session
+from decodescope.app.features.labs.controller.preference import PreferenceController
+from decodescope.app.features.labs.state import CompletionsToRank, LabRequest, ScoredTokens
+from decodescope.app.features.labs.view.preference.view import PreferenceView
+from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.labs.preference import (
     Begun,
     BestOf,
     Compared,
@@ -28,7 +28,9 @@ from core.labs.preference import (
     SftStep,
     Stopped,
 )
-from core.labs.preference.reward_model import train_reward  # imports torch, which takes longer than a test waits
+from decodescope.core.labs.preference.reward_model import (
+    train_reward,  # imports torch, which takes longer than a test waits
+)
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window

@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.queries.prefix_file import PrefixQuery
-from app.views.memory.view import MemoryView
-from app.window.main_window import MainWindow
-from core.errors import CacheError
+from decodescope.app import build_window
+from decodescope.app.session.queries.prefix_file import PrefixQuery
+from decodescope.app.views.memory.view import MemoryView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import CacheError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

@@ -13,7 +13,7 @@ CHANGE_SIZE_LIMITS = """
 import sys
 from PySide6.QtCore import qWarning
 from PySide6.QtGui import QGuiApplication, QWindow
-from app.start.display import ignore_window_manager_warnings
+from decodescope.app.start.display import ignore_window_manager_warnings
 for _ in range(int(sys.argv[1])):
     ignore_window_manager_warnings()
 application = QGuiApplication([])

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session.engine_proxy import DeterministicEngine
-from app.session.engine_router import EngineRouter
-from app.session.local_models import LocalModels
-from app.session.queries.base import Answer, Query, Report
-from app.session.session import Session
-from app.state.worker_messages import LoadRequest, RunRequest
-from core.errors import CacheError
+from decodescope.app.session.engine_proxy import DeterministicEngine
+from decodescope.app.session.engine_router import EngineRouter
+from decodescope.app.session.local_models import LocalModels
+from decodescope.app.session.queries.base import Answer, Query, Report
+from decodescope.app.session.session import Session
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.errors import CacheError
 from tests.packaging.test_code_blocks import ROOT, blocks_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS

@@ -13,10 +13,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.state.worker_messages import Outcome
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.window.main_window import MainWindow
 
 WAIT_MS = 60_000
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.storage.settings_file import SettingsStore
-from core.events import RunStarted
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.core.events import RunStarted
 from tests.ui.windows import WAIT_MS
 
 QUESTIONS = ("What is the capital of France?", "How many people live there?", "Name one famous building.",

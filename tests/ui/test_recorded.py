@@ -15,15 +15,15 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.session.engine_proxy import RecordingEngine
-from app.start import launch
-from app.start.cli import parse
-from app.state.request_json import request_to_json
-from app.state.run import Run
-from app.window.main_window import MainWindow
-from core.errors import TraceError
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.session.engine_proxy import RecordingEngine
+from decodescope.app.start import launch
+from decodescope.app.start.cli import parse
+from decodescope.app.state.request_json import request_to_json
+from decodescope.app.state.run import Run
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import TraceError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run
 
@@ -169,7 +169,7 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
 
 
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    from app.state.recorded_run import WINDOW_REQUEST_KEY
+    from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY
 
     live = recorded(qtbot, config_dir, tmp_path / "run.decodescope")
     plain = {**request_to_json(live.request), "strategy": "divination", "cache": "crystal_ball"}
@@ -232,14 +232,14 @@ def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
 
 LOOK = """
 import sys
-from app.control import memory_fit
+from decodescope.app.control import memory_fit
 memory_fit.FIRST_MS = memory_fit.DELAY_MS = 0
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
-from app import build_window
-from app.start import launch
-from app.start.cli import parse
-from app.views import VIEWS
+from decodescope.app import build_window
+from decodescope.app.start import launch
+from decodescope.app.start.cli import parse
+from decodescope.app.views import VIEWS
 window = build_window(sys.argv[1])
 options = parse([sys.argv[2]])
 launch.apply_options(window, options)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-import core
-from app.session import worker
-from app.session.mailbox import Recording
-from app.session.session import Session
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from core.errors import NumericError
-from core.trace.recorder import Recorder
+from decodescope import core
+from decodescope.app.session import worker
+from decodescope.app.session.mailbox import Recording
+from decodescope.app.session.session import Session
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.core.errors import NumericError
+from decodescope.core.trace.recorder import Recorder
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-import core
-from app.features.history.controller import history
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app.features.history.controller import history
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.windows import open_window, run
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from tests import conftest  # no network, no screen
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from app import build_window
+from decodescope.app import build_window
 from tests.ui.fake_engine import ScriptedEngine
 application = QApplication([])
 folder, prompts = Path(sys.argv[1]), sys.argv[2:]

@@ -10,14 +10,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.model_list import ENGINE_ITEM
-from app.panels.engine_dialog import EngineDialog
-from app.session.remote_engine import RemoteEngine
-from app.storage.settings_file import SettingsStore
-from app.theme.theme import theme_for
-from app.views import VIEWS
-from app.window.main_window import MainWindow
-from core import remote
+from decodescope.app.control.model_list import ENGINE_ITEM
+from decodescope.app.panels.engine_dialog import EngineDialog
+from decodescope.app.session.remote_engine import RemoteEngine
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views import VIEWS
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import remote
 from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.ui import layout

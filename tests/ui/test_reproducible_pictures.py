@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.session.engine_proxy import strip_times
-from core import events
-from core.events import CostCurve, Finished, Metrics, Prefilled
+from decodescope.app.session.engine_proxy import strip_times
+from decodescope.core import events
+from decodescope.core.events import CostCurve, Finished, Metrics, Prefilled
 
 ROOT = Path(__file__).parents[2]
 VIEWS = {
@@ -25,7 +25,7 @@ FILES = {"run.html": "--export", "figures.csv": "--export", "demo.apng": "--reco
 DRAW = """
 import sys
 from pathlib import Path
-from app.__main__ import main
+from decodescope.app.__main__ import main
 
 folder, views, files = Path(sys.argv[1]), eval(sys.argv[2]), eval(sys.argv[3])
 SHORT = ["--param", "max_new_tokens=24"]

@@ -9,16 +9,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.state.sample_tree import ROOT
-from app.state.worker_messages import Outcome, RunRequest
-from app.theme.theme import theme_for
-from app.views.compare.view import CompareView
-from app.views.node_reports import NodeReport
-from app.views.tree.sample_content import LENGTH, NUMBER, TEXT
-from app.views.tree.view import TreeView
-from app.window.main_window import MainWindow
-from core.events import Finished, Metrics, SequenceFinished
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import ROOT
+from decodescope.app.state.worker_messages import Outcome, RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.compare.view import CompareView
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.tree.sample_content import LENGTH, NUMBER, TEXT
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import Finished, Metrics, SequenceFinished
 from tests.ui import layout
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.scripted import make_run, started, story, token

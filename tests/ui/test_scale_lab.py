@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.labs.controller.scale import ScaleController
-from app.features.labs.session import ScaleJobs
-from app.features.labs.view.scale.window import ScaleView
-from app.theme.language import set_language
-from app.theme.theme import theme_for
-from core.errors import ScaleError
-from core.labs import scale
-from core.labs.scale.ranks.rank_messages import StepMemory
-from core.labs.scale.ranks.residual_memory import ResidualEstimate
-from resources import depth
-from resources.language import ENGLISH
+from decodescope.app.features.labs.controller.scale import ScaleController
+from decodescope.app.features.labs.session import ScaleJobs
+from decodescope.app.features.labs.view.scale.window import ScaleView
+from decodescope.app.theme.language import set_language
+from decodescope.app.theme.theme import theme_for
+from decodescope.core.errors import ScaleError
+from decodescope.core.labs import scale
+from decodescope.core.labs.scale.ranks.rank_messages import StepMemory
+from decodescope.core.labs.scale.ranks.residual_memory import ResidualEstimate
+from decodescope.resources import depth
+from decodescope.resources.language import ENGLISH
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window
 

@@ -9,13 +9,13 @@ from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-import core
-from app import build_window
-from app.state import token_stats
-from app.state.run import Run
-from app.views.tokens.token_strips import ScoreStrip
-from app.views.tokens.view import TokenView
-from app.window.main_window import MainWindow
+from decodescope import core
+from decodescope.app import build_window
+from decodescope.app.state import token_stats
+from decodescope.app.state.run import Run
+from decodescope.app.views.tokens.token_strips import ScoreStrip
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.layout import remaining, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

@@ -7,9 +7,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QVBoxLayout
 from pytestqt.qtbot import QtBot
 
-import app
-from app.widgets.dialog import BaseDialog
-from app.widgets.screen import available_rect, screen_of
+from decodescope import app
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.screen import available_rect, screen_of
 
 
 def test_a_widget_that_asks_for_its_screen_does_not_take_it_along(qtbot: QtBot) -> None:

@@ -10,16 +10,16 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QTextLayout
 from pytestqt.qtbot import QtBot
 
-from app.state.conversation import ConversationTurn
-from app.theme.theme import theme_for
-from app.views.chat.bubbles import Bubble, plain_document
-from app.views.text.column import TokenColumn
-from app.views.text.line_flow import LineFlow, ShapedLine
-from app.views.tree.displayed_tree import PathLine
-from app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
-from app.widgets.tree_canvas.node_painting import NodePainter
-from app.widgets.tree_canvas.tree_model import TreeNode
-from app.widgets.tree_canvas.tree_style import TreeStyle
+from decodescope.app.state.conversation import ConversationTurn
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.chat.bubbles import Bubble, plain_document
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.line_flow import LineFlow, ShapedLine
+from decodescope.app.views.tree.displayed_tree import PathLine
+from decodescope.app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
+from decodescope.app.widgets.tree_canvas.node_painting import NodePainter
+from decodescope.app.widgets.tree_canvas.tree_model import TreeNode
+from decodescope.app.widgets.tree_canvas.tree_style import TreeStyle
 from tests.fonts import SCRIPTS, TestFont
 from tests.ui.scripted import prompt_tokens, token
 

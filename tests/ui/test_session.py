@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session.garbage_collection import BUSY_INTERVALS, GarbageCollector
-from app.session.mailbox import MAX_INTERVAL, MIN_INTERVAL, DeliveryRate, Mailbox
-from app.session.session import Session
-from app.session.side_runs import MeasurementProgress
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from app.views.shared.empty_page import waiting_title
-from core.errors import CorruptWeightsError, NumericError
-from core.events import Finished, TokenChosen
+from decodescope.app.session.garbage_collection import BUSY_INTERVALS, GarbageCollector
+from decodescope.app.session.mailbox import MAX_INTERVAL, MIN_INTERVAL, DeliveryRate, Mailbox
+from decodescope.app.session.session import Session
+from decodescope.app.session.side_runs import MeasurementProgress
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.app.views.shared.empty_page import waiting_title
+from decodescope.core.errors import CorruptWeightsError, NumericError
+from decodescope.core.events import Finished, TokenChosen
 from tests.ui.fake_engine import STORY, ScriptedEngine, chosen
 
 WAIT_MS = 60_000
@@ -77,7 +77,7 @@ def test_the_text_s_beginning_waits_for_no_batch(
     qtbot: QtBot, session: Session, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However rarely batches go out: here none would before the run's end."""
-    monkeypatch.setattr("app.session.mailbox.MIN_INTERVAL", 3600.0)
+    monkeypatch.setattr("decodescope.app.session.mailbox.MIN_INTERVAL", 3600.0)
     monkeypatch.setattr(session._delivery._rate, "interval", 3600.0)
     engine.hold = threading.Event()
     session.start(REQUEST)
@@ -352,8 +352,8 @@ def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -
 
 def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"now": 100.0, "computed": 0.0}
-    monkeypatch.setattr("app.session.mailbox.time.monotonic", lambda: clock["now"])
-    monkeypatch.setattr("app.session.mailbox.time.thread_time", lambda: clock["computed"])
+    monkeypatch.setattr("decodescope.app.session.mailbox.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("decodescope.app.session.mailbox.time.thread_time", lambda: clock["computed"])
     pace = DeliveryRate()
     assert pace.seconds_until_due() <= 0
     for drawing, interval in ((0.001, MIN_INTERVAL), (0.5, MAX_INTERVAL)):

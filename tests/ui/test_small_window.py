@@ -12,12 +12,12 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QStyleOptionViewItem, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.beam_tree import HypothesisRow
-from app.theme.theme import theme_for
-from app.views.tree.beam_content import TEXT, HypothesesTable
-from app.views.tree.rows_table import elide_around, first_unique_indices
-from app.widgets import file_dialogs
-from app.window.main_window import MainWindow
+from decodescope.app.state.beam_tree import HypothesisRow
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.tree.beam_content import TEXT, HypothesesTable
+from decodescope.app.views.tree.rows_table import elide_around, first_unique_indices
+from decodescope.app.widgets import file_dialogs
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.menus import menu_faults
 from tests.ui.windows import find, open_window, run, whole
 

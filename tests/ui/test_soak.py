@@ -17,8 +17,8 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.engine_router import EngineRouter
+from decodescope.app import build_window
+from decodescope.app.session.engine_router import EngineRouter
 from tests.ui import soak_session
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS

@@ -10,12 +10,12 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-import resources
-from app import build_window
-from app.state.worker_messages import Outcome
-from app.views.speculation.view import SpeculationView
-from app.window.main_window import MainWindow
-from core.events import Prefilled
+from decodescope import resources
+from decodescope.app import build_window
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import Prefilled
 
 WAIT_MS = 60_000
 PROMPT = "Once upon a time, there was a little fox named Mia."

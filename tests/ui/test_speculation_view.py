@@ -10,15 +10,15 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.draft_rounds import DraftRounds
-from app.state.run import Run
-from app.state.worker_messages import LoadRequest, Outcome, RunRequest
-from app.theme.theme import theme_for
-from app.views.speculation.round_page import MIN_READABLE_ZOOM, SpeculationLegend
-from app.views.speculation.round_report import EXTRA_NODE
-from app.views.speculation.round_strip import MAX_CELLS, _cell_colours
-from app.views.speculation.view import SpeculationView
-from core.events import CostCurve, Finished, Metrics, RunStarted
+from decodescope.app.state.draft_rounds import DraftRounds
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.speculation.round_page import MIN_READABLE_ZOOM, SpeculationLegend
+from decodescope.app.views.speculation.round_report import EXTRA_NODE
+from decodescope.app.views.speculation.round_strip import MAX_CELLS, _cell_colours
+from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 

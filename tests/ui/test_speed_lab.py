@@ -12,20 +12,20 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.features.labs.panel import SpeedLabDialog
-from app.features.labs.session import SpeedJobs
-from app.features.labs.view.speed.speed_plots import technique_plots
-from app.features.labs.view.speed.view import SpeedView
-from app.panels.export_dialog import ExportDialog
-from app.storage.exported_files import as_json
-from app.theme.language import set_language
-from app.theme.theme import theme_for
-from app.widgets.widget_pictures import PictureOptions
-from app.window.main_window import MainWindow
-from core.errors import ScaleError
-from core.labs import speed
-from core.labs.speed import Asked, Measured, Row
-from resources.language import ENGLISH
+from decodescope.app.features.labs.panel import SpeedLabDialog
+from decodescope.app.features.labs.session import SpeedJobs
+from decodescope.app.features.labs.view.speed.speed_plots import technique_plots
+from decodescope.app.features.labs.view.speed.view import SpeedView
+from decodescope.app.panels.export_dialog import ExportDialog
+from decodescope.app.storage.exported_files import as_json
+from decodescope.app.theme.language import set_language
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import ScaleError
+from decodescope.core.labs import speed
+from decodescope.core.labs.speed import Asked, Measured, Row
+from decodescope.resources.language import ENGLISH
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window

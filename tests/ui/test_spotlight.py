@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.tours.panel.tour_spotlight import TourSpotlight
+from decodescope.app.features.tours.panel.tour_spotlight import TourSpotlight
 
 
 def test_it_outlives_what_it_was_pointed_at(qtbot: QtBot) -> None:

@@ -15,16 +15,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.features.presentation.controller.presenter import PACES
-from app.features.presentation.panel.presenter_window import PresenterWindow
-from app.features.tours.state import find_tour as find_tour
-from app.theme.theme import MIN_FONT_PIXELS, Theme, stage_theme, theme_for
-from app.widgets.overlays import DIM_OPACITY
-from app.widgets.tree_canvas import TreeCanvas
-from app.widgets.widget_pictures import save_picture
-from app.window.main_window import MainWindow
-from app.window.panel_layout import audience_screen
-from core import explain_token
+from decodescope.app.features.presentation.controller.presenter import PACES
+from decodescope.app.features.presentation.panel.presenter_window import PresenterWindow
+from decodescope.app.features.tours.state import find_tour as find_tour
+from decodescope.app.theme.theme import MIN_FONT_PIXELS, Theme, stage_theme, theme_for
+from decodescope.app.widgets.overlays import DIM_OPACITY
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.app.widgets.widget_pictures import save_picture
+from decodescope.app.window.main_window import MainWindow
+from decodescope.app.window.panel_layout import audience_screen
+from decodescope.core import explain_token
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.layout import faults, settle

@@ -8,16 +8,16 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views.inspector import inspector_rows, stage_values
-from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_pictures import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
-from app.views.timeline import Timeline
-from app.views.tokens.view import TokenView
-from app.widgets.scale import NumberScale
-from core import explain_stage
-from core.events import (
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.inspector import inspector_rows, stage_values
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.inspector.stage_pictures import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.widgets.scale import NumberScale
+from decodescope.core import explain_stage
+from decodescope.core.events import (
     Likely,
     Repeat,
     Repeats,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.panels.status_line import StatusLine
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from core.events import Prefilled
+from decodescope.app.panels.status_line import StatusLine
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.events import Prefilled
 from tests.ui.scripted import make_run
 
 

@@ -13,18 +13,18 @@ import shiboken6
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.lens_page import LensDialog
-from app.session.queries.base import Answer
-from app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
-from app.state.layer_queries import LayerQuery, LayerView, PositionWeight, deciding_layer
-from app.state.token_stats import MEASURES, most_uncertain, uncertain_unavailable_reason
-from app.views.inspector.layer_rows import influence_sentence, layer_rows
-from app.views.inspector.step_internals import StepInternalsPanel
-from app.views.tokens.view import TokenView
-from app.window.main_window import MainWindow
-from core import words
-from core.errors import InsideError
-from resources import depth
+from decodescope.app.panels.lens_page import LensDialog
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.layer_inspection import LayerInspectionQuery, make_inspection_query
+from decodescope.app.state.layer_queries import LayerQuery, LayerView, PositionWeight, deciding_layer
+from decodescope.app.state.token_stats import MEASURES, most_uncertain, uncertain_unavailable_reason
+from decodescope.app.views.inspector.layer_rows import influence_sentence, layer_rows
+from decodescope.app.views.inspector.step_internals import StepInternalsPanel
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import words
+from decodescope.core.errors import InsideError
+from decodescope.resources import depth
 from tests.core.recorded_claims import explanations_at
 from tests.ui import scripted
 from tests.ui.fake_engine import ScriptedEngine

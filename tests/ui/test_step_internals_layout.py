@@ -10,14 +10,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.panels.grammar_editor import GrammarEditor, SchemaForm
-from app.panels.lens_page import LensDialog
-from app.theme.language import set_language
-from app.views.inspector.step_internals import StepInternalsPanel
-from app.views.inspector.what_if_card import WhatIfContent
-from app.window.main_window import MainWindow
-from resources.language import ENGLISH
+from decodescope.app import build_window
+from decodescope.app.panels.grammar_editor import GrammarEditor, SchemaForm
+from decodescope.app.panels.lens_page import LensDialog
+from decodescope.app.theme.language import set_language
+from decodescope.app.views.inspector.step_internals import StepInternalsPanel
+from decodescope.app.views.inspector.what_if_card import WhatIfContent
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import ENGLISH
 from tests.fonts import SCRIPTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining

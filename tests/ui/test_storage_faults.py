@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.storage import json_files
-from app.window.main_window import MainWindow
+from decodescope.app.storage import json_files
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import open_window, run
 
 

@@ -15,8 +15,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import MIN_MARK_CONTRAST, contrast
-from app.window.main_window import MainWindow
+from decodescope.app.theme.theme import MIN_MARK_CONTRAST, contrast
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run, whole
 

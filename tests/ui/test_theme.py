@@ -14,11 +14,11 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme import theme as module
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed, inherit_theme, surrounding_theme
-from app.widgets.widget_pictures import PictureOptions
-from app.window.main_window import MainWindow
+from decodescope.app.theme import theme as module
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed, inherit_theme, surrounding_theme
+from decodescope.app.widgets.widget_pictures import PictureOptions
+from decodescope.app.window.main_window import MainWindow
 from tests.fonts import FONTS, TestFont
 from tests.ui.windows import open_window, run, whole
 
@@ -122,7 +122,7 @@ NO_ALIASES = "<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontco
 FAMILIES = """
 from PySide6.QtGui import QFontInfo, QGuiApplication
 app = QGuiApplication([])
-from app.theme.theme import _fixed_family, theme_for
+from decodescope.app.theme.theme import _fixed_family, theme_for
 print(QFontInfo(theme_for("light").font(13)).family(), _fixed_family(), sep=", ")
 """
 

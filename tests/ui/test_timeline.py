@@ -9,12 +9,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views.replay import SPEEDS, STEP_SPEED
-from app.views.timeline import Timeline
-from app.widgets.sparkline import MAX_BAR_VALUE, group_maxima, height_fraction
-from core.events import TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.replay import SPEEDS, STEP_SPEED
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.widgets.sparkline import MAX_BAR_VALUE, group_maxima, height_fraction
+from decodescope.core.events import TokenChosen
 from tests.ui.scripted import make_run, story, token
 
 

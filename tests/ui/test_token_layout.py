@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.views.text.column import CACHED_ROWS, TokenColumn
-from app.views.text.line_flow import LineFlow, ShapedLine, reads_right_to_left, utf16_offsets
-from app.views.text.token_text import TokenText, control_token_text
-from core import words
-from core.events import PromptToken
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.text.column import CACHED_ROWS, TokenColumn
+from decodescope.app.views.text.line_flow import LineFlow, ShapedLine, reads_right_to_left, utf16_offsets
+from decodescope.app.views.text.token_text import TokenText, control_token_text
+from decodescope.core import words
+from decodescope.core.events import PromptToken
 from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
 
 UNICODE = (

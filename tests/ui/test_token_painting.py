@@ -8,12 +8,12 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.views.shared.empty_page import button_top, title_and_hint_rects
-from app.views.text.row_painting import COLOURINGS, SCORES, underline_thickness
-from app.views.text.token_decorations import paint_origin_underline
-from app.views.tokens.token_headings import empty_title_and_hint
-from app.views.tokens.view import TokenView
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.shared.empty_page import button_top, title_and_hint_rects
+from decodescope.app.views.text.row_painting import COLOURINGS, SCORES, underline_thickness
+from decodescope.app.views.text.token_decorations import paint_origin_underline
+from decodescope.app.views.tokens.token_headings import empty_title_and_hint
+from decodescope.app.views.tokens.view import TokenView
 from tests.ui.scripted import make_run, story, token
 from tests.ui.token_reader import Reader, opened
 

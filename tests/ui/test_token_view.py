@@ -7,9 +7,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.views import VIEWS
-from app.views.tokens.view import TokenView
-from core.events import SequenceFinished
+from decodescope.app.views import VIEWS
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.core.events import SequenceFinished
 from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
 from tests.ui.token_reader import Reader, opened
 

@@ -13,13 +13,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.features.tours.controller.tour_player import TourPlayer
-from app.features.tours.panel.tour_chooser import TourChooser
-from app.features.tours.state import Tour, find_tour, load_tours
-from app.session.engine import CoreEngine
-from app.window.main_window import MainWindow
-from resources.language import set_language
+from decodescope.app import build_window
+from decodescope.app.features.tours.controller.tour_player import TourPlayer
+from decodescope.app.features.tours.panel.tour_chooser import TourChooser
+from decodescope.app.features.tours.state import Tour, find_tour, load_tours
+from decodescope.app.session.engine import CoreEngine
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import set_language
 from tests.ui.layout import faults, settle
 
 WAIT_MS = 60_000

@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.widgets.tree_canvas import TreeCanvas, TreeNode
-from app.widgets.tree_canvas.geometry import READABLE_ZOOM
-from app.widgets.tree_canvas.tree_painter import fold_text
+from decodescope.app.widgets.tree_canvas import TreeCanvas, TreeNode
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
+from decodescope.app.widgets.tree_canvas.tree_painter import fold_text
 from tests.benchmarks.tree_view import beam_tree
 from tests.ui.small_trees import SMALL, empty, small
 

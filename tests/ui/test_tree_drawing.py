@@ -11,11 +11,11 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
-from app.widgets.tree_canvas.geometry import TreeMetrics
-from app.widgets.tree_canvas.tree_layout import TreeLayout, fit_rows
-from app.widgets.tree_canvas.tree_painter import detail_level
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
+from decodescope.app.widgets.tree_canvas.geometry import TreeMetrics
+from decodescope.app.widgets.tree_canvas.tree_layout import TreeLayout, fit_rows
+from decodescope.app.widgets.tree_canvas.tree_painter import detail_level
 from tests.benchmarks.tree_view import beam_tree, bushy_tree
 from tests.ui.small_trees import SMALL, empty, small
 

@@ -11,15 +11,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views import VIEWS
-from app.views.inspector.node_card import NodeCard
-from app.views.node_reports import NodeReport
-from app.views.tree.beam_content import SCORE, TEXT, shared_prefix_length
-from app.views.tree.beam_nodes import beam_node_report, score_formula
-from app.views.tree.view import TreeView
-from app.widgets.tree_canvas.geometry import READABLE_ZOOM
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views import VIEWS
+from decodescope.app.views.inspector.node_card import NodeCard
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.tree.beam_content import SCORE, TEXT, shared_prefix_length
+from decodescope.app.views.tree.beam_nodes import beam_node_report, score_formula
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
 

@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtWidgets import QCheckBox, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.settings.settings_dialog import SettingsDialog
-from app.storage.settings import Settings, UpdatesSection
-from app.storage.settings_file import SettingsStore
+from decodescope.app.panels.settings.settings_dialog import SettingsDialog
+from decodescope.app.storage.settings import Settings, UpdatesSection
+from decodescope.app.storage.settings_file import SettingsStore
 
 ADDRESS = "https://example.org/notice.json"
 

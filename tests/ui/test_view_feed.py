@@ -5,8 +5,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QStackedWidget
 from pytestqt.qtbot import QtBot
 
-from app.views.base import View
-from app.window.view_feed import ViewEventBuffer
+from decodescope.app.views.base import View
+from decodescope.app.window.view_feed import ViewEventBuffer
 
 
 class Run:

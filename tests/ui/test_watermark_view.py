@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from pytestqt.qtbot import QtBot
 
-import core
-from app.state.branching import strip_for_scoring
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_pictures import WatermarkPicture
-from app.views.timeline import Timeline
-from app.views.tokens.view import TokenView
-from core.events import Stage, StageDetail, WatermarkSign
+from decodescope import core
+from decodescope.app.state.branching import strip_for_scoring
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.inspector.stage_pictures import WatermarkPicture
+from decodescope.app.views.timeline import Timeline
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.core.events import Stage, StageDetail, WatermarkSign
 from tests.ui.scripted import make_run, token
 
 ON = {"watermark_bias": 2.0, "watermark_key": 7}

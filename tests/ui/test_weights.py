@@ -8,18 +8,18 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QRadioButton
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.control.dialogs import run_scripts
-from app.control.messages import DISK_OFFER
-from app.control.model_list import WEIGHTS_ITEM
-from app.control.model_loading import format_lines
-from app.panels.weights_dialog import WeightsDialog
-from app.start.cli import parse
-from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
-from app.storage.settings import WEIGHT_FORMATS
-from app.storage.settings_file import SettingsStore
-from app.window.main_window import MainWindow
-from core import catalog
+from decodescope.app import build_window
+from decodescope.app.control.dialogs import run_scripts
+from decodescope.app.control.messages import DISK_OFFER
+from decodescope.app.control.model_list import WEIGHTS_ITEM
+from decodescope.app.control.model_loading import format_lines
+from decodescope.app.panels.weights_dialog import WeightsDialog
+from decodescope.app.start.cli import parse
+from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
+from decodescope.app.storage.settings import WEIGHT_FORMATS
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import catalog
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find
 

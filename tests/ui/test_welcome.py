@@ -13,15 +13,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.features.tours.panel.tour_chooser import TourChooser
-from app.panels.welcome.welcome_page import WelcomePage
-from app.start import launch
-from app.start.cli import CommandLineOptions, parse
-from app.storage.settings_file import SettingsStore
-from app.theme.theme import theme_for
-from app.window.main_window import MainWindow
-from resources import language
+from decodescope.app import build_window
+from decodescope.app.features.tours.panel.tour_chooser import TourChooser
+from decodescope.app.panels.welcome.welcome_page import WelcomePage
+from decodescope.app.start import launch
+from decodescope.app.start.cli import CommandLineOptions, parse
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window

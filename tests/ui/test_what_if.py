@@ -11,14 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.queries.base import Answer
-from app.session.queries.step_replay import StepReplayQuery
-from app.state.setting_changes import move_stage, order_setting
-from app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
-from app.widgets.bars import BarList
-from app.widgets.funnel import FunnelWidget
-from app.window.main_window import MainWindow
+from decodescope.app import build_window
+from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.step_replay import StepReplayQuery
+from decodescope.app.state.setting_changes import move_stage, order_setting
+from decodescope.app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
+from decodescope.app.widgets.bars import BarList
+from decodescope.app.widgets.funnel import FunnelWidget
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import find, run
 
 WAIT_MS = 180_000

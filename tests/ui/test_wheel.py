@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.window.main_window import MainWindow
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import find, open_window, run, whole
 
 NONE, CTRL = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier

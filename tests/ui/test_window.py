@@ -23,13 +23,13 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.session.worker import SWITCH_INTERVAL
-from app.storage.settings_file import SettingsStore
-from app.window.main_window import MainWindow
-from core import strategies
-from core.errors import NumericError, PickledWeightsError
-from core.events import Notice
+from decodescope.app import build_window
+from decodescope.app.session.worker import SWITCH_INTERVAL
+from decodescope.app.storage.settings_file import SettingsStore
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import strategies
+from decodescope.core.errors import NumericError, PickledWeightsError
+from decodescope.core.events import Notice
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
@@ -399,9 +399,9 @@ def test_opening_the_window_imports_nothing_heavy(config_dir: Path) -> None:
     import subprocess
 
     code = (
-        "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); import app;"
+        "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); from decodescope import app;"
         f"w = app.build_window({str(config_dir)!r}, assembled=False); w.show(); w.assemble(); w.grab();"
-        "print('core.events' in sys.modules); w.parts.centre.create_all_views();"
+        "print('decodescope.core.events' in sys.modules); w.parts.centre.create_all_views();"
         "bad = {'torch', 'transformers', 'numpy', 'pyqtgraph'} & set(sys.modules); print(bad or 'light'); w.close();"
         "import linecache, statistics; print(__import__ is __feature_import__, statistics.__file__ in linecache.cache)"
     )

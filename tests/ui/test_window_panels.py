@@ -11,13 +11,13 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.panels.window_layout import MIN_WIDTHS, PREFERRED_WIDTHS
-from app.widgets.banner import Banner
-from app.widgets.labels import WrappedLabel
-from app.widgets.screen import available_rect
-from app.window.main_window import MainWindow
-from core import strategies
+from decodescope.app import build_window
+from decodescope.app.panels.window_layout import MIN_WIDTHS, PREFERRED_WIDTHS
+from decodescope.app.widgets.banner import Banner
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.screen import available_rect
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core import strategies
 from tests.long import every
 from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run

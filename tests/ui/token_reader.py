@@ -8,10 +8,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
-from app.views.tokens.view import TokenView
-from core.events import TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.core.events import TokenChosen
 
 
 class Reader:

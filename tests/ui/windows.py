@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app import build_window
-from app.state.worker_messages import Outcome
-from app.window.main_window import MainWindow
+from decodescope.app import build_window
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 
 WAIT_MS = 60_000

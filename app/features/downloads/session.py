@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.background_tasks import BackgroundTask, TaskManager, error_report
-from app.state.worker_messages import DownloadStatus, ErrorReport
-from core import catalog
-from core.errors import DownloadStoppedError
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager, error_report
+from decodescope.app.state.worker_messages import DownloadStatus, ErrorReport
+from decodescope.core import catalog
+from decodescope.core.errors import DownloadStoppedError
 
 
 class DownloadStatuses(QObject):

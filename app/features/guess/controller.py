@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.borrowed_settings import GUESS, BorrowedSettings
-from app.control.messages import Messages
-from app.features.guess.state import (
+from decodescope.app.control.borrowed_settings import GUESS, BorrowedSettings
+from decodescope.app.control.messages import Messages
+from decodescope.app.features.guess.state import (
     GuessQuestion,
     events_between,
     guess_unsupported_reason,
     make_questions,
     truncate_run,
 )
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.state.run import Run
-from app.state.worker_messages import Outcome
-from app.theme.themed import inherit_theme
-from core import words
-from resources.language import tr
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.guess.panel import GuessPanel
-    from app.widgets.bars import BarRow
+    from decodescope.app.features.guess.panel import GuessPanel
+    from decodescope.app.widgets.bars import BarRow
 
 STEP_MS = 90
 """Delay between two tokens while the text plays on."""
@@ -240,7 +240,7 @@ class GuessController(QObject):
         return f"{progress} · {right}"
 
     def _ensure_panel(self) -> GuessPanel:
-        from app.features.guess.panel import GuessPanel
+        from decodescope.app.features.guess.panel import GuessPanel
 
         panel = self.panel
         if panel is None:
@@ -300,7 +300,7 @@ def _answer_text(question: GuessQuestion, number: int) -> str:
 
 def _choice_bars(question: GuessQuestion, number: int) -> list[BarRow]:
     """Return the probabilities of the four choices after all processors were applied."""
-    from app.widgets.bars import BarRow
+    from decodescope.app.widgets.bars import BarRow
 
     return [
         BarRow(

@@ -8,13 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.panels.bottom_panel import BottomPanel
-from app.theme.theme import theme_for
-from app.widgets.bars import BarList, BarRow
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.plain_text import caption
-from core import words
-from resources.language import tr
+from decodescope.app.panels.bottom_panel import BottomPanel
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.bars import BarList, BarRow
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.plain_text import caption
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 
 class GuessPanel(BottomPanel):

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-import core
-from app.state.run import Run
-from resources.language import tr
+from decodescope import core
+from decodescope.app.state.run import Run
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import Alternative, Event, TokenChosen
+    from decodescope.core.events import Alternative, Event, TokenChosen
 
 CHOICES = 4
 MAX_QUESTIONS = 8

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
-from app.features.labs.view.preference.view import PreferenceView
-from app.features.labs.view.speed.view import SpeedView
-from app.widgets.building import arrange
-from app.widgets.dialog import BaseDialog
-from resources.language import tr
+from decodescope.app.features.labs.view.preference.view import PreferenceView
+from decodescope.app.features.labs.view.speed.view import SpeedView
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.resources.language import tr
 
 
 class PreferenceLabDialog(BaseDialog):

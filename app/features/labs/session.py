@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.features.labs.state import (
+from decodescope.app.features.labs.state import (
     BASE_MODEL,
     BUNDLED,
     STAGES,
@@ -21,11 +21,11 @@ from app.features.labs.state import (
     SpeedResults,
     Task,
 )
-from app.session.background_tasks import BackgroundTask, TaskManager, error_report
-from app.state.worker_messages import ErrorReport, make_error_report
-from core.errors import DecodescopeError, UnforeseenError
-from core.labs import scale, speed
-from resources.language import tr
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager, error_report
+from decodescope.app.state.worker_messages import ErrorReport, make_error_report
+from decodescope.core.errors import DecodescopeError, UnforeseenError
+from decodescope.core.labs import scale, speed
+from decodescope.resources.language import tr
 
 _PREFERENCE = "preference"
 RANKINGS_FILE = "rankings.jsonl"
@@ -126,7 +126,7 @@ def _preference_events(request: LabRequest, task: BackgroundTask, home: Path, fo
 
 
 def _sft(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     yield from labs.preference.sft(
         None if request.data == BUNDLED else request.data, model=_model_name(False, folder_of), folder=folder_of("sft"),
@@ -135,7 +135,7 @@ def _sft(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: Fold
 
 
 def _reward(request: LabRequest, task: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     data = {BUNDLED: None, USER_RANKINGS: home / RANKINGS_FILE}.get(request.data, request.data)
     yield from labs.preference.train_reward(
@@ -149,7 +149,7 @@ def _reward(request: LabRequest, task: BackgroundTask, home: Path, folder_of: Fo
 
 
 def _ppo(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     usual = labs.preference.PpoSettings()
     settings = labs.preference.PpoSettings(beta=request.beta, steps=request.steps or usual.steps, seed=request.seed)
@@ -160,7 +160,7 @@ def _ppo(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: Fold
 
 
 def _score_tokens(request: LabRequest, _task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
     found = labs.preference.score_tokens(judge, request.prompt, request.text)
@@ -168,7 +168,7 @@ def _score_tokens(request: LabRequest, _task: BackgroundTask, _home: Path, folde
 
 
 def _best_of(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
     yield from labs.preference.best_of(
@@ -177,7 +177,7 @@ def _best_of(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: 
 
 
 def _draw_completions(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
-    from core import labs
+    from decodescope.core import labs
 
     found = labs.preference.completions(
         _model_name(False, folder_of), request.prompt, request.count, seed=request.seed, cancel=task.stop_event

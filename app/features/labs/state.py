@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from app.state.worker_messages import ErrorReport
-from core.labs import scale, speed
-from resources.language import mark
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.core.labs import scale, speed
+from decodescope.resources.language import mark
 
 Task = Literal["sft", "reward", "ppo", "tokens", "best_of", "draw"]
 STAGES: tuple[tuple[Task, str], ...] = (

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, BinaryIO
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
-from app.session.session import Session
-from app.state.run import Run
-from core.errors import DecodescopeError, TraceError
-from resources.language import mark, tr
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.core.errors import DecodescopeError, TraceError
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-    from core.events import Event
-    from core.trace import LiveAddress, TraceStream
+    from decodescope.core.events import Event
+    from decodescope.core.trace import LiveAddress, TraceStream
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class LiveRuns(QObject):
         """Publish an address and accept senders from now on; return False if this system does not allow it."""
         from PySide6.QtNetwork import QLocalServer  # the window starts faster without it
 
-        from core.trace import LiveAddress
+        from decodescope.core.trace import LiveAddress
 
         if self._server is not None:
             return True
@@ -83,7 +83,7 @@ class LiveRuns(QObject):
     @Slot(Qt.ApplicationState)
     def _on_application_state(self, state: Qt.ApplicationState) -> None:
         """Receive the runs of scripts again if another window, which may be closed by now, was the last to do so."""
-        from core.trace import LiveAddress
+        from decodescope.core.trace import LiveAddress
 
         if state == Qt.ApplicationState.ApplicationActive and self.address not in (None, LiveAddress.find()):
             with suppress(OSError):
@@ -176,7 +176,7 @@ class _LiveConnection(QObject):
                 log.warning("A connection without the window's token was refused")
                 self._close()
                 return
-            from core.trace import TraceStream
+            from decodescope.core.trace import TraceStream
 
             self._stream, data = TraceStream(tr("The run of a script")), rest
         try:
@@ -197,9 +197,9 @@ class _LiveConnection(QObject):
             self.end()
 
     def _begin(self, events: list[Event]) -> None:
-        from app.state.recorded_run import recorded_request
-        from core.events import RunStarted
-        from core.trace import Trace
+        from decodescope.app.state.recorded_run import recorded_request
+        from decodescope.core.events import RunStarted
+        from decodescope.core.trace import Trace
 
         assert self._stream is not None
         assert self._stream.header is not None
@@ -236,8 +236,8 @@ class _LiveConnection(QObject):
     @Slot()
     def end(self) -> None:
         """End the run: the script has sent everything, or is gone."""
-        from app.state.recorded_run import recorded_outcome
-        from core.trace import Trace
+        from decodescope.app.state.recorded_run import recorded_outcome
+        from decodescope.core.trace import Trace
 
         if self._is_over:
             return

@@ -27,13 +27,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.labels import WrappedLabel
-from app.widgets.painted_rows import Index, ThemedDelegate, paint_line
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.painted_rows import Index, ThemedDelegate, paint_line
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 ROW_ROLE = Qt.ItemDataRole.UserRole
 SIDE, GAP, ROW_HEIGHT = 14, 12, 34

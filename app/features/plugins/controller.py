@@ -11,15 +11,15 @@ from PySide6.QtCore import QObject, QProcess, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
-from app.control.messages import Messages
-from app.control.requests import ChosenSettings
-from app.features.plugins.session import PluginJobs
-from core.errors import DecodescopeError
-from resources.language import join_sentences, tr
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.requests import ChosenSettings
+from decodescope.app.features.plugins.session import PluginJobs
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
-    from app.features.plugins.panel import PluginDialog
-    from core.plugins import Plugin, TemplateKind
+    from decodescope.app.features.plugins.panel import PluginDialog
+    from decodescope.core.plugins import Plugin, TemplateKind
 
 
 def open_in_editor(path: Path) -> bool:
@@ -52,7 +52,7 @@ class PluginController(QObject):
     @Slot()
     def open(self) -> PluginDialog:
         """Open the list."""
-        from app.features.plugins.panel import PluginDialog
+        from decodescope.app.features.plugins.panel import PluginDialog
 
         if self._dialog is None:
             self._dialog = dialog = PluginDialog(self._parent_window.window())
@@ -129,7 +129,7 @@ class PluginController(QObject):
     @Slot(str)
     def _on_folder_chosen(self, path: str) -> None:
         """Ask whether the code of a chosen folder may run, if it contains a decoding function."""
-        from core.plugins import find_generate_folder
+        from decodescope.core.plugins import find_generate_folder
 
         if self._dialog is None:
             return

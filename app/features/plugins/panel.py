@@ -16,14 +16,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.file_dialogs import open_folder_dialog
-from app.widgets.flow_layout import FlowRow, clear_layout
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import caption, tooltip
-from core.plugins import Plugin
-from resources.language import mark, tr
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.file_dialogs import open_folder_dialog
+from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.core.plugins import Plugin
+from decodescope.resources.language import mark, tr
 
 SIZE = (680, 560)
 """Initial size in pixels, if the screen is large enough."""
@@ -70,7 +70,7 @@ class PluginRow(QFrame):
         for text, role in (
             (plugin.contents or plugin.summary, ""),
             (plugin.error.cause if plugin.error is not None else "", "danger"),
-            (tr(_CHANGED) if plugin.state == "changed" else "", "warning"),
+            (tr(_CHANGED) if plugin.state == "changed" else plugin.notice, "warning"),
             (plugin.source, "muted"),
         ):
             if text:
@@ -205,7 +205,9 @@ class PluginDialog(BaseDialog):
 
     def ask_trust(self, path: str) -> None:
         """Ask whether the code of a `custom_generate` folder may run; `trusted` follows if the user allows it."""
-        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
+        from decodescope.app.widgets.confirmation import (
+            ask,  # imports QMessageBox, which the window's start does not need
+        )
 
         cause = tr(
             "{file} includes its own program code ({code}), which would run on this computer with your permissions."

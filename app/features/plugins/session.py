@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
 
-from app.session.queries.base import Answer, Query, Report
-from app.session.session import Session
-from core.errors import DecodescopeError
+from decodescope.app.session.queries.base import Answer, Query, Report
+from decodescope.app.session.session import Session
+from decodescope.core.errors import DecodescopeError
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
-    from core.plugins import Plugin, PluginFolder, TemplateKind
+    from decodescope.app.session.local_models import LocalModels
+    from decodescope.core.plugins import Plugin, PluginFolder, TemplateKind
 
 SETTLE_MS = 150
 """Delay after a change of the folder: an editor may write a file in several steps."""
@@ -36,11 +36,11 @@ class PluginQuery(Query):
 
     def run(self, models: LocalModels, report: Report) -> None:
         """Report the list of all plug-ins, and wait until the window has installed them."""
-        from core.plugins import PluginFolder
+        from decodescope.core.plugins import PluginFolder
 
         folder = PluginFolder(self.data_folder)
         if any(plugin.state == "on" for plugin in folder.scan()):
-            from app.session.local_models import open_libraries
+            from decodescope.app.session.local_models import open_libraries
 
             open_libraries()
         report(folder.load())
@@ -81,7 +81,7 @@ class PluginJobs(QObject):
     @property
     def folder(self) -> PluginFolder:
         """The plug-in folder."""
-        from core.plugins import PluginFolder  # not needed to show the window
+        from decodescope.core.plugins import PluginFolder  # not needed to show the window
 
         return PluginFolder(self._data_folder())
 
@@ -143,7 +143,7 @@ class PluginJobs(QObject):
         self._settling.stop()
         self._watcher.blockSignals(True)
         if self.is_loaded:
-            from core.plugins import install
+            from decodescope.core.plugins import install
 
             install([])
 
@@ -181,7 +181,7 @@ class PluginJobs(QObject):
         query = self._query
         if query is None or answer.query is not query:
             return
-        from core.plugins import install, installed
+        from decodescope.core.plugins import install, installed
 
         self._query, self.is_loaded = None, True
         before = installed()

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from PIL.Image import Image

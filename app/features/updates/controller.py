@@ -7,9 +7,9 @@ import time
 from PySide6.QtCore import QObject, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 
-from app.control.dialogs import own_version
-from app.control.messages import Messages
-from app.features.updates.state import (
+from decodescope.app.control.dialogs import own_version
+from decodescope.app.control.messages import Messages
+from decodescope.app.features.updates.state import (
     ReleaseNotice,
     UpdateError,
     UpdateSource,
@@ -18,9 +18,9 @@ from app.features.updates.state import (
     verify_notice,
     why_unavailable,
 )
-from app.session.background_tasks import BackgroundTask, TaskManager
-from app.storage.settings import UpdatesSection
-from resources.language import join_sentences, mark, tr
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
+from decodescope.app.storage.settings import UpdatesSection
+from decodescope.resources.language import join_sentences, mark, tr
 
 DAYS_BETWEEN = 7
 _SECONDS_PER_DAY = 86_400
@@ -60,7 +60,7 @@ class UpdateController(QObject):
             return
 
         def work(task: BackgroundTask) -> None:
-            from app.features.updates.session import fetch_notice  # HTTP is slow to import
+            from decodescope.app.features.updates.session import fetch_notice  # HTTP is slow to import
 
             try:
                 notice = verify_notice(fetch_notice(source.address), source.public_key)

@@ -8,8 +8,8 @@ import urllib.request
 from email.message import Message
 from typing import IO
 
-from app.features.updates.state import UpdateError
-from resources.language import tr
+from decodescope.app.features.updates.state import UpdateError
+from decodescope.resources.language import tr
 
 MAX_BYTES = 2**16
 TIMEOUT_SECONDS = 15.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import resources
-from resources.language import tr
+from decodescope import resources
+from decodescope.resources.language import tr
 
 PROGRAM = "decodescope"
 KEY_BYTES = 32

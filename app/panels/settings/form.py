@@ -7,11 +7,11 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
-from app.widgets.building import arrange, set_up
-from app.widgets.inputs import ComboBox, SpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import caption
-from resources.language import tr
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.inputs import ComboBox, SpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import caption
+from decodescope.resources.language import tr
 
 FIELD_INSET = 7
 

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.panels.commands import language_titles, scheme_titles
-from app.panels.settings.form import (
+from decodescope.app.panels.commands import language_titles, scheme_titles
+from decodescope.app.panels.settings.form import (
     SettingsForm,
     make_check_box,
     make_combo_box,
@@ -26,8 +26,8 @@ from app.panels.settings.form import (
     make_spin_box,
     selected_value,
 )
-from app.state.worker_messages import DecodeBackend
-from app.storage.settings import (
+from decodescope.app.state.worker_messages import DecodeBackend
+from decodescope.app.storage.settings import (
     MAX_HISTORY_MIB,
     MAX_REUSE_MIB,
     MAX_SCALE,
@@ -39,14 +39,14 @@ from app.storage.settings import (
     Settings,
     UpdatesSection,
 )
-from app.widgets.animation.motion import prefers_reduced_motion
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.dialog import ScrolledDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from app.widgets.sound_player import sound_unsupported_reason
-from resources.depth import DEPTHS
-from resources.language import join_sentences, mark, tr
+from decodescope.app.widgets.animation.motion import prefers_reduced_motion
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.dialog import ScrolledDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.app.widgets.sound_player import sound_unsupported_reason
+from decodescope.resources.depth import DEPTHS
+from decodescope.resources.language import join_sentences, mark, tr
 
 DEPTH_TITLES = (mark("Plain"), mark("Standard"), mark("Exact"))
 _DEPTH_HELP = mark("Wording of explanations: without technical terms, with standard terms, or with all numbers.")
@@ -215,7 +215,9 @@ class UpdateSettings(SettingsForm):
             self.changed.emit("updates")
 
     def _ask(self) -> None:
-        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
+        from decodescope.app.widgets.confirmation import (
+            ask,  # imports QMessageBox, which the window's start does not need
+        )
 
         ask(
             self.window(), "updatesQuestion", tr("Check for new versions"),

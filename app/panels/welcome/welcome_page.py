@@ -6,12 +6,12 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets import icons
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import icons
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.resources.language import tr
 
 SIDE, ABOVE, ICON, GAP, BETWEEN, RADIUS = 18, 14, 22, 16, 3, 10
 """Pixels at 100 %: padding, icon size, gaps and corner radius."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.session.queries.base import Query, Report
+from decodescope.app.session.queries.base import Query, Report
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
+    from decodescope.app.session.local_models import LocalModels
 
 
 class AdapterInfo(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from app.state.worker_messages import ErrorReport, LoadRequest
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
+    from decodescope.app.session.local_models import LocalModels
 
 Report = Callable[[object], None]
 """Delivers a part of a result, at once."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.session.queries.base import Query, Report
-from app.state.layer_queries import (
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.state.layer_queries import (
     AdapterFinding,
     LayerAttention,
     LayerQuery,
@@ -16,15 +16,15 @@ from app.state.layer_queries import (
     PositionWeight,
     TokenChange,
 )
-from app.state.run import Run
-from core import adapters
-from core.errors import InsideError
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.core import adapters
+from decodescope.core.errors import InsideError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    import core
-    from app.session.local_models import LocalModels
-    from core import AdapterChoice
+    from decodescope import core
+    from decodescope.app.session.local_models import LocalModels
+    from decodescope.core import AdapterChoice
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LayerInspectionQuery(Query):
             )
         import torch
 
-        import core
+        from decodescope import core
 
         model.adapters.set(self.adapters)
         before = torch.get_num_threads()
@@ -93,14 +93,14 @@ def _source(model: core.LoadedModel, query: LayerInspectionQuery) -> int | None:
 
 
 def _layers(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator[LayerResult]:
-    import core
+    from decodescope import core
 
     rows = core.lens(model, query.ids, query.step, source=_source(model, query), media=query.media)
     yield LayerResult((_layer_views(model, rows),), 1, 1)
 
 
 def _lens_text(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator[LayerResult]:
-    import core
+    from decodescope import core
 
     total = len(query.ids) - query.step
     results = core.lens_text(
@@ -111,7 +111,7 @@ def _lens_text(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator
 
 
 def _influence(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator[LayerResult]:
-    import core
+    from decodescope import core
 
     wanted = query.query
     results = core.occlusion(
@@ -130,7 +130,7 @@ def _influence(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator
 
 
 def _attention(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator[LayerResult]:
-    import core
+    from decodescope import core
 
     rows = core.attention(model, query.ids, query.step, source=_source(model, query), media=query.media)
     mean = tuple(sum(column) / len(rows) for column in zip(*(row.shares for row in rows), strict=True))
@@ -139,7 +139,7 @@ def _attention(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator
 
 
 def _adapters(model: core.LoadedModel, query: LayerInspectionQuery) -> Iterator[LayerResult]:
-    import core
+    from decodescope import core
 
     source, special = _source(model, query), model.pieces.special
     found = core.adapter_effect(model, query.ids, query.step, adapters=query.adapters, source=source, media=query.media)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.session.queries.base import Query, Report
-from app.state.worker_messages import RunRequest
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.state.worker_messages import RunRequest
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
+    from decodescope.app.session.local_models import LocalModels
 
 
 class MemoryEstimate(NamedTuple):
@@ -41,8 +41,8 @@ class MemoryQuery(Query):
 
     def run(self, models: LocalModels, report: Report) -> MemoryEstimate:
         """Estimate with the loaded models, or with blueprints of those not loaded. Raises DecodescopeError."""
-        import core
-        from app.session.worker_jobs import with_phrase_ids
+        from decodescope import core
+        from decodescope.app.session.worker_jobs import with_phrase_ids
 
         model, *drafters = models.models_or_blueprints(self.request)
         loaded_bytes = sum(known.weight_bytes for known in (model, *drafters) if models.is_loaded(known))

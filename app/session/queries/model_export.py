@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.session.queries.base import Query, Report
-from core.errors import ModelError
-from resources.language import tr
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.core.errors import ModelError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
+    from decodescope.app.session.local_models import LocalModels
 
 
 class ModelExportResult(NamedTuple):
@@ -32,7 +32,7 @@ class ModelExportQuery(Query):
         """Write the file; load the model first if it is not loaded. Raises ModelError, and UnpackableError if it cannot
         be written as GGUF.
         """
-        import core
+        from decodescope import core
 
         models.load(self.load)
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.session.queries.base import Query, Report
+from decodescope.app.session.queries.base import Query, Report
 
 if TYPE_CHECKING:
-    from app.session.local_models import LocalModels
+    from decodescope.app.session.local_models import LocalModels
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class NativeStepQuery(Query):
 
     def run(self, models: LocalModels, report: Report) -> bool:
         """Return whether native decode steps work, trying them once if needed; False if the model is not loaded."""
-        import core
+        from decodescope import core
 
         model = models.find(self.model)
         return model is not None and core.has_native_step(model)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.session.queries.base import Query, Report
-from core.errors import CacheError
-from resources.language import tr
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.core.errors import CacheError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    import core
-    from app.session.local_models import LocalModels
+    from decodescope import core
+    from decodescope.app.session.local_models import LocalModels
 
 
 class PrefixResult(NamedTuple):
@@ -61,7 +61,7 @@ class PrefixQuery(Query):
 
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
     """Return a text whose tokens begin like `ids`; empty if there is none, e.g. for chat markers."""
-    import core
+    from decodescope import core
 
     if model.tokenizer is None:
         return ""

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.session.queries.base import Query, Report
-from app.state.run import Run
-from app.state.setting_changes import changed_settings
-from app.state.worker_messages import RunRequest
-from core import strategies
-from core.errors import ModelError
-from resources.language import tr
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_changes import changed_settings
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core import strategies
+from decodescope.core.errors import ModelError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    import core
-    from app.session.local_models import LocalModels
+    from decodescope import core
+    from decodescope.app.session.local_models import LocalModels
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class StepReplayQuery(Query):
         """Replay the step from the stored logits, or with a forward pass if the model is loaded. Raises
         DecodescopeError.
         """
-        import core
-        from app.session.worker_jobs import with_phrase_ids
+        from decodescope import core
+        from decodescope.app.session.worker_jobs import with_phrase_ids
 
         model = models.find(self.request.model)
         if model is None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from app.start.cli.parser import CommandLineOptions, parse, peek_option
+from decodescope.app.start.cli.parser import CommandLineOptions, parse, peek_option
 
 __all__ = ["CommandLineOptions", "parse", "peek_option"]

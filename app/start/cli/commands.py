@@ -7,12 +7,18 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "generate": ("app.start.cli.generate", mark("run a list of requests and write recordings, JSON Lines and CSV")),
-    "watch": ("core.generate_capture.watch", mark("run a Python script and show its generate calls in an open window")),
-    "show": ("app.start.cli.show", mark("print a recording in the terminal")),
+    "generate": (
+        "decodescope.app.start.cli.generate",
+        mark("run a list of requests and write recordings, JSON Lines and CSV"),
+    ),
+    "watch": (
+        "decodescope.core.generate_capture.watch",
+        mark("run a Python script and show its generate calls in an open window"),
+    ),
+    "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
@@ -35,7 +41,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
 
 def _use_saved_language() -> None:
     """Use the language of the settings. Raises ImportError without Qt."""
-    from app.storage.settings_file import SettingsStore
-    from app.theme.language import set_language
+    from decodescope.app.storage.settings_file import SettingsStore
+    from decodescope.app.theme.language import set_language
 
     set_language(SettingsStore().saved_language)

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
-from app.start.cli.parser import make_command_parser, translate_argparse
-from app.state.text_formats import to_csv
-from core.common.program_name import RUN_SUFFIX
-from core.common.text import escape_streams
-from core.errors import DecodescopeError
-from core.system.file_writing import atomic_write
-from resources.language import mark, tr, trn
+from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
+from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.state.text_formats import to_csv
+from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.core.common.text import escape_streams
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    import core
-    from core.events import Event
+    from decodescope import core
+    from decodescope.core.events import Event
 
 RESULTS, TABLE, RUNS = "results.jsonl", "results.csv", "runs"
 """Files in the output folder: one line per run, the same as a table, and the folder of recordings."""
@@ -280,7 +280,7 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
     if options.plugins:
         _load_plugins()
     if options.use:
-        from core.plugins import use
+        from decodescope.core.plugins import use
 
         use(*options.use)
     order = {name: index for index, name in enumerate(dict.fromkeys(one.request["model"] for one in waiting))}
@@ -310,7 +310,7 @@ class ModelCache:
 
     def load(self, name: str, drafts: Sequence[str]) -> tuple[Any, list[core.LoadedModel]]:
         """Return a model and its draft models. Raises DecodescopeError."""
-        import core
+        from decodescope import core
 
         wanted = dict.fromkeys((name, *drafts))
         self._models = {key: model for key, model in self._models.items() if key in wanted}
@@ -325,7 +325,7 @@ class ModelCache:
 
 def _load_plugins() -> None:
     """Load the plug-ins that are switched on; report those that cannot be loaded."""
-    from core.plugins import PluginFolder, install
+    from decodescope.core.plugins import PluginFolder, install
 
     for plugin in install(PluginFolder().load()):
         if plugin.error is not None:
@@ -337,7 +337,7 @@ def _load_plugins() -> None:
 
 def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[str, Any]:
     """Run one request and return its result; an error is part of it."""
-    import core
+    from decodescope import core
 
     events: list[Event] = []
     facts = {"model": planned.request["model"], "strategy": planned.request.get("strategy")}
@@ -362,7 +362,7 @@ def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[st
 
 def make_request(planned: PlannedRun) -> core.Request:
     """Return the request of a run."""
-    import core
+    from decodescope import core
 
     given = planned.request
     return core.Request(
@@ -378,8 +378,8 @@ def make_request(planned: PlannedRun) -> core.Request:
 
 def _texts_of(events: Sequence[Event]) -> dict[str, Any]:
     """Return the texts of a run, complete or not, with metrics and measures."""
-    import core
-    from core.events import Finished, RunStarted, TokenChosen
+    from decodescope import core
+    from decodescope.core.events import Finished, RunStarted, TokenChosen
 
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     tokens = [event for event in events if isinstance(event, TokenChosen) and event.sequence == 0]

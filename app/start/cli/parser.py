@@ -11,14 +11,14 @@ from pathlib import Path
 from textwrap import fill
 from unicodedata import east_asian_width
 
-from app.start.cli import values
-from app.start.cli.commands import COMMANDS
-from app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
-from app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
-from app.theme.palettes import SCHEMES
-from core import AdapterChoice
-from core.checks.name_suggestions import did_you_mean
-from resources.language import ENGLISH, current_language, mark, tr, trn
+from decodescope.app.start.cli import values
+from decodescope.app.start.cli.commands import COMMANDS
+from decodescope.app.start.cli.values import DEMO_SPEED, MAX_AREA, PICTURE_SIZE
+from decodescope.app.storage.settings import LANGUAGE_CHOICES, WEIGHT_FORMATS
+from decodescope.app.theme.palettes import SCHEMES
+from decodescope.core import AdapterChoice
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.resources.language import ENGLISH, current_language, mark, tr, trn
 
 ARGPARSE_MESSAGES = (
     mark("usage: "),
@@ -244,10 +244,10 @@ def _available_names() -> str:
     """List the commands, and the names of all views, strategies, caches, themes and tours; imports them only when help
     is printed.
     """
-    from app.features.tours.state import names_and_titles
-    from app.start.cli.commands import COMMANDS
-    from app.views import VIEWS
-    from core import caches, strategies
+    from decodescope.app.features.tours.state import names_and_titles
+    from decodescope.app.start.cli.commands import COMMANDS
+    from decodescope.app.views import VIEWS
+    from decodescope.core import caches, strategies
 
     def listed(title: str, names: Iterable[str]) -> str:
         return fill(f"{title}: {', '.join(names)}", 79, initial_indent="  ", subsequent_indent="    ")

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.start.cli.commands import DONE, FAILED
-from app.start.cli.parser import make_command_parser, translate_argparse
-from core.common.text import escape_streams, printable, unescaped_stream
-from core.errors import DecodescopeError
-from resources.language import mark, tr, trn
+from decodescope.app.start.cli.commands import DONE, FAILED
+from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.core.common.text import escape_streams, printable, unescaped_stream
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from core.events import Event, Finished, RunStarted, TokenChosen
+    from decodescope.core.events import Event, Finished, RunStarted, TokenChosen
 
 STEPS = (
     (0.9, "bright_blue", mark("90 % or more")),
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     with translate_argparse():
         options = make_parser().parse_args(list(arguments))
-    from core import trace
+    from decodescope.core import trace
 
     shown, problem = _ShownRun(), ""
     try:
@@ -85,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _add(shown: _ShownRun, event: Event) -> None:
-    from core.events import Finished, Notice, RunStarted, TokenChosen
+    from decodescope.core.events import Finished, Notice, RunStarted, TokenChosen
 
     if isinstance(event, RunStarted):
         shown.started = event
@@ -113,7 +113,7 @@ def _make_console(options: argparse.Namespace) -> Console:
 def _print_run(shown: _ShownRun, console: Console, lists_tokens: bool) -> None:
     from rich.text import Text
 
-    import core
+    from decodescope import core
 
     started = shown.started
     assert started is not None

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.state.suggestions import truncate_name
-from app.state.worker_messages import parse_memory as parse_weights_memory
-from app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
-from core.errors import ParameterError
-from resources.language import mark, tr
+from decodescope.app.state.suggestions import truncate_name
+from decodescope.app.state.worker_messages import parse_memory as parse_weights_memory
+from decodescope.app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core import AdapterChoice
+    from decodescope.core import AdapterChoice
 
 MAX_SIDE = 10_000
 """Maximum width and height of a window or picture, in pixels."""
@@ -38,7 +38,7 @@ def parse_pair(text: str) -> tuple[str, str]:
 
 def parse_adapter(text: str) -> AdapterChoice:
     """Parse an adapter and its strength: PATH or PATH=0.5."""
-    from core import adapters
+    from decodescope.core import adapters
 
     try:
         return adapters.parse_choice(text)
@@ -73,7 +73,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 def picture_path(text: str) -> Path:
     """Parse the path of a picture file."""
-    from app.widgets.widget_pictures import SUFFIXES  # imports Qt, which no other option needs
+    from decodescope.app.widgets.widget_pictures import SUFFIXES  # imports Qt, which no other option needs
 
     return _path_with_suffix(text, SUFFIXES, mark("image"))
 
@@ -85,7 +85,7 @@ def export_path(text: str) -> Path:
 
 def demo_path(text: str) -> Path:
     """Parse the path of a film; .png means a folder of pictures."""
-    from app.features.presentation.store import ENDINGS
+    from decodescope.app.features.presentation.store import ENDINGS
 
     return _path_with_suffix(text, ENDINGS, mark("demo"))
 
@@ -113,7 +113,7 @@ def _path_with_suffix(text: str, suffixes: Sequence[str], kind: str) -> Path:
 
 def parse_tour(text: str) -> str:
     """Return the canonical name of a tour; an empty text stays empty."""
-    from app.features.tours.state import TourError, find_tour
+    from decodescope.app.features.tours.state import TourError, find_tour
 
     try:
         return find_tour(text).name if text else ""  # argparse also parses a default that is a string

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.state import setting_values
-from app.state.run import Run
-from app.state.setting_values import InvalidValueError, is_number
-from app.state.worker_messages import GRAMMAR, LoadRequest, ModelInfo, RunRequest
-from core import ModelEntry, beginning, caches, catalog, strategies
-from core.caches import Variant
-from core.strategies import Parameter, Strategy
-from resources.language import tr
+from decodescope.app.state import setting_values
+from decodescope.app.state.run import Run
+from decodescope.app.state.setting_values import InvalidValueError, is_number
+from decodescope.app.state.worker_messages import GRAMMAR, LoadRequest, ModelInfo, RunRequest
+from decodescope.core import ModelEntry, beginning, caches, catalog, strategies
+from decodescope.core.caches import Variant
+from decodescope.core.strategies import Parameter, Strategy
+from decodescope.resources.language import tr
 
 _MAX_INITIAL_MODELS = 3
 """Number of models selected initially, including that of the shown run."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields
 from typing import Literal
 
-from app.state.comparison.candidates import ComparisonCandidate, Sweep
-from app.state.comparison.run_metrics import RunMetrics, compute_run_metrics
-from app.state.run import Run
-from app.state.worker_messages import OutcomeKind, RunRequest
+from decodescope.app.state.comparison.candidates import ComparisonCandidate, Sweep
+from decodescope.app.state.comparison.run_metrics import RunMetrics, compute_run_metrics
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import OutcomeKind, RunRequest
 
 SpanKind = Literal["same", "own", "missing"]
 _WORD_PATTERN = re.compile(r"\s*\S+|\s+$")

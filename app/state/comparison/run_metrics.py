@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.state.run import Run
-from core import measures
-from core.events import Metrics, TokenChosen
+from decodescope.app.state.run import Run
+from decodescope.core import measures
+from decodescope.core.events import Metrics, TokenChosen
 
 REPEATED_LENGTH = 4
 """Size of the n-grams for the repetition metric, as in Welleck et al. 2020 (seq-rep-4)."""

@@ -1,6 +1,6 @@
 """Settings of other programs: read from their files, and written as JSON for llama.cpp's server and KoboldCpp."""
 
-from app.storage.programs.conversion import (
+from decodescope.app.storage.programs.conversion import (
     WRITABLE_PROGRAMS,
     export_notes,
     export_settings,
@@ -9,8 +9,13 @@ from app.storage.programs.conversion import (
     program_of,
     readable_programs,
 )
-from app.storage.programs.read_only_formats import SUFFIXES, TextSettingsError, is_text_settings, read_text_settings
-from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
+from decodescope.app.storage.programs.read_only_formats import (
+    SUFFIXES,
+    TextSettingsError,
+    is_text_settings,
+    read_text_settings,
+)
+from decodescope.app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
 
 __all__ = [
     "SUFFIXES",

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.storage.programs import settings_io
-from app.storage.programs.kobold import PROGRAM as KOBOLD
-from app.storage.programs.llama_cpp import PROGRAM as LLAMA
-from app.storage.programs.read_only_formats import FORMATS, foreign_program
-from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsWriter, mirostat_notes
-from core import strategies
-from core.common.program_name import NAME
-from core.errors import ParameterError
-from resources.language import tr
+from decodescope.app.storage.programs import settings_io
+from decodescope.app.storage.programs.kobold import PROGRAM as KOBOLD
+from decodescope.app.storage.programs.llama_cpp import PROGRAM as LLAMA
+from decodescope.app.storage.programs.read_only_formats import FORMATS, foreign_program
+from decodescope.app.storage.programs.settings_io import ForeignProgram, ForeignSettingsWriter, mirostat_notes
+from decodescope.core import strategies
+from decodescope.core.common.program_name import NAME
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import tr
 
 WRITABLE_PROGRAMS: Mapping[str, ForeignProgram] = {program.name: program for program in (KOBOLD, LLAMA)}
 """Keyed by name; KoboldCpp is checked first, because its files may also contain llama.cpp's names."""
@@ -90,7 +90,7 @@ def export_notes(program: ForeignProgram, values: Mapping[str, Any]) -> tuple[st
 
 def _order(names: Sequence[str] | None) -> list[str]:
     """Return all stages in their order of application; the default order if `names` is invalid."""
-    from core import stage_order  # imports one file per stage, too slow for opening a window
+    from decodescope.core import stage_order  # imports one file per stage, too slow for opening a window
 
     try:
         return list(stage_order(names))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.storage.programs import settings_io
-from app.storage.programs.settings_io import (
+from decodescope.app.storage.programs import settings_io
+from decodescope.app.storage.programs.settings_io import (
     UNLIMITED_RANGE,
     ForeignProgram,
     ForeignSettingsReader,
     ForeignSettingsWriter,
 )
-from resources.language import mark, tr
+from decodescope.resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.75, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 100, "top_p": 0.92, "min_p": 0.0,

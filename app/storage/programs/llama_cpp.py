@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.storage.programs import settings_io
-from app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
-from resources.language import mark, tr
+from decodescope.app.storage.programs import settings_io
+from decodescope.app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
+from decodescope.resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05,

@@ -14,8 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.storage.programs.settings_io import OFF_VALUES, ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
-from resources.language import mark, tr
+from decodescope.app.storage.programs.settings_io import (
+    OFF_VALUES,
+    ForeignProgram,
+    ForeignSettingsReader,
+    ForeignSettingsWriter,
+)
+from decodescope.resources.language import mark, tr
 
 Data = Mapping[str, Any]
 _NUMBER_NAMES: Mapping[str, str] = {

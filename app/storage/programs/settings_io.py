@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 UNLIMITED_RANGE = 1_000_000
 """A token range longer than any text."""

@@ -8,17 +8,17 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.empty_view import BRANCH
-from app.state.run_history import RunTreeEntry
-from app.views.base import Table, View
-from app.views.node_reports import NodeReport
-from app.views.shared.empty_page import add_fill_button, paint_empty_page
-from app.views.text.token_wording import format_token_count
-from app.widgets.building import arrange
-from app.widgets.tree_canvas import TreeCanvas
-from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
-from core import cut_short
-from resources.language import mark, tr
+from decodescope.app.state.empty_view import BRANCH
+from decodescope.app.state.run_history import RunTreeEntry
+from decodescope.app.views.base import Table, View
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.empty_page import add_fill_button, paint_empty_page
+from decodescope.app.views.text.token_wording import format_token_count
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.app.widgets.tree_canvas.tree_model import NodeState, TreeNode
+from decodescope.core import cut_short
+from decodescope.resources.language import mark, tr
 
 
 def tree_nodes(members: Sequence[RunTreeEntry], shown: str) -> list[TreeNode]:

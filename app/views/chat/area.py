@@ -8,19 +8,19 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.conversation import Conversation
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.chat.bubbles import Bubble, BubbleColumn
-from app.views.shared.empty_page import paint_empty_page
-from app.views.text.row_painting import PaintOptions
-from app.views.text.token_navigation import token_for_key
-from app.views.text.token_wording import token_rows, token_text
-from app.views.tokens.token_headings import is_waiting
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.popover import HoverArea, Popover
-from resources.language import mark, tr
+from decodescope.app.state.conversation import Conversation
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.chat.bubbles import Bubble, BubbleColumn
+from decodescope.app.views.shared.empty_page import paint_empty_page
+from decodescope.app.views.text.row_painting import PaintOptions
+from decodescope.app.views.text.token_navigation import token_for_key
+from decodescope.app.views.text.token_wording import token_rows, token_text
+from decodescope.app.views.tokens.token_headings import is_waiting
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.popover import HoverArea, Popover
+from decodescope.resources.language import mark, tr
 
 HOVER_MS = 250
 EMPTY_TITLE = mark("A chat, turn by turn")

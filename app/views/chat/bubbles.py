@@ -16,14 +16,14 @@ from PySide6.QtGui import (
     QTextOption,
 )
 
-from app.state.conversation import Conversation, ConversationTurn
-from app.theme.theme import Theme, tab_distance
-from app.views.chat.formatted_answer import FormattedAnswer, has_formatting
-from app.views.text.column import TokenColumn
-from app.views.text.row_painting import PaintOptions, paint_rows
-from app.views.tokens.token_columns import drawn_count
-from app.widgets.text_documents import wrap_mode
-from resources.language import mark, tr
+from decodescope.app.state.conversation import Conversation, ConversationTurn
+from decodescope.app.theme.theme import Theme, tab_distance
+from decodescope.app.views.chat.formatted_answer import FormattedAnswer, has_formatting
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
+from decodescope.app.views.tokens.token_columns import drawn_count
+from decodescope.app.widgets.text_documents import wrap_mode
+from decodescope.resources.language import mark, tr
 
 MAX_WIDTH, INDENT, PAD_X, PAD_Y, COST_HEIGHT, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: maximum bubble width, indent on the other side, horizontal and vertical padding, height of the cost

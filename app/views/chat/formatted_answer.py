@@ -21,8 +21,8 @@ from PySide6.QtGui import (
     QTextTable,
 )
 
-from app.theme.theme import Theme, tab_distance
-from resources.language import tr, trn
+from decodescope.app.theme.theme import Theme, tab_distance
+from decodescope.resources.language import tr, trn
 
 MAX_FORMATTED_CHARS = 100_000
 """Maximum number of characters of a formatted answer. Longer answers are shown as tokens."""

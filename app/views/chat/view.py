@@ -19,21 +19,21 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.state.conversation import DROP, RESTART, Conversation, ConversationTurn, format_turns
-from app.state.empty_view import CHAT, fill_unsupported_reason
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.base import Excerpt, Table, View
-from app.views.chat.area import EMPTY_HINT, EMPTY_TITLE, ChatArea
-from app.views.shared.empty_page import add_fill_button
-from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
-from app.widgets.building import arrange, set_up
-from app.widgets.overlays import FocusRing
-from app.widgets.plain_text import caption, tooltip
-from core.events import Event
-from resources.language import mark, tr, trn
+from decodescope.app.state.conversation import DROP, RESTART, Conversation, ConversationTurn, format_turns
+from decodescope.app.state.empty_view import CHAT, fill_unsupported_reason
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Excerpt, Table, View
+from decodescope.app.views.chat.area import EMPTY_HINT, EMPTY_TITLE, ChatArea
+from decodescope.app.views.shared.empty_page import add_fill_button
+from decodescope.app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.overlays import FocusRing
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.core.events import Event
+from decodescope.resources.language import mark, tr, trn
 
 POLICIES = {DROP: mark("drop the oldest turns"), RESTART: mark("start over")}
 _WARNING_FRACTION = 0.85

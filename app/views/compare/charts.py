@@ -8,11 +8,11 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange
-from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
 
 _TWO_COLUMNS_FROM = 560
 """Minimum width in pixels for two columns."""

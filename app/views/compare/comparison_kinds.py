@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-import core
-from app.session.side_runs import MeasurementProgress
-from app.state.comparison import candidates as choose
-from app.state.comparison.candidates import ComparisonCandidate
-from app.state.comparison.results import Comparison, ComparisonEntry, token_ids
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo, RunRequest
-from app.views.text.token_wording import token_text
-from core import ModelEntry, strategies
-from resources.language import join_sentences, mark, tr, trn
+from decodescope import core
+from decodescope.app.session.side_runs import MeasurementProgress
+from decodescope.app.state.comparison import candidates as choose
+from decodescope.app.state.comparison.candidates import ComparisonCandidate
+from decodescope.app.state.comparison.results import Comparison, ComparisonEntry, token_ids
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo, RunRequest
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.core import ModelEntry, strategies
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 _NBSP = "\N{NO-BREAK SPACE}"
 REFERENCE_MARK = "◆"

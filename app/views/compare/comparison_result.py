@@ -9,27 +9,27 @@ from PySide6.QtCore import QObject, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QGridLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.state.comparison.results import Comparison, ComparisonEntry, DiffSpan
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import ViewSignals
-from app.views.compare.charts import ChartGrid
-from app.views.compare.comparison_kinds import CACHES, REFERENCE_MARK, entry_summary
-from app.views.compare.plots import (
+from decodescope.app.state.comparison.results import Comparison, ComparisonEntry, DiffSpan
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import ViewSignals
+from decodescope.app.views.compare.charts import ChartGrid
+from decodescope.app.views.compare.comparison_kinds import CACHES, REFERENCE_MARK, entry_summary
+from decodescope.app.views.compare.plots import (
     CACHE_COLUMN_PRIORITY,
     TEXT_COLUMN_PRIORITY,
     cache_plots,
     strategy_plots,
     sweep_plots,
 )
-from app.views.compare.results import ResultTable
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowRow, clear_layout
-from app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
-from app.widgets.plots import TitledPlot
-from core import strategies
-from resources.language import tr, trc
+from decodescope.app.views.compare.results import ResultTable
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
+from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
+from decodescope.app.widgets.plots import TitledPlot
+from decodescope.core import strategies
+from decodescope.resources.language import tr, trc
 
 MAX_TEXTS = 12
 """Maximum number of texts shown side by side; the table lists all."""

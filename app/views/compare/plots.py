@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
-from app.state.comparison.candidates import Sweep
-from app.state.comparison.results import Comparison, ComparisonEntry, token_ids
-from app.state.comparison.run_metrics import RunMetrics
-from app.state.run import Run
-from app.views.text.token_wording import format_token_count
-from app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
-from core import measures, words
-from core.events import Metrics
-from resources.language import mark, tr
+from decodescope.app.state.comparison.candidates import Sweep
+from decodescope.app.state.comparison.results import Comparison, ComparisonEntry, token_ids
+from decodescope.app.state.comparison.run_metrics import RunMetrics
+from decodescope.app.state.run import Run
+from decodescope.app.views.text.token_wording import format_token_count
+from decodescope.app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
+from decodescope.core import measures, words
+from decodescope.core.events import Metrics
+from decodescope.resources.language import mark, tr
 
 Value = float | int | None
 

@@ -9,13 +9,13 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView, QWidget
 
-from app.state.comparison.results import Comparison, ComparisonEntry
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.compare.comparison_kinds import REFERENCE_MARK, entry_summary
-from app.views.compare.plots import METRIC_COLUMNS, TEXT_COLUMN_PRIORITY, MetricColumn, measure_columns
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.state.comparison.results import Comparison, ComparisonEntry
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.compare.comparison_kinds import REFERENCE_MARK, entry_summary
+from decodescope.app.views.compare.plots import METRIC_COLUMNS, TEXT_COLUMN_PRIORITY, MetricColumn, measure_columns
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 NAME, SUMMARY = 0, 1
 """Columns before the metrics: the run's name, and the summary of its text's differences."""

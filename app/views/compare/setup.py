@@ -7,26 +7,26 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.state.comparison import candidates as choose
-from app.state.comparison import candidates as sweeps
-from app.state.comparison.candidates import ComparisonCandidate
-from app.state.comparison.results import Comparison, start_comparison
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo, RunRequest
-from app.views.compare.comparison_kinds import (
+from decodescope.app.state.comparison import candidates as choose
+from decodescope.app.state.comparison import candidates as sweeps
+from decodescope.app.state.comparison.candidates import ComparisonCandidate
+from decodescope.app.state.comparison.results import Comparison, start_comparison
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo, RunRequest
+from decodescope.app.views.compare.comparison_kinds import (
     KINDS_WITH_REFERENCE,
     SEEDS,
     SWEEP,
     candidates_of,
     comparison_unsupported_reason,
 )
-from app.views.compare.sweep_form import SweepForm
-from app.widgets.building import STRETCH, arrange
-from app.widgets.flow_layout import FlowRow, clear_layout
-from app.widgets.inputs import SpinBox
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from core import ModelEntry
-from resources.language import tr
+from decodescope.app.views.compare.sweep_form import SweepForm
+from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.core import ModelEntry
+from decodescope.resources.language import tr
 
 
 class CandidateChips(FlowRow):

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.state import setting_values
-from app.state.comparison import candidates as sweeps
-from app.state.comparison.candidates import Sweep
-from app.state.setting_values import InvalidValueError
-from app.state.worker_messages import RunRequest
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.inputs import ComboBox, SpinBox
-from app.widgets.plain_text import PlainLabel
-from core.strategies import Parameter
-from resources.language import tr, trc
+from decodescope.app.state import setting_values
+from decodescope.app.state.comparison import candidates as sweeps
+from decodescope.app.state.comparison.candidates import Sweep
+from decodescope.app.state.setting_values import InvalidValueError
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.inputs import ComboBox, SpinBox
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr, trc
 
 _DEFAULT_SETTING = "temperature"
 """Setting that is swept by default, if the strategy has it."""

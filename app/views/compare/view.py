@@ -9,14 +9,14 @@ from PySide6.QtCore import QObject, Qt, QTimer, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from app.session.side_runs import MeasurementProgress
-from app.state.comparison.results import Comparison, comparison_rows
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import Table
-from app.views.compare.comparison_kinds import (
+from decodescope.app.session.side_runs import MeasurementProgress
+from decodescope.app.state.comparison.results import Comparison, comparison_rows
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
+from decodescope.app.views.compare.comparison_kinds import (
     KINDS,
     RUNS,
     STRATEGIES,
@@ -26,16 +26,16 @@ from app.views.compare.comparison_kinds import (
     plan_text,
     progress_text,
 )
-from app.views.compare.comparison_result import ComparisonResult
-from app.views.compare.setup import CompareSetup
-from app.views.shared.empty_page import FillButton, ScrolledView
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.buttons import SegmentedControl
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.screen import WorkWhenVisible
-from core import ModelEntry
-from core.events import Event
-from resources.language import join_sentences, mark, tr
+from decodescope.app.views.compare.comparison_result import ComparisonResult
+from decodescope.app.views.compare.setup import CompareSetup
+from decodescope.app.views.shared.empty_page import FillButton, ScrolledView
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.screen import WorkWhenVisible
+from decodescope.core import ModelEntry
+from decodescope.core.events import Event
+from decodescope.resources.language import join_sentences, mark, tr
 
 
 class CompareHead(QObject):

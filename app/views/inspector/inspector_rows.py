@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.views.text.token_wording import format_bits, is_remote_token, surprise_bits, token_text
-from app.widgets.bars import BarRow
-from app.widgets.funnel import FunnelStage
-from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
-from core import share as format_share
-from resources import depth
-from resources.language import mark, tr
+from decodescope.app.views.text.token_wording import format_bits, is_remote_token, surprise_bits, token_text
+from decodescope.app.widgets.bars import BarRow
+from decodescope.app.widgets.funnel import FunnelStage
+from decodescope.core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
+from decodescope.core import share as format_share
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
+    from decodescope.core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
 SAME_TOLERANCE = 5e-4
 """Probabilities closer than this look the same."""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.inspector import inspector_rows
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.views.text.token_wording import is_remote_token
-from app.widgets.bars import BarList
-from app.widgets.building import arrange
-from app.widgets.plain_text import PlainLabel
-from core import words
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector import inspector_rows
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.views.text.token_wording import is_remote_token
+from decodescope.app.widgets.bars import BarList
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import TokenChosen
+    from decodescope.core.events import TokenChosen
 
 
 def page_margins(theme: Theme, scroll_bar_width: int) -> QMargins:

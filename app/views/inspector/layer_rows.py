@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.layer_queries import (
+from decodescope.app.state.layer_queries import (
     AdapterFinding,
     LayerAttention,
     LayerQuery,
@@ -12,12 +12,12 @@ from app.state.layer_queries import (
     PositionWeight,
     deciding_layer,
 )
-from app.views.text.token_wording import token_text
-from app.widgets.bars import BarRow
-from core import cut_short, words
-from resources import depth
-from resources.depth import pick
-from resources.language import join_sentences, mark, tr, trn
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.bars import BarRow
+from decodescope.core import cut_short, words
+from decodescope.resources import depth
+from decodescope.resources.depth import pick
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 MAX_ROWS = 10
 """Maximum number of text parts listed, by weight."""

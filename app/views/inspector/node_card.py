@@ -8,15 +8,15 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.inspector.inspector_rows import with_bold_figures
-from app.views.node_reports import NodeReport, ReportRow
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
-from app.widgets.labels import TextBlock
-from app.widgets.plain_text import PlainLabel
-from resources.language import join_sentences, tr
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector.inspector_rows import with_bold_figures
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.resources.language import join_sentences, tr
 
 
 class ReportTable(Themed, QWidget):

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from app.state.branching import PathContinuation, TokenReplacement, forbidden_ids
-from app.state.empty_view import AS_SET
-from app.state.run import Run
-from app.state.token_stats import uncertain_steps, uncertain_unavailable_reason
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.base import Table, View
-from app.views.inspector.inspector_section import page_margins
-from app.views.node_reports import NodeReport
-from app.views.shared.empty_page import FillButton
-from app.views.shared.table_export import alternative_table
-from app.views.tokens.token_headings import is_waiting
-from app.widgets.building import STRETCH, Gap, arrange
-from app.widgets.inputs import ScrollArea
-from app.widgets.labels import TextBlock
-from app.widgets.overlays import FocusRing
-from resources.language import tr
+from decodescope.app.state.branching import PathContinuation, TokenReplacement, forbidden_ids
+from decodescope.app.state.empty_view import AS_SET
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_stats import uncertain_steps, uncertain_unavailable_reason
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table, View
+from decodescope.app.views.inspector.inspector_section import page_margins
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.empty_page import FillButton
+from decodescope.app.views.shared.table_export import alternative_table
+from decodescope.app.views.tokens.token_headings import is_waiting
+from decodescope.app.widgets.building import STRETCH, Gap, arrange
+from decodescope.app.widgets.inputs import ScrollArea
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.app.widgets.overlays import FocusRing
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.views.inspector.node_card import NodeCard
-    from app.views.inspector.token_page import TokenPage
-    from app.views.inspector.what_if_card import WhatIfContent
-    from core.events import Event, TokenChosen
+    from decodescope.app.views.inspector.node_card import NodeCard
+    from decodescope.app.views.inspector.token_page import TokenPage
+    from decodescope.app.views.inspector.what_if_card import WhatIfContent
+    from decodescope.core.events import Event, TokenChosen
 
 
 class EmptyInspectorPage(Themed, QFrame):
@@ -87,7 +87,7 @@ class InspectorPages(Themed, ScrollArea):
     def token(self) -> TokenPage:
         """The token page, created on first access."""
         if self._token is None:
-            from app.views.inspector.token_page import TokenPage
+            from decodescope.app.views.inspector.token_page import TokenPage
 
             self._token = TokenPage(self._container)
             self._token.set_theme(self._theme)
@@ -113,7 +113,7 @@ class InspectorPages(Themed, ScrollArea):
     def show_report(self, report: NodeReport | None) -> None:
         """Show the page of a node; None hides it."""
         if report is not None and self._node is None:
-            from app.views.inspector.node_card import NodeCard
+            from decodescope.app.views.inspector.node_card import NodeCard
 
             self._node = NodeCard(self._container)
             self._node.set_theme(self._theme)

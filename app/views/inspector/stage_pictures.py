@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.inspector import stage_values as values
-from app.views.inspector.inspector_section import InspectorSection
-from app.widgets.bars import BarList
-from app.widgets.building import arrange
-from app.widgets.plots import PlotPanel
-from app.widgets.repeat_arc import RepeatArc
-from app.widgets.scale import NumberScale
-from core import explain_stage, stage_label
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector import stage_values as values
+from decodescope.app.views.inspector.inspector_section import InspectorSection
+from decodescope.app.widgets.bars import BarList
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.plots import PlotPanel
+from decodescope.app.widgets.repeat_arc import RepeatArc
+from decodescope.app.widgets.scale import NumberScale
+from decodescope.core import explain_stage, stage_label
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import Stage, StageDetail, TokenChosen
+    from decodescope.core.events import Stage, StageDetail, TokenChosen
 
 
 class StagePicture(Themed, QWidget):

@@ -6,18 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.state.run import Run
-from app.views.text.token_wording import format_bits, token_text
-from app.widgets.bars import BarRow
-from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
-from app.widgets.repeat_arc import RepeatedPassage
-from app.widgets.scale import ScaleMark
-from core import WatermarkFound, explain_watermark, watermark_found, words
-from resources import depth
-from resources.language import tr, trn
+from decodescope.app.state.run import Run
+from decodescope.app.views.text.token_wording import format_bits, token_text
+from decodescope.app.widgets.bars import BarRow
+from decodescope.app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
+from decodescope.app.widgets.repeat_arc import RepeatedPassage
+from decodescope.app.widgets.scale import ScaleMark
+from decodescope.core import WatermarkFound, explain_watermark, watermark_found, words
+from decodescope.resources import depth
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from core.events import (
+    from decodescope.core.events import (
         Likely,
         Repeat,
         ScoreSpread,

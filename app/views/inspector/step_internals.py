@@ -9,25 +9,32 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
-from app.state.layer_queries import AdapterFinding, LayerAttention, LayerQuery, LayerView, PositionWeight, QueryKind
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.inspector import layer_rows
-from app.views.inspector.inspector_section import InspectorSection
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.views.text.token_wording import token_text
-from app.widgets.bars import BarList
-from app.widgets.building import arrange, set_up
-from app.widgets.buttons import SegmentedControl
-from app.widgets.flow_layout import FlowRow
-from app.widgets.inputs import ComboBox
-from app.widgets.labels import WrappedLabel
-from core import words
-from resources.language import mark, tr
+from decodescope.app.state.layer_queries import (
+    AdapterFinding,
+    LayerAttention,
+    LayerQuery,
+    LayerView,
+    PositionWeight,
+    QueryKind,
+)
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector import layer_rows
+from decodescope.app.views.inspector.inspector_section import InspectorSection
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.bars import BarList
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.inputs import ComboBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core import Unit
-    from core.events import TokenChosen
+    from decodescope.core import Unit
+    from decodescope.core.events import TokenChosen
 
 _TITLES: dict[QueryKind, str] = {
     "layers": mark("Layer by layer"),

@@ -9,35 +9,35 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.state.branching import branch_unsupported_reason, forbidden_reason
-from app.state.layer_queries import has_adapters
-from app.state.setting_changes import move_stage, order_setting
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.inspector import inspector_rows
-from app.views.inspector.inspector_section import (
+from decodescope.app.state.branching import branch_unsupported_reason, forbidden_reason
+from decodescope.app.state.layer_queries import has_adapters
+from decodescope.app.state.setting_changes import move_stage, order_setting
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector import inspector_rows
+from decodescope.app.views.inspector.inspector_section import (
     InspectorSection,
     page_margins,
     show_alternatives,
     show_comparison_model,
     show_layer_choice,
 )
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.views.text.token_wording import is_remote_token, token_text
-from app.widgets.bars import BarList
-from app.widgets.building import arrange, set_up
-from app.widgets.funnel import FunnelStage, FunnelWidget
-from app.widgets.labels import TextBlock
-from app.widgets.plain_text import tooltip
-from core import explain_token, words
-from resources.language import tr
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.views.text.token_wording import is_remote_token, token_text
+from decodescope.app.widgets.bars import BarList
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.funnel import FunnelStage, FunnelWidget
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.core import explain_token, words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.state.run import Run
-    from app.views.inspector.stage_pictures import StagePictures
-    from app.views.inspector.step_internals import StepInternalsSection
-    from app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
-    from core.events import Alternative, TokenChosen
+    from decodescope.app.state.run import Run
+    from decodescope.app.views.inspector.stage_pictures import StagePictures
+    from decodescope.app.views.inspector.step_internals import StepInternalsSection
+    from decodescope.app.views.inspector.what_if_card import WhatIfCard, WhatIfContent
+    from decodescope.core.events import Alternative, TokenChosen
 
 
 class BranchBar(Themed, QWidget):
@@ -211,7 +211,7 @@ class FunnelSection(Themed, QWidget):
         """Show the pictures of stages that have details."""
         has_details = any(stage.detail is not None for stage in token.funnel)
         if has_details and self._pictures is None:
-            from app.views.inspector.stage_pictures import StagePictures
+            from decodescope.app.views.inspector.stage_pictures import StagePictures
 
             self._pictures = StagePictures(self._theme, self)
             self._column.insertWidget(1, self._pictures)
@@ -330,7 +330,7 @@ class TokenPage(Themed, QFrame):
         self._what_if.show()
 
     def _make_what_if(self) -> WhatIfCard:
-        from app.views.inspector.what_if_card import WhatIfCard
+        from decodescope.app.views.inspector.what_if_card import WhatIfCard
 
         card = WhatIfCard(self)
         card.set_theme(self._theme)
@@ -343,7 +343,7 @@ class TokenPage(Themed, QFrame):
 
     def _show_internals(self, run: Run, token: TokenChosen) -> None:
         if self._internals is None:
-            from app.views.inspector.step_internals import StepInternalsSection
+            from decodescope.app.views.inspector.step_internals import StepInternalsSection
 
             self._internals = StepInternalsSection(self)
             self._internals.set_theme(self._theme)

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
-from app.state.setting_changes import changes_text
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.inspector import inspector_rows
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.accessibility import announce
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowLayout
-from app.widgets.labels import TextBlock
-from core import Sentence, explain_what_if
-from resources.language import join_sentences, tr
+from decodescope.app.state.setting_changes import changes_text
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.inspector import inspector_rows
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.accessibility import announce
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowLayout
+from decodescope.app.widgets.labels import TextBlock
+from decodescope.core import Sentence, explain_what_if
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
-    from app.session.queries.base import Answer
-    from app.session.queries.step_replay import StepReplayQuery
-    from core import StepCounterfactual
-    from core.events import TokenChosen
+    from decodescope.app.session.queries.base import Answer
+    from decodescope.app.session.queries.step_replay import StepReplayQuery
+    from decodescope.core import StepCounterfactual
+    from decodescope.core.events import TokenChosen
 
 
 class WhatIfContent(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.state.cache_history import CacheHistory, CachePoint
-from app.state.run import Run
-from app.views.text.token_wording import token_text
-from core import medium_part
-from core.events import MediumRead
-from resources.language import mark, tr
+from decodescope.app.state.cache_history import CacheHistory, CachePoint
+from decodescope.app.state.run import Run
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.core import medium_part
+from decodescope.core.events import MediumRead
+from decodescope.resources.language import mark, tr
 
 HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
 PACKED, EXACT = "packed", "exact"

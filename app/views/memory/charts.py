@@ -9,12 +9,12 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.state.cache_history import CacheHistory, CachePoint
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.memory import cached_tokens as memory_tokens
-from app.views.memory.report import (
+from decodescope.app.state.cache_history import CacheHistory, CachePoint
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.memory import cached_tokens as memory_tokens
+from decodescope.app.views.memory.report import (
     bytes_by_layer,
     bytes_over_run,
     curve_tooltip,
@@ -24,12 +24,12 @@ from app.views.memory.report import (
     part_name,
     reuse_line,
 )
-from app.views.memory.token_cells import HOLLOW_STATES, STATE_COLOURS, TokenCells
-from app.widgets.accessibility import AccessibleWidget
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.plots import PlotPanel
-from core import sizes
-from resources.language import tr
+from decodescope.app.views.memory.token_cells import HOLLOW_STATES, STATE_COLOURS, TokenCells
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.plots import PlotPanel
+from decodescope.core import sizes
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)

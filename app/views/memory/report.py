@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.state.cache_history import CacheHistory, CachePart, CachePoint
-from app.state.run import Run
-from app.views.memory.cached_tokens import EVICTED, EXACT, PACKED, RECENT, SINK, token_bytes, token_states
-from app.views.node_reports import NodeReport, ReportRow
-from app.views.text.token_wording import format_token_count
-from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
-from core import sizes, words
-from core.events import CachePlan
-from resources.depth import pick
-from resources.language import mark, tr, trn
+from decodescope.app.state.cache_history import CacheHistory, CachePart, CachePoint
+from decodescope.app.state.run import Run
+from decodescope.app.views.memory.cached_tokens import EVICTED, EXACT, PACKED, RECENT, SINK, token_bytes, token_states
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.views.text.token_wording import format_token_count
+from decodescope.app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
+from decodescope.core import sizes, words
+from decodescope.core.events import CachePlan
+from decodescope.resources.depth import pick
+from decodescope.resources.language import mark, tr, trn
 
 
 def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:

@@ -9,9 +9,9 @@ from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.memory.cached_tokens import (
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.memory.cached_tokens import (
     EVICTED,
     EXACT,
     HELD,
@@ -23,9 +23,9 @@ from app.views.memory.cached_tokens import (
     STATE_NAMES,
     CachedTokenRow,
 )
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.plain_text import show_tooltip
-from resources.language import tr
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.resources.language import tr
 
 STATE_COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip

@@ -8,21 +8,21 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app.state.cache_history import CacheHistory, CachePoint
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import Table
-from app.views.memory.charts import MemoryCharts
-from app.views.memory.report import cache_report
-from app.views.node_reports import NodeReport
-from app.views.shared.empty_page import ScrolledView
-from app.views.shared.table_export import cache_table
-from app.widgets.building import arrange
-from app.widgets.buttons import MenuButton
-from app.widgets.file_dialogs import open_file_dialog, open_save_dialog
-from core.events import Event
-from resources.language import mark, tr
+from decodescope.app.state.cache_history import CacheHistory, CachePoint
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
+from decodescope.app.views.memory.charts import MemoryCharts
+from decodescope.app.views.memory.report import cache_report
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.empty_page import ScrolledView
+from decodescope.app.views.shared.table_export import cache_table
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.buttons import MenuButton
+from decodescope.app.widgets.file_dialogs import open_file_dialog, open_save_dialog
+from decodescope.core.events import Event
+from decodescope.resources.language import mark, tr
 
 _FILE_FILTER = mark("Prefixes (*.safetensors)")
 

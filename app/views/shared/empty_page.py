@@ -9,15 +9,15 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.empty_view import AS_SET
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import View
-from app.widgets.building import arrange
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import caption
-from resources.language import tr
+from decodescope.app.state.empty_view import AS_SET
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import View
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import caption
+from decodescope.resources.language import tr
 
 TopPosition = Callable[[QRect, Theme], float]
 """Returns the y position of the button in such an area."""

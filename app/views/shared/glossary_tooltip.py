@@ -8,8 +8,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.glossary_terms import tooltip_html
-from app.widgets.plain_text import from_plain_text, might_be_rich, show_rich_tooltip
+from decodescope.app.state.glossary_terms import tooltip_html
+from decodescope.app.widgets.plain_text import from_plain_text, might_be_rich, show_rich_tooltip
 
 Topic = Callable[[QPoint], str]
 """Returns the topic at a position of a widget, as a name for `TopicText`; empty for none."""

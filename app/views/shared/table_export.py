@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.state.beam_tree import BeamTree
-from app.state.cache_history import CacheHistory
-from app.views.base import Table
-from app.views.text.token_wording import surprise_bits
+from decodescope.app.state.beam_tree import BeamTree
+from decodescope.app.state.cache_history import CacheHistory
+from decodescope.app.views.base import Table
+from decodescope.app.views.text.token_wording import surprise_bits
 
 if TYPE_CHECKING:
-    from app.state.sample_tree import SampleTree
-    from core.events import DraftRound, TokenChosen
+    from decodescope.app.state.sample_tree import SampleTree
+    from decodescope.core.events import DraftRound, TokenChosen
 
 
 def _nan_to_none(row: Sequence[object]) -> tuple[object, ...]:

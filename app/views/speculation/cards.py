@@ -8,16 +8,16 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.state.draft_rounds import DraftRounds
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.speculation.round_report import speed_rows
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
-from core import words
-from core.events import DraftRound, Finished
-from resources.language import mark, tr, trc
+from decodescope.app.state.draft_rounds import DraftRounds
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.speculation.round_report import speed_rows
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
+from decodescope.core import words
+from decodescope.core.events import DraftRound, Finished
+from decodescope.resources.language import mark, tr, trc
 
 
 def format_ratio(ratio: float) -> str:

@@ -9,21 +9,21 @@ from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.state.run import Run
-from app.state.worker_messages import RunRequest, without_speculation
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.base import ViewSignals
-from app.views.speculation.cards import SpeculationCards
-from app.views.speculation.round_report import EXTRA_NODE, RoundSelection, describe_round, round_tree
-from app.views.tree.tools import TreeLegend
-from app.widgets.building import arrange
-from app.widgets.drafter_marks import MARK_SIZE, drafter_letter, paint_drafter_mark
-from app.widgets.plain_text import PlainLabel
-from app.widgets.tree_canvas import TreeCanvas
-from core import words
-from core.events import DraftRound
-from resources.language import mark, tr
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest, without_speculation
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import ViewSignals
+from decodescope.app.views.speculation.cards import SpeculationCards
+from decodescope.app.views.speculation.round_report import EXTRA_NODE, RoundSelection, describe_round, round_tree
+from decodescope.app.views.tree.tools import TreeLegend
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.drafter_marks import MARK_SIZE, drafter_letter, paint_drafter_mark
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.core import words
+from decodescope.core.events import DraftRound
+from decodescope.resources.language import mark, tr
 
 
 class DraftComparison(QObject):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.state.draft_rounds import DraftRounds, proposers
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from app.views.node_reports import NodeReport, ReportRow
-from app.views.text.token_wording import token_text
-from app.widgets.drafter_marks import drafter_letter
-from app.widgets.tree_canvas.tree_model import TreeNode
-from core import (
+from decodescope.app.state.draft_rounds import DraftRounds, proposers
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.drafter_marks import drafter_letter
+from decodescope.app.widgets.tree_canvas.tree_model import TreeNode
+from decodescope.core import (
     SentenceTemplate,
     explain_choice,
     explain_draft,
@@ -24,8 +24,8 @@ from core import (
     strategies,
     words,
 )
-from core.events import DraftNode, DraftRound, Finished
-from resources.language import join_sentences, mark, tr
+from decodescope.core.events import DraftNode, DraftRound, Finished
+from decodescope.resources.language import join_sentences, mark, tr
 
 EXTRA_NODE = -1
 """Number of the node for the bonus or correction token."""

@@ -9,12 +9,12 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.themed import Themed
-from app.views.speculation.round_report import describe_round
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.plain_text import show_tooltip
-from core.events import DraftRound
-from resources.language import tr
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.speculation.round_report import describe_round
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.core.events import DraftRound
+from decodescope.resources.language import tr
 
 MAX_CELLS = 8
 """Maximum number of accepted tokens drawn as cells; one more cell is for the model's own token."""

@@ -8,23 +8,23 @@ from PySide6.QtCore import QMargins, QObject, QPoint, QRect, QSize, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.state.empty_view import DRAFT, fill_unsupported_reason
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import Table, View
-from app.views.node_reports import NodeReport
-from app.views.shared.empty_page import add_fill_button, paint_empty_page
-from app.views.shared.table_export import draft_round_table
-from app.views.speculation.round_page import DraftComparison, RoundPage
-from app.views.speculation.round_report import RoundSelection, describe_round, node_report
-from app.views.speculation.round_strip import RoundStrip
-from app.widgets.building import arrange, set_up
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.tree_canvas import TreeCanvas
-from core.events import Event
-from resources.language import mark, tr
+from decodescope.app.state.empty_view import DRAFT, fill_unsupported_reason
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table, View
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.empty_page import add_fill_button, paint_empty_page
+from decodescope.app.views.shared.table_export import draft_round_table
+from decodescope.app.views.speculation.round_page import DraftComparison, RoundPage
+from decodescope.app.views.speculation.round_report import RoundSelection, describe_round, node_report
+from decodescope.app.views.speculation.round_strip import RoundStrip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.core.events import Event
+from decodescope.resources.language import mark, tr
 
 
 class SelectedNodeReporter(QObject):

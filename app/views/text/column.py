@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QTextLayout
 
-from app.theme.theme import Theme, tab_distance
-from app.views.text.line_flow import LineFlow, ShapedLine
-from app.views.text.token_text import TokenText
-from core.common.lightweight_dataclass import plain
+from decodescope.app.theme.theme import Theme, tab_distance
+from decodescope.app.views.text.line_flow import LineFlow, ShapedLine
+from decodescope.app.views.text.token_text import TokenText
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
-    from core.events import PromptToken, TokenChosen
+    from decodescope.core.events import PromptToken, TokenChosen
 
 
 class TextMetrics(NamedTuple):

@@ -17,7 +17,7 @@ from typing import cast
 from PySide6.QtCore import Qt, QTextBoundaryFinder
 from PySide6.QtGui import QFont, QGlyphRun, QRawFont, QTextLayout, QTextLine, QTextOption
 
-from core.common.lightweight_dataclass import plain
+from decodescope.core.common.lightweight_dataclass import plain
 
 Cell = tuple[float, float]
 """Start and end of a code point in reading order; for right-to-left text the start is the greater value."""

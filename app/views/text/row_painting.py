@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from app.state.token_stats import band
-from app.theme.theme import Theme
-from app.views.text.column import ShapedRow, TokenColumn, TokenMark
-from app.views.text.token_decorations import (
+from decodescope.app.state.token_stats import band
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.text.column import ShapedRow, TokenColumn, TokenMark
+from decodescope.app.views.text.token_decorations import (
     paint_influence,
     paint_origin_underline,
     paint_watermark_underline,
     watermark_sign,
 )
-from core.common.lightweight_dataclass import plain
-from resources.language import mark
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import InfluenceMap
-    from core.events import Repeat, TokenChosen
+    from decodescope.app.state.layer_queries import InfluenceMap
+    from decodescope.core.events import Repeat, TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": (mark("Probability"), mark("unlikely"), mark("certain")),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
-from app.theme.theme import Theme
-from app.views.text.column import TokenColumn
-from resources.language import mark
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.resources.language import mark
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import InfluenceMap
-    from core.events import Repeat, TokenChosen, WatermarkSign
+    from decodescope.app.state.layer_queries import InfluenceMap
+    from decodescope.core.events import Repeat, TokenChosen, WatermarkSign
 
 _MAX_ARCS = 3
 """Maximum number of arcs; the strongest are drawn."""

@@ -6,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from core import words
-from resources.language import tr
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import PromptToken, TokenChosen
+    from decodescope.core.events import PromptToken, TokenChosen
 
 _THIN, _TIE = "\u2009", "\u202f"
 

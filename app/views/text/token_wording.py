@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core import share, words
-from resources import depth
-from resources.language import tr, trn
+from decodescope.core import share, words
+from decodescope.resources import depth
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from core.events import TokenChosen
+    from decodescope.core.events import TokenChosen
 
 
 def token_text(piece: str, special: bool | None = None) -> str:

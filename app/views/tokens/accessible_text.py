@@ -8,11 +8,11 @@ from typing import Protocol, overload
 
 from PySide6.QtCore import QPointF, QRect, QRectF, SignalInstance
 
-from app.state.run import Run
-from app.views.text.column import TokenColumn
-from app.views.text.token_wording import describe_token
-from app.views.tokens.token_columns import TokenColumns
-from app.widgets.accessibility import AccessiblePart, AccessibleText
+from decodescope.app.state.run import Run
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.token_wording import describe_token
+from decodescope.app.views.tokens.token_columns import TokenColumns
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleText
 
 
 class TokenAreaProtocol(Protocol):

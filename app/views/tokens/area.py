@@ -8,16 +8,16 @@ from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.run import Run
-from app.theme.theme import Theme, fill_rect
-from app.theme.themed import Themed
-from app.views.text.column import TokenColumn
-from app.views.text.row_painting import PaintOptions, paint_rows
-from app.views.text.token_decorations import blocked_repeats, paint_repeats
-from app.views.tokens.token_columns import TextSelection, TokenColumns
-from app.views.tokens.token_headings import is_waiting, paint_empty_token_page, paint_heading
-from app.widgets.accessibility import AccessiblePart, AccessibleText, AccessibleWidget, Role
-from app.widgets.popover import HoverArea
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme, fill_rect
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
+from decodescope.app.views.text.token_decorations import blocked_repeats, paint_repeats
+from decodescope.app.views.tokens.token_columns import TextSelection, TokenColumns
+from decodescope.app.views.tokens.token_headings import is_waiting, paint_empty_token_page, paint_heading
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleText, AccessibleWidget, Role
+from decodescope.app.widgets.popover import HoverArea
 
 
 def apply_run_to_options(options: PaintOptions, run: Run | None) -> None:
@@ -164,7 +164,7 @@ class TokenArea(Themed, HoverArea, AccessibleWidget):
 
     def accessible_parts(self) -> Sequence[AccessiblePart]:
         """Return the drawn tokens."""
-        from app.views.tokens.accessible_text import AccessibleTokens
+        from decodescope.app.views.tokens.accessible_text import AccessibleTokens
 
         return AccessibleTokens(self)
 
@@ -174,7 +174,7 @@ class TokenArea(Themed, HoverArea, AccessibleWidget):
 
     def accessible_text(self) -> AccessibleText:
         """Return the drawn text."""
-        from app.views.tokens.accessible_text import accessible_text
+        from decodescope.app.views.tokens.accessible_text import accessible_text
 
         return accessible_text(self)
 

@@ -6,12 +6,12 @@ from functools import partial
 
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import TokenReplacement, forbidden_ids, forbidden_reason
-from app.state.run import Run
-from app.views.base import ViewSignals
-from app.widgets.plain_text import caption
-from core import words
-from resources.language import tr
+from decodescope.app.state.branching import TokenReplacement, forbidden_ids, forbidden_reason
+from decodescope.app.state.run import Run
+from decodescope.app.views.base import ViewSignals
+from decodescope.app.widgets.plain_text import caption
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 MAX_ALTERNATIVES = 8
 """Maximum number of alternatives in the menu."""

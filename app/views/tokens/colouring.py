@@ -8,23 +8,23 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
-import core
-from app.state.run import Run
-from app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.text import token_decorations
-from app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thickness
-from app.views.text.token_decorations import ORIGIN_LEGEND
-from app.views.text.token_decorations import WATERMARK_LEGEND as SIGNS
-from app.views.tokens.area import TokenArea
-from app.widgets.building import arrange, set_up
-from app.widgets.legend import ColourLegend, LegendStep
-from core import strategies
-from resources.language import mark, tr
+from decodescope import core
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.text import token_decorations
+from decodescope.app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thickness
+from decodescope.app.views.text.token_decorations import ORIGIN_LEGEND
+from decodescope.app.views.text.token_decorations import WATERMARK_LEGEND as SIGNS
+from decodescope.app.views.tokens.area import TokenArea
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.legend import ColourLegend, LegendStep
+from decodescope.core import strategies
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import InfluenceMap
+    from decodescope.app.state.layer_queries import InfluenceMap
 
 TERSE_MIN_SCALE = 1.25
 """Scale of the type above which the word "Colour" is left out."""

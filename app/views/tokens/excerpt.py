@@ -6,15 +6,15 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.theme.theme import Theme, theme_for
-from app.views.base import Excerpt
-from app.views.text.row_painting import PaintOptions
-from app.views.text.token_decorations import ORIGIN_COLOURS
-from app.views.tokens.area import TokenArea
-from core import words
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.views.base import Excerpt
+from decodescope.app.views.text.row_painting import PaintOptions
+from decodescope.app.views.text.token_decorations import ORIGIN_COLOURS
+from decodescope.app.views.tokens.area import TokenArea
+from decodescope.core import words
 
 if TYPE_CHECKING:
-    from core.events import PromptToken, TokenChosen
+    from decodescope.core.events import PromptToken, TokenChosen
 
 
 def coloured_html(

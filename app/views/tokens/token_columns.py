@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 
-from app.state.media import display_prompt
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.views.text.column import TokenColumn
-from core.common.lightweight_dataclass import plain
+from decodescope.app.state.media import display_prompt
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.core.common.lightweight_dataclass import plain
 
 
 @plain()

@@ -6,18 +6,18 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, Qt, Signal, S
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
-from app.state.run import Run
-from app.theme.theme import Theme, fill_rect
-from app.theme.themed import Themed
-from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
-from app.views.text.column import TokenColumn
-from app.views.text.token_wording import format_token_count
-from app.views.tokens.token_columns import drawn_count
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.inputs import SpinBox
-from app.widgets.plain_text import PlainLabel
-from core import words
-from resources.language import mark, tr, trn
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme, fill_rect
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.token_wording import format_token_count
+from decodescope.app.views.tokens.token_columns import drawn_count
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import words
+from decodescope.resources.language import mark, tr, trn
 
 EMPTY_HINT = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 

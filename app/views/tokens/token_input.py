@@ -8,16 +8,21 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, Qt, QTimer, 
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.branching import branch_unsupported_reason
-from app.theme.theme import Theme
-from app.views.base import ViewSignals
-from app.views.text.column import TokenColumn
-from app.views.text.token_navigation import BACKWARD_KEYS, NAVIGATION_KEYS, selection_end_for_key, token_for_key
-from app.views.text.token_wording import token_rows, token_text
-from app.views.tokens.area import TokenArea
-from app.widgets.plain_text import caption
-from app.widgets.popover import Popover
-from resources.language import tr
+from decodescope.app.state.branching import branch_unsupported_reason
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.base import ViewSignals
+from decodescope.app.views.text.column import TokenColumn
+from decodescope.app.views.text.token_navigation import (
+    BACKWARD_KEYS,
+    NAVIGATION_KEYS,
+    selection_end_for_key,
+    token_for_key,
+)
+from decodescope.app.views.text.token_wording import token_rows, token_text
+from decodescope.app.views.tokens.area import TokenArea
+from decodescope.app.widgets.plain_text import caption
+from decodescope.app.widgets.popover import Popover
+from decodescope.resources.language import tr
 
 HOVER_MS = 250
 
@@ -223,8 +228,8 @@ class TokenKeyHandler(QObject):
     @Slot()
     def copy_coloured(self) -> None:
         """Copy the prompt and the generated text with their colours."""
-        from app.views.tokens.excerpt import token_excerpt
-        from app.widgets.clipboard import copy_text_and_html
+        from decodescope.app.views.tokens.excerpt import token_excerpt
+        from decodescope.app.widgets.clipboard import copy_text_and_html
 
         excerpt = token_excerpt(self._area)
         if excerpt is not None:
@@ -247,7 +252,7 @@ class TokenKeyHandler(QObject):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         run = self._area.run
         if run is not None and token is not None and not branch_unsupported_reason(run):
-            from app.views.tokens.branches import add_branch_actions
+            from decodescope.app.views.tokens.branches import add_branch_actions
 
             add_branch_actions(menu, run, token, self._signals, grammar)
         has_text = self._area.page.has_text

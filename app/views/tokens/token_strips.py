@@ -10,22 +10,22 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-import core
-from app.state import token_stats
-from app.state.media import PICTURE, Medium
-from app.state.run import Run
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.text.token_wording import token_text
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.labels import ElidedLabel, WrappedLabel
-from app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
-from app.widgets.plain_text import caption, tooltip
-from core import words
-from resources.language import tr
+from decodescope import core
+from decodescope.app.state import token_stats
+from decodescope.app.state.media import PICTURE, Medium
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import MediumRead, TokenCompared
+    from decodescope.core.events import MediumRead, TokenCompared
 
 
 class TokenViewStrip(QWidget):

@@ -9,28 +9,28 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from app.state.empty_view import AS_SET
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme, theme_for
-from app.views.base import Excerpt, Table, View
-from app.views.shared.empty_page import add_fill_button
-from app.views.shared.table_export import token_table
-from app.views.text.token_wording import describe_token
-from app.views.tokens.area import TokenArea
-from app.views.tokens.colouring import ColouringController, TokenTools
-from app.views.tokens.token_headings import EMPTY_HINT, SequenceChips, empty_title_and_hint, is_waiting
-from app.views.tokens.token_input import TokenKeyHandler, TokenMouseHandler, selected_token_menu_position
-from app.widgets.building import arrange
-from app.widgets.legend import ColourLegend
-from app.widgets.overlays import FocusRing
-from resources.language import tr
+from decodescope.app.state.empty_view import AS_SET
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.views.base import Excerpt, Table, View
+from decodescope.app.views.shared.empty_page import add_fill_button
+from decodescope.app.views.shared.table_export import token_table
+from decodescope.app.views.text.token_wording import describe_token
+from decodescope.app.views.tokens.area import TokenArea
+from decodescope.app.views.tokens.colouring import ColouringController, TokenTools
+from decodescope.app.views.tokens.token_headings import EMPTY_HINT, SequenceChips, empty_title_and_hint, is_waiting
+from decodescope.app.views.tokens.token_input import TokenKeyHandler, TokenMouseHandler, selected_token_menu_position
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.legend import ColourLegend
+from decodescope.app.widgets.overlays import FocusRing
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import InfluenceMap
-    from app.state.media import Medium
-    from app.views.tokens.token_strips import MediaStrip, ScoreStrip
-    from core.events import Event
+    from decodescope.app.state.layer_queries import InfluenceMap
+    from decodescope.app.state.media import Medium
+    from decodescope.app.views.tokens.token_strips import MediaStrip, ScoreStrip
+    from decodescope.core.events import Event
 
 
 def announce_current_token(view: View, area: TokenArea) -> None:
@@ -81,7 +81,7 @@ class TokenViewLayout(QObject):
     def show_scores(self, run: Run | None) -> None:
         """Show the strip of a scored run."""
         if self._score_strip is None and run is not None and run.is_scored:
-            from app.views.tokens.token_strips import ScoreStrip
+            from decodescope.app.views.tokens.token_strips import ScoreStrip
 
             self._score_strip = ScoreStrip(self._view)
             self._score_strip.tokenChosen.connect(self._view.signals.tokenActivated)
@@ -92,7 +92,7 @@ class TokenViewLayout(QObject):
     def _show_media(self, run: Run | None) -> None:
         """Show the strip of the media that the run read."""
         if self._media_strip is None and run is not None and run.started is not None and run.started.media:
-            from app.views.tokens.token_strips import MediaStrip
+            from decodescope.app.views.tokens.token_strips import MediaStrip
 
             self._media_strip = MediaStrip(self._view)
             self._media_strip.mediumRequested.connect(self._view.signals.mediumRequested)
@@ -173,7 +173,7 @@ class TokenView(View):
 
     def excerpt(self) -> Excerpt | None:
         """Return the text up to the cursor."""
-        from app.views.tokens.excerpt import token_excerpt  # import only when something is exported
+        from decodescope.app.views.tokens.excerpt import token_excerpt  # import only when something is exported
 
         return token_excerpt(self.area)
 

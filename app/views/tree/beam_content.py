@@ -9,14 +9,14 @@ from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
-from app.state.beam_tree import BeamTree, HypothesisRow
-from app.state.run import Run
-from app.state.sequences import SequenceStatus
-from app.theme.theme import Theme, theme_for
-from app.views.base import Table
-from app.views.node_reports import NodeReport
-from app.views.shared.table_export import candidate_table
-from app.views.tree.beam_nodes import (
+from decodescope.app.state.beam_tree import BeamTree, HypothesisRow
+from decodescope.app.state.run import Run
+from decodescope.app.state.sequences import SequenceStatus
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.views.base import Table
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.table_export import candidate_table
+from decodescope.app.views.tree.beam_nodes import (
     ROOT,
     BeamTreeBuilder,
     beam_node_report,
@@ -26,13 +26,13 @@ from app.views.tree.beam_nodes import (
     displayed_path,
     root_label,
 )
-from app.views.tree.rows_table import DIFFERS_AT_ROLE, Index, SortableTable, SortedRowsModel
-from app.views.tree.tree_content import TreeContent
-from app.widgets.plain_text import tooltip
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.tree_style import STAR
-from core import words
-from resources.language import mark, tr
+from decodescope.app.views.tree.rows_table import DIFFERS_AT_ROLE, Index, SortableTable, SortedRowsModel
+from decodescope.app.views.tree.tree_content import TreeContent
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.tree_style import STAR
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("State"))

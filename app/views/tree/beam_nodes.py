@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.state.beam_tree import BeamTree
-from app.state.run import Run
-from app.views.node_reports import NodeReport, ReportRow
-from app.views.text.token_wording import token_text
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
-from core import explain_candidate, share, words
-from core.events import BeamCandidate, BeamFate, BeamStep
-from resources import depth
-from resources.language import mark, tr, trn
+from decodescope.app.state.beam_tree import BeamTree
+from decodescope.app.state.run import Run
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.tree_model import NodeState, TreeNode
+from decodescope.core import explain_candidate, share, words
+from decodescope.core.events import BeamCandidate, BeamFate, BeamStep
+from decodescope.resources import depth
+from decodescope.resources.language import mark, tr, trn
 
 ROOT = 0
 _STATES: dict[BeamFate, NodeState] = {

@@ -6,17 +6,17 @@ from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QTextCharFormat, QTextLayout
 from PySide6.QtWidgets import QWidget
 
-from app.state.run import Run
-from app.state.sample_tree import has_samples
-from app.theme.themed import Themed
-from app.views.base import View
-from app.views.tree.beam_content import BeamContent
-from app.views.tree.sample_content import SampleContent
-from app.views.tree.tree_content import TreeContent, prompt_end
-from app.widgets.accessibility import AccessibleWidget, Role
-from app.widgets.plain_text import tooltip
-from app.widgets.tree_canvas import TreeCanvas
-from resources.language import mark, tr
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import has_samples
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import View
+from decodescope.app.views.tree.beam_content import BeamContent
+from decodescope.app.views.tree.sample_content import SampleContent
+from decodescope.app.views.tree.tree_content import TreeContent, prompt_end
+from decodescope.app.widgets.accessibility import AccessibleWidget, Role
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.resources.language import mark, tr
 
 
 class PathLine(Themed, QWidget, AccessibleWidget):

@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.resources.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
 DIFFERS_AT_ROLE = Qt.ItemDataRole.UserRole + 7

@@ -10,23 +10,23 @@ from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.run import Run
-from app.state.sample_tree import ROOT, Sample, SampleNode, SampleTree, list_samples
-from app.theme.theme import Theme, theme_for
-from app.views.base import Table
-from app.views.node_reports import NodeReport
-from app.views.shared.table_export import sample_tree_table
-from app.views.text.token_wording import format_text_count, token_text
-from app.views.tree.beam_nodes import probability_text, root_label
-from app.views.tree.rows_table import DIFFERS_AT_ROLE, Index, SortableTable, SortedRowsModel
-from app.views.tree.sample_report import sample_node_report, sample_node_tooltip, sample_root_report
-from app.views.tree.tree_content import TreeContent
-from app.widgets.plain_text import tooltip
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
-from app.widgets.tree_canvas.tree_style import STAR
-from core import words
-from resources.language import mark, tr
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import ROOT, Sample, SampleNode, SampleTree, list_samples
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.views.base import Table
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.shared.table_export import sample_tree_table
+from decodescope.app.views.text.token_wording import format_text_count, token_text
+from decodescope.app.views.tree.beam_nodes import probability_text, root_label
+from decodescope.app.views.tree.rows_table import DIFFERS_AT_ROLE, Index, SortableTable, SortedRowsModel
+from decodescope.app.views.tree.sample_report import sample_node_report, sample_node_tooltip, sample_root_report
+from decodescope.app.views.tree.tree_content import TreeContent
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.tree_model import NodeState, TreeNode
+from decodescope.app.widgets.tree_canvas.tree_style import STAR
+from decodescope.core import words
+from decodescope.resources.language import mark, tr
 
 NUMBER, TEXT, LENGTH, SURPRISE = range(4)
 _TITLES = (mark("Seed"), mark("Text"), mark("Tokens"), mark("Bits per token"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.sample_tree import ROOT, SampleNode, SampleTree
-from app.views.node_reports import NodeReport, ReportRow
-from app.views.text.token_wording import format_text_count, token_text
-from core import Sentence, SentenceTemplate, share, together, words
-from resources.language import mark, tr, trn
+from decodescope.app.state.sample_tree import ROOT, SampleNode, SampleTree
+from decodescope.app.views.node_reports import NodeReport, ReportRow
+from decodescope.app.views.text.token_wording import format_text_count, token_text
+from decodescope.core import Sentence, SentenceTemplate, share, together, words
+from decodescope.resources.language import mark, tr, trn
 
 MAX_ROWS = 12
 _MODEL = SentenceTemplate(

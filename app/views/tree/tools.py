@@ -8,15 +8,15 @@ from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal, 
 from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton, QWidget
 
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessibleWidget
-from app.widgets.building import arrange, set_up
-from app.widgets.icons import IconButton
-from app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
-from app.widgets.tree_canvas import PRUNED, TreeCanvas
-from app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed_pen
-from resources.language import join_sentences, mark, tr, trc
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
+from decodescope.app.widgets.tree_canvas import PRUNED, TreeCanvas
+from decodescope.app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed_pen
+from decodescope.resources.language import join_sentences, mark, tr, trc
 
 _MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
 

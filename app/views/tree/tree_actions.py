@@ -6,14 +6,14 @@ from PySide6.QtCore import QObject, QPointF, QRect, QRectF, QSize, Qt, Signal, S
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QWidget
 
-from app.state.empty_view import TREE, fill_unsupported_reason
-from app.state.run import Run
-from app.state.sample_tree import DEFAULT_SAMPLES, MAX_SAMPLES
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.base import View
-from app.views.shared.empty_page import (
+from decodescope.app.state.empty_view import TREE, fill_unsupported_reason
+from decodescope.app.state.run import Run
+from decodescope.app.state.sample_tree import DEFAULT_SAMPLES, MAX_SAMPLES
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import View
+from decodescope.app.views.shared.empty_page import (
     GAP,
     FillButton,
     TitleAndHint,
@@ -21,12 +21,12 @@ from app.views.shared.empty_page import (
     title_and_hint_rects,
     waiting_title,
 )
-from app.views.tree.displayed_tree import DisplayedTree
-from app.views.tree.tools import TreeLegend
-from app.widgets.building import arrange
-from app.widgets.inputs import SpinBox
-from app.widgets.plain_text import PlainLabel
-from resources.language import join_sentences, tr
+from decodescope.app.views.tree.displayed_tree import DisplayedTree
+from decodescope.app.views.tree.tools import TreeLegend
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.resources.language import join_sentences, tr
 
 BAR_HEIGHT = 44
 """Height in pixels at 100 % of the bar that starts sampling, below the offer."""

@@ -9,14 +9,14 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
-from app.state.run import Run
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.base import Table
-from app.views.node_reports import NodeReport
-from app.views.tree.rows_table import SortableTable
-from core import words
-from resources.language import tr
+from decodescope.app.state.run import Run
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
+from decodescope.app.views.node_reports import NodeReport
+from decodescope.app.views.tree.rows_table import SortableTable
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 HORIZONTAL_FROM = 1000
 """Minimum width in pixels (at 100 %) for the table beside the tree."""

@@ -17,22 +17,22 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from app.state.branching import PathContinuation, is_constrained_to
-from app.state.run import Run
-from app.state.worker_messages import ModelInfo
-from app.theme.theme import Theme
-from app.views.base import Table, View, ViewSignals
-from app.views.tree.beam_nodes import ROOT
-from app.views.tree.displayed_tree import DisplayedTree, NodePicker, PathLine
-from app.views.tree.tools import FindBar, TreeFinder, TreeLegend, TreeTools
-from app.views.tree.tree_actions import TreeActions, paint_empty_tree
-from app.views.tree.tree_content import TreeContent, TreeSplit
-from app.widgets.building import arrange
-from app.widgets.plain_text import caption
-from app.widgets.tree_canvas import TreeCanvas
-from core import words
-from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
-from resources.language import tr
+from decodescope.app.state.branching import PathContinuation, is_constrained_to
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import ModelInfo
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.base import Table, View, ViewSignals
+from decodescope.app.views.tree.beam_nodes import ROOT
+from decodescope.app.views.tree.displayed_tree import DisplayedTree, NodePicker, PathLine
+from decodescope.app.views.tree.tools import FindBar, TreeFinder, TreeLegend, TreeTools
+from decodescope.app.views.tree.tree_actions import TreeActions, paint_empty_tree
+from decodescope.app.views.tree.tree_content import TreeContent, TreeSplit
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.plain_text import caption
+from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.core import words
+from decodescope.core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
+from decodescope.resources.language import tr
 
 DisplayedContent = Callable[[], tuple[Run | None, TreeContent | None]]
 

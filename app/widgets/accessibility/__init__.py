@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.accessibility.accessible_widget import (
+from decodescope.app.widgets.accessibility.accessible_widget import (
     AccessiblePart,
     AccessibleText,
     AccessibleValue,
@@ -23,7 +23,7 @@ def _create_interface(class_name: str, owner: QObject | None) -> QAccessibleInte
     widget: object = owner
     if not isinstance(widget, AccessibleWidget):
         return None
-    from app.widgets.accessibility.qt_interfaces import (
+    from decodescope.app.widgets.accessibility.qt_interfaces import (
         AccessibleWidgetInterface,  # import lazily: most sessions have no screen reader
     )
 

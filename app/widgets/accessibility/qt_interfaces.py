@@ -16,14 +16,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAccessibleWidget, QWidget
 from shiboken6 import Shiboken, VoidPtr
 
-from app.widgets.accessibility.accessible_widget import (
+from decodescope.app.widgets.accessibility.accessible_widget import (
     AccessiblePart,
     AccessibleText,
     AccessibleValue,
     AccessibleWidget,
     Role,
 )
-from app.widgets.inputs import LazyComboBox
+from decodescope.app.widgets.inputs import LazyComboBox
 
 # Qt's stubs leave the types of these overridden methods open.
 # mypy: disable-error-code="override"

@@ -10,9 +10,9 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme
-from app.widgets.animation.motion import AnimatedWidget, bounce, interpolate, sub_progress
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.animation.motion import AnimatedWidget, bounce, interpolate, sub_progress
+from decodescope.resources.language import tr
 
 BAR_HEIGHT, FALL_HEIGHT, BALL_RADIUS, SEGMENT_GAP = 22, 14, 5, 1
 """Pixels at 100 %: bar height, room above it, radius of the ball, gap between segments."""

@@ -11,8 +11,8 @@ from functools import cache
 from PySide6.QtCore import QEasingCurve, QVariantAnimation
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
 
 REDUCED_MOTION_VARIABLE = "DECODESCOPE_REDUCED_MOTION"
 """Environment variable; 1 and 0 override the desktop."""

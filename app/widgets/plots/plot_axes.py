@@ -8,8 +8,8 @@ import pyqtgraph
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPen
 
-from app.theme.theme import Theme
-from app.widgets.plots.plot_spec import PLAIN, PlotAxis
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.plots.plot_spec import PLAIN, PlotAxis
 
 
 def round_step(span: float, max_steps: int, integers_only: bool = False) -> float:

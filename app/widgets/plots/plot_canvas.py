@@ -10,14 +10,14 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, Qt, Signal,
 from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QWidget
 
-from app.state.text_formats import to_csv
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.plots.plot_axes import TickAxis
-from app.widgets.plots.plot_descriptions import plot_table
-from app.widgets.plots.plot_items import PlotLabels, PlotMarks, PlotSeries
-from app.widgets.plots.plot_spec import PlotSpec
-from app.widgets.widget_pictures import SUFFIXES, save_picture
+from decodescope.app.state.text_formats import to_csv
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.plots.plot_axes import TickAxis
+from decodescope.app.widgets.plots.plot_descriptions import plot_table
+from decodescope.app.widgets.plots.plot_items import PlotLabels, PlotMarks, PlotSeries
+from decodescope.app.widgets.plots.plot_spec import PlotSpec
+from decodescope.app.widgets.widget_pictures import SUFFIXES, save_picture
 
 # Disable pyqtgraph's cleanup at exit: it walks all objects after Qt has freed its own.
 pyqtgraph.setConfigOption("exitCleanup", False)

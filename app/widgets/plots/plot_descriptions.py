@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
-from resources.language import join_sentences, tr, trn
+from decodescope.app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
+from decodescope.resources.language import join_sentences, tr, trn
 
 _FLAT = 1e-9
 

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.theme.theme import Theme
-from app.widgets.plots.plot_spec import PlotBars, PlotLine, PlotSpec
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.plots.plot_spec import PlotBars, PlotLine, PlotSpec
 
 
 def cosmetic_pen(theme: Theme, colour: str, width: float, dashes: Sequence[float] = ()) -> QPen:

@@ -21,18 +21,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.file_dialogs import open_save_dialog, show_save_error
-from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import plot_descriptions
-from app.widgets.plots.plot_spec import PlotSpec
-from core.system.file_writing import atomic_write
-from resources.language import mark, tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.file_dialogs import open_save_dialog, show_save_error
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.plots import plot_descriptions
+from decodescope.app.widgets.plots.plot_spec import PlotSpec
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.widgets.plots.plot_canvas import PlotCanvas, PlotInput
+    from decodescope.app.widgets.plots.plot_canvas import PlotCanvas, PlotInput
 
 _FILE_TYPES = (
     (mark("Picture (SVG)…"), "svg", mark("Pictures (*.svg)")),
@@ -66,7 +66,7 @@ class PlotMenu(QObject):
     @Slot(str)
     def save(self, path: str) -> None:
         """Write the plot to a file, by its suffix."""
-        from app.widgets.plots.plot_canvas import save_plot
+        from decodescope.app.widgets.plots.plot_canvas import save_plot
 
         canvas = self._canvas()
         try:
@@ -243,7 +243,7 @@ class PlotPanel(Themed, QWidget, AccessibleWidget):
     def canvas(self) -> PlotCanvas:
         """Return the canvas, created on first use."""
         if self._canvas is None:
-            from app.widgets.plots.plot_canvas import create_canvas
+            from decodescope.app.widgets.plots.plot_canvas import create_canvas
 
             self._canvas, self._input = create_canvas(self, self._theme)
             self._input.hovered.connect(self._on_hover)

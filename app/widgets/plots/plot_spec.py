@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from resources.language import mark
+from decodescope.resources.language import mark
 
 Units = tuple[tuple[float, str], ...]
 BYTES: Units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, mark("bytes")))

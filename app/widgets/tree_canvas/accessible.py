@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.accessibility import AccessibleWidget
-from app.widgets.accessibility.qt_interfaces import release_interfaces
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.tree_scene import TreeScene
-from resources.language import mark, tr, trn
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.accessibility.qt_interfaces import release_interfaces
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
+from decodescope.resources.language import mark, tr, trn
 
 _STATE_LABELS = {
     "root": mark("start"),

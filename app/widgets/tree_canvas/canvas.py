@@ -18,15 +18,15 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.plain_text import show_tooltip
-from app.widgets.tree_canvas.accessible import AccessibleTree
-from app.widgets.tree_canvas.canvas_input import CanvasInput
-from app.widgets.tree_canvas.minimap import Minimap
-from app.widgets.tree_canvas.navigation import CanvasNavigation
-from app.widgets.tree_canvas.node_selection import NodeSelection
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.app.widgets.tree_canvas.accessible import AccessibleTree
+from decodescope.app.widgets.tree_canvas.canvas_input import CanvasInput
+from decodescope.app.widgets.tree_canvas.minimap import Minimap
+from decodescope.app.widgets.tree_canvas.navigation import CanvasNavigation
+from decodescope.app.widgets.tree_canvas.node_selection import NodeSelection
+from decodescope.resources.language import tr
 
 
 class TreeCanvas(Themed, AccessibleTree):

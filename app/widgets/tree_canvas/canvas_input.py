@@ -6,10 +6,10 @@ from PySide6.QtCore import QObject, QPointF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QInputDevice, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.tree_canvas import node_selection
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.navigation import CanvasNavigation
-from app.widgets.tree_canvas.node_selection import NodeSelection
+from decodescope.app.widgets.tree_canvas import node_selection
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.navigation import CanvasNavigation
+from decodescope.app.widgets.tree_canvas.node_selection import NodeSelection
 
 ZOOM_STEP = 1.25
 WHEEL_NOTCH = 120.0

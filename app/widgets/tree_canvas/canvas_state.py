@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal, Slot
 
-from app.theme.theme import Theme, theme_for
-from app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
-from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
-from app.widgets.tree_canvas.tree_painter import TreePainter, fold_text
-from app.widgets.tree_canvas.tree_scene import TreeScene
-from app.widgets.tree_canvas.tree_style import DIMMED, TreeStyle
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
+from decodescope.app.widgets.tree_canvas.tree_model import NodeState, TreeNode
+from decodescope.app.widgets.tree_canvas.tree_painter import TreePainter, fold_text
+from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
+from decodescope.app.widgets.tree_canvas.tree_style import DIMMED, TreeStyle
 
 FOLD_MARK_REACH = 60
 """Distance in pixels at 100 % from a point to boxes whose fold mark may be there."""

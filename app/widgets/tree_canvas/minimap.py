@@ -6,10 +6,10 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.accessibility import AccessibleWidget
-from app.widgets.tree_canvas.tree_scene import TreeScene
-from app.widgets.tree_canvas.tree_style import DIMMED, PAINT_ORDER, TreeStyle
-from resources.language import tr
+from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
+from decodescope.app.widgets.tree_canvas.tree_style import DIMMED, PAINT_ORDER, TreeStyle
+from decodescope.resources.language import tr
 
 REFRESH_MS = 150
 """Minimum interval between redraws of a growing tree, in milliseconds."""

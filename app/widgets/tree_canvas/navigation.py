@@ -9,9 +9,9 @@ from typing import NamedTuple
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.geometry import READABLE_ZOOM
-from app.widgets.tree_canvas.tree_style import DIMMED
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
+from decodescope.app.widgets.tree_canvas.tree_style import DIMMED
 
 MAX_NEWEST_FRACTION = 0.8
 """Fraction of the view that the newest boxes may fill to be shown together."""

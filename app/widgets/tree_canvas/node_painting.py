@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from app.theme.theme import Theme
-from app.widgets.drafter_marks import MARK_SIZE, paint_drafter_mark
-from app.widgets.tree_canvas.geometry import TreeMetrics
-from app.widgets.tree_canvas.tree_model import TreeNode
-from app.widgets.tree_canvas.tree_style import DIMMED, DIMMED_OPACITY, PILLS, STAR, STRUCK, TreeStyle
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.drafter_marks import MARK_SIZE, paint_drafter_mark
+from decodescope.app.widgets.tree_canvas.geometry import TreeMetrics
+from decodescope.app.widgets.tree_canvas.tree_model import TreeNode
+from decodescope.app.widgets.tree_canvas.tree_style import DIMMED, DIMMED_OPACITY, PILLS, STAR, STRUCK, TreeStyle
 
 MAX_STAMPS = 64
 """Maximum number of cached kinds; a changing zoom creates new ones with every frame."""

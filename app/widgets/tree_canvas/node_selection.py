@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.widgets.tree_canvas.canvas_state import CanvasState
-from app.widgets.tree_canvas.navigation import CanvasNavigation
-from app.widgets.tree_canvas.tree_scene import TreeScene
+from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
+from decodescope.app.widgets.tree_canvas.navigation import CanvasNavigation
+from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
 
 
 def parent_of(scene: TreeScene, node: int) -> int:

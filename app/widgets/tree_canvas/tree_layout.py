@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from app.widgets.tree_canvas.tree_model import TreeModel
+from decodescope.app.widgets.tree_canvas.tree_model import TreeModel
 
 LANE_GAP = 2.0
 """Rows between two lanes."""

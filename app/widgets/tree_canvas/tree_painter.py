@@ -7,12 +7,20 @@ from collections.abc import Iterable
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
-from app.theme.theme import Theme, blend
-from app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
-from app.widgets.tree_canvas.node_painting import NodeBoxCache, NodePainter
-from app.widgets.tree_canvas.tree_scene import TITLE_ROWS, WEIGHT_CLASSES, TreeScene
-from app.widgets.tree_canvas.tree_style import DASHED, DIMMED, PAINT_ORDER, PILLS, TreeStyle, dashed_pen, edge_width
-from resources.language import tr
+from decodescope.app.theme.theme import Theme, blend
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
+from decodescope.app.widgets.tree_canvas.node_painting import NodeBoxCache, NodePainter
+from decodescope.app.widgets.tree_canvas.tree_scene import TITLE_ROWS, WEIGHT_CLASSES, TreeScene
+from decodescope.app.widgets.tree_canvas.tree_style import (
+    DASHED,
+    DIMMED,
+    PAINT_ORDER,
+    PILLS,
+    TreeStyle,
+    dashed_pen,
+    edge_width,
+)
+from decodescope.resources.language import tr
 
 BOX_ZOOM, LINE_ZOOM = 0.22, 0.045
 """Zooms from which boxes have outlines, and from which they have a height."""

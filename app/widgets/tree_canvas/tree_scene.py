@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath, QPolygonF
 
-from app.widgets.tree_canvas.geometry import TreeMetrics
-from app.widgets.tree_canvas.tree_layout import NodeColumn, TreeLayout
-from app.widgets.tree_canvas.tree_model import TreeModel, TreeNode
+from decodescope.app.widgets.tree_canvas.geometry import TreeMetrics
+from decodescope.app.widgets.tree_canvas.tree_layout import NodeColumn, TreeLayout
+from decodescope.app.widgets.tree_canvas.tree_model import TreeModel, TreeNode
 
 BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
 WEIGHT_CLASSES = 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.theme.theme import Theme, blend
+from decodescope.app.theme.theme import Theme, blend
 
 STAR = "★"
 _COLOURS = {

@@ -12,16 +12,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
-from core.caches.tensors.layer_adapters import adapt_layer
-from core.common.program_name import NAME
-from core.common.text import cut_short
-from core.errors import CacheError
-from core.models.loaded_model import LoadedModel
-from core.models.model_files import is_file
-from core.models.quantized.packed_layers import content_hashes
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
+from decodescope.core.caches.tensors.layer_adapters import adapt_layer
+from decodescope.core.common.program_name import NAME
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import CacheError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.model_files import is_file
+from decodescope.core.models.quantized.packed_layers import content_hashes
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 _IRRELEVANT_KEYS = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
 """Config keys that do not change what the model computes."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.checks.arguments import check_bytes
-from core.parameter import Settings
-from resources.language import tr
+from decodescope.core.checks.arguments import check_bytes
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.cache_utils import Cache
 
-    from core.caches.base import CacheBackend
-    from core.models.adapters.adapter_set import AdapterState
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.caches.base import CacheBackend
+    from decodescope.core.models.adapters.adapter_set import AdapterState
+    from decodescope.core.models.loaded_model import LoadedModel
 
 DEFAULT_BUDGET = 512 * 1024**2
 """Budget in bytes."""
@@ -91,7 +91,7 @@ class PrefixStore:
         It never covers all of `ids`: the last token has to be read for its logits. `make_empty` makes an empty cache
         for the run.
         """
-        from core.caches.tensors.cache_operations import (
+        from decodescope.core.caches.tensors.cache_operations import (
             copy_prefix,
             min_length,  # torch is loaded only when something runs
         )
@@ -116,7 +116,7 @@ class PrefixStore:
 
         Shorter prefixes that it can replace are dropped.
         """
-        from core.caches.tensors.cache_operations import compact, min_length, release_resources
+        from decodescope.core.caches.tensors.cache_operations import compact, min_length, release_resources
 
         release_resources(cache)
         compact(cache)
@@ -150,7 +150,7 @@ class PrefixStore:
 
         Raises CacheError for caches that do not hold every token, or if there is no prefix.
         """
-        from core.caches.prefixes.prefix_files import save_prefix  # needs torch
+        from decodescope.core.caches.prefixes.prefix_files import save_prefix  # needs torch
 
         chosen = prefix or self._latest(model)
         save_prefix(path, model, chosen.ids, chosen.cache)
@@ -160,8 +160,8 @@ class PrefixStore:
 
         Raises CacheError if the file is not a prefix or was made by another model.
         """
-        from core import caches
-        from core.caches.prefixes.prefix_files import load_prefix  # needs torch
+        from decodescope.core import caches
+        from decodescope.core.caches.prefixes.prefix_files import load_prefix  # needs torch
 
         ids, cache = load_prefix(path, model)
         if not self.put(model, caches.registry["dynamic"], {}, ids, cache):
@@ -172,7 +172,7 @@ class PrefixStore:
         """Return the longest prefix of this model that the text `ids` begins with. Raises CacheError if there is
         none.
         """
-        from core.errors import CacheError
+        from decodescope.core.errors import CacheError
 
         fitting = [p for p in self.prefixes if p.is_by(model) and tuple(ids[: len(p.ids)]) == p.ids]
         if fitting:
@@ -187,7 +187,7 @@ class PrefixStore:
         raise CacheError(tr("The prefix of this run is no longer stored."), tr("Repeat the run, then save."))
 
     def _latest(self, model: LoadedModel) -> Prefix:
-        from core.errors import CacheError
+        from decodescope.core.errors import CacheError
 
         for prefix in reversed(self.prefixes):
             if prefix.is_by(model):
@@ -229,7 +229,7 @@ def _key(options: Settings) -> tuple[tuple[str, object], ...]:
 
 
 def _too_large_error(budget: int) -> Exception:
-    from core.errors import CacheError
+    from decodescope.core.errors import CacheError
 
     return CacheError(
         tr("The prefix exceeds the {megabytes:,.1f} MB reserved for prefixes.").format(megabytes=budget / 1e6),

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar, cast
 import torch
 from transformers.cache_utils import CacheLayerMixin, DummyLayer, LinearAttentionCacheLayerMixin
 
-from core.errors import CacheError
-from core.system.gpu import upload
-from resources.language import mark, tr
+from decodescope.core.errors import CacheError
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import mark, tr
 
 NEVER = 1 << 62
 """A length that no text reaches."""

@@ -15,14 +15,14 @@ from transformers.cache_utils import (
     StaticSlidingWindowLayer,
 )
 
-from core.caches.measurement import Measurement
-from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, Spans
-from core.caches.tensors.disk_cache import DiskCache, DiskLayer
-from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
-from core.caches.tensors.host_offload import wait_for_transfers
-from core.caches.tensors.layer_adapters import adapt_layer
-from core.errors import CacheError
-from resources.language import tr
+from decodescope.core.caches.measurement import Measurement
+from decodescope.core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, Spans
+from decodescope.core.caches.tensors.disk_cache import DiskCache, DiskLayer
+from decodescope.core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
+from decodescope.core.caches.tensors.host_offload import wait_for_transfers
+from decodescope.core.caches.tensors.layer_adapters import adapt_layer
+from decodescope.core.errors import CacheError
+from decodescope.resources.language import tr
 
 
 @torch.inference_mode()

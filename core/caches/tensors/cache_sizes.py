@@ -15,11 +15,11 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.measurement import RunShape
-from core.caches.tensors.adapted_layer import CacheLayer
-from core.caches.tensors.cache_operations import cross_layers, self_attention_half
-from core.caches.tensors.continuation_probe import memory_kind
-from core.caches.tensors.dynamic_layers import (
+from decodescope.core.caches.measurement import RunShape
+from decodescope.core.caches.tensors.adapted_layer import CacheLayer
+from decodescope.core.caches.tensors.cache_operations import cross_layers, self_attention_half
+from decodescope.core.caches.tensors.continuation_probe import memory_kind
+from decodescope.core.caches.tensors.dynamic_layers import (
     CompressorShape,
     compressor_shapes,
     config_cache,
@@ -28,8 +28,8 @@ from core.caches.tensors.dynamic_layers import (
     trial_length,
     with_cross_attention,
 )
-from core.caches.tensors.layer_adapters import IndexedLayerAdapter, StateLayerAdapter, adapt_layer
-from core.common.size_terms import (
+from decodescope.core.caches.tensors.layer_adapters import IndexedLayerAdapter, StateLayerAdapter, adapt_layer
+from decodescope.core.common.size_terms import (
     DifferenceOf,
     Length,
     MinimumOf,
@@ -40,11 +40,11 @@ from core.common.size_terms import (
     SumOf,
     Term,
 )
-from core.errors import UnpredictableError
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import dummy_encoder_outputs
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.errors import UnpredictableError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import dummy_encoder_outputs
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 _ATEN = torch.ops.aten
 

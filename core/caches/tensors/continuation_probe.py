@@ -13,10 +13,10 @@ from typing import Literal
 import torch
 from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 
-from core.caches.tensors.dynamic_layers import config_cache, with_cross_attention, without_windows
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import dummy_encoder_outputs, reset_image_offset
-from core.system.device_memory import is_out_of_memory
+from decodescope.core.caches.tensors.dynamic_layers import config_cache, with_cross_attention, without_windows
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import dummy_encoder_outputs, reset_image_offset
+from decodescope.core.system.device_memory import is_out_of_memory
 
 MemoryKind = Literal["kept", "windows", "inside", "none"]
 """kept: in the cache; windows: in a cache that drops what its windows have passed; inside: in the module itself, for

@@ -18,14 +18,14 @@ import platformdirs
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
-from core.caches.tensors.continuation_probe import full_cache
-from core.caches.tensors.dynamic_layers import with_cross_attention
-from core.caches.tensors.host_offload import HostOffloadedCache, HostOffloadedStaticCache
-from core.caches.tensors.static_layers import convert_static_layers
-from core.errors import CacheError
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
+from decodescope.core.caches.tensors.continuation_probe import full_cache
+from decodescope.core.caches.tensors.dynamic_layers import with_cross_attention
+from decodescope.core.caches.tensors.host_offload import HostOffloadedCache, HostOffloadedStaticCache
+from decodescope.core.caches.tensors.static_layers import convert_static_layers
+from decodescope.core.errors import CacheError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 
 def temporary_folder(requested: str) -> Path:

@@ -17,9 +17,9 @@ from transformers.cache_utils import (
     LinearAttentionAndSlidingWindowAttentionLayer,
 )
 
-from core.caches.tensors.adapted_layer import CacheLayer, compact_tensor
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.caches.tensors.adapted_layer import CacheLayer, compact_tensor
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 
 class KeyValueStorage(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, StaticCache
 
-from core.caches.tensors.adapted_layer import CacheLayer
-from core.models.loaded_model import LoadedModel
+from decodescope.core.caches.tensors.adapted_layer import CacheLayer
+from decodescope.core.models.loaded_model import LoadedModel
 
 
 class _PrefetchStreamMixin:

@@ -17,7 +17,7 @@ from transformers.cache_utils import (
     StaticSlidingWindowLayer,
 )
 
-from core.caches.tensors.adapted_layer import (
+from decodescope.core.caches.tensors.adapted_layer import (
     NEVER,
     REMEDY,
     AdaptedLayer,
@@ -30,10 +30,10 @@ from core.caches.tensors.adapted_layer import (
     stored_tensor,
     window_moved_error,
 )
-from core.caches.tensors.dynamic_layers import PreallocatedLayer, WindowLayer
-from core.errors import CacheError
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.caches.tensors.dynamic_layers import PreallocatedLayer, WindowLayer
+from decodescope.core.errors import CacheError
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 K = TypeVar("K")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.measurement import RunShape
-from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
-from core.caches.tensors.cache_sizes import LayerShapes, cross_attention_size, key_value_widths, sum_terms
-from core.common.size_terms import (
+from decodescope.core.caches.measurement import RunShape
+from decodescope.core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
+from decodescope.core.caches.tensors.cache_sizes import LayerShapes, cross_attention_size, key_value_widths, sum_terms
+from decodescope.core.common.size_terms import (
     NOTHING,
     DifferenceOf,
     Length,
@@ -24,9 +24,9 @@ from core.common.size_terms import (
     SumOf,
     Term,
 )
-from core.errors import CacheError
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.errors import CacheError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 QuantizedGroups = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Codes [N, G] as uint8, scales [N, 1], offsets [N, 1]: number ≈ code · scale + offset."""

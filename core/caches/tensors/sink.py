@@ -10,10 +10,17 @@ from functools import partial as partial_of
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, Spans, StoredTensor, clone_layer, stored_tensor
-from core.errors import CacheError
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.caches.tensors.adapted_layer import (
+    AdaptedLayer,
+    RowMove,
+    Spans,
+    StoredTensor,
+    clone_layer,
+    stored_tensor,
+)
+from decodescope.core.errors import CacheError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 RotaryTable = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """(any tensor of the required dtype, positions [B, T]) → cosines and sines [B, T, R]."""

@@ -15,7 +15,7 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.tensors.adapted_layer import (
+from decodescope.core.caches.tensors.adapted_layer import (
     AdaptedLayer,
     CacheLayer,
     RowMove,
@@ -23,11 +23,11 @@ from core.caches.tensors.adapted_layer import (
     clone_layer,
     stored_tensor,
 )
-from core.caches.tensors.dynamic_layers import with_cross_attention
-from core.errors import CacheError
-from core.models.loaded_model import LoadedModel
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.caches.tensors.dynamic_layers import with_cross_attention
+from decodescope.core.errors import CacheError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 _SIZE_STEP = 128
 """Compiled code is specific to one size, so sizes are rounded up to a multiple of this and runs of similar length share

@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.decoding.beams.beam_node import BeamNode
-from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.stopping import StopReason
+from decodescope.core.decoding.beams.beam_node import BeamNode
+from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
+from decodescope.core.decoding.stopping import StopReason
 
 
 class Hypotheses:

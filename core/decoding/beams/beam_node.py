@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.decoding.beams.constraints import ConstraintProgress
-from core.decoding.stopping import StopReason, StopTail
-from core.events import BeamFate
-from core.models.text import IncrementalDecoder, Tokenizer, TokenSpellings
-from core.models.text import TextState as PathText
+from decodescope.core.decoding.beams.constraints import ConstraintProgress
+from decodescope.core.decoding.stopping import StopReason, StopTail
+from decodescope.core.events import BeamFate
+from decodescope.core.models.text import IncrementalDecoder, Tokenizer, TokenSpellings
+from decodescope.core.models.text import TextState as PathText
 
 __all__ = ["PathDecoder", "PathText"]
 

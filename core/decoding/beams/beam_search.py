@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
-from core.decoding.beams.beam_node import BeamNode, PathDecoder
-from core.decoding.beams.candidates import (
+from decodescope.core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
+from decodescope.core.decoding.beams.beam_node import BeamNode, PathDecoder
+from decodescope.core.decoding.beams.candidates import (
     BeamScorer,
     CandidateSelector,
     ConstraintMask,
@@ -23,15 +23,15 @@ from core.decoding.beams.candidates import (
     find_candidates,
     select_best,
 )
-from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.run import DecodingRun
-from core.decoding.sequences import FinishedSequence
-from core.decoding.stopping import StopReason
-from core.errors import ParameterError, StrategyError
-from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
-from core.models.text import TokenSpellings
-from core.system.gpu import upload
-from resources.language import tr, trn
+from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.sequences import FinishedSequence
+from decodescope.core.decoding.stopping import StopReason
+from decodescope.core.errors import ParameterError, StrategyError
+from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
+from decodescope.core.models.text import TokenSpellings
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr, trn
 
 _NATURAL_ENDS = ("eos", "stop_string")
 

@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings, length_factor
-from core.decoding.beams.beam_node import BeamNode
-from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.processor_pipeline import ActiveStage, build_pipeline
-from core.processors.base import Context
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings, length_factor
+from decodescope.core.decoding.beams.beam_node import BeamNode
+from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
+from decodescope.core.decoding.processor_pipeline import ActiveStage, build_pipeline
+from decodescope.core.processors.base import Context
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 
 class CandidateSelector(Protocol):

@@ -11,14 +11,14 @@ from typing import TypeVar
 
 import torch
 
-from core.decoding.beams.beam_search import BeamPlan
-from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.beams.constraints import Alternative, ConstraintPhrase, Constraints, make_phrase
-from core.decoding.run import DecodingRun
-from core.errors import ParameterError, TokenizerMissingError
-from core.models.loaded_model import LoadedModel
-from core.parameter import Settings
-from resources.language import tr, trn
+from decodescope.core.decoding.beams.beam_search import BeamPlan
+from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
+from decodescope.core.decoding.beams.constraints import Alternative, ConstraintPhrase, Constraints, make_phrase
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.errors import ParameterError, TokenizerMissingError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import tr, trn
 
 T = TypeVar("T")
 TEXT, IDS = "must_contain", "force_words_ids"

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from core.decoding.beams.beam_node import BeamNode
-from core.decoding.beams.constraints import ConstraintProgress, Constraints
+from decodescope.core.decoding.beams.beam_node import BeamNode
+from decodescope.core.decoding.beams.constraints import ConstraintProgress, Constraints
 
 RowToken = tuple[int, int]
 """(row, token)."""

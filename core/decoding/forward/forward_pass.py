@@ -11,23 +11,23 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.utils.generic import ModelOutput
 
-from core.caches.tensors.adapted_layer import RowMove
-from core.caches.tensors.cache_operations import copy, crop, reorder, self_attention_half, tokens_read
-from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
-from core.caches.tensors.dynamic_layers import PreallocatedLayer
-from core.caches.tensors.host_offload import wait_for_transfers
-from core.caches.tensors.sink import SinkCache
-from core.caches.tensors.static_layers import FixedSizeLayer, is_compiled, note_compiled_step
-from core.decoding.forward.fused_decoder import select_fused_pass
-from core.decoding.forward.graphed_pass import Epilogue, select_graphed_pass
-from core.decoding.forward.native_step import get_native_step
-from core.decoding.media_inputs.image_inputs import first_pass_inputs
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.errors import StrategyError
-from core.models.loaded_model import LoadedModel, has_state_only
-from core.models.text_decoder import position_function
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.caches.tensors.adapted_layer import RowMove
+from decodescope.core.caches.tensors.cache_operations import copy, crop, reorder, self_attention_half, tokens_read
+from decodescope.core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
+from decodescope.core.caches.tensors.dynamic_layers import PreallocatedLayer
+from decodescope.core.caches.tensors.host_offload import wait_for_transfers
+from decodescope.core.caches.tensors.sink import SinkCache
+from decodescope.core.caches.tensors.static_layers import FixedSizeLayer, is_compiled, note_compiled_step
+from decodescope.core.decoding.forward.fused_decoder import select_fused_pass
+from decodescope.core.decoding.forward.graphed_pass import Epilogue, select_graphed_pass
+from decodescope.core.decoding.forward.native_step import get_native_step
+from decodescope.core.decoding.media_inputs.image_inputs import first_pass_inputs
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
+from decodescope.core.errors import StrategyError
+from decodescope.core.models.loaded_model import LoadedModel, has_state_only
+from decodescope.core.models.text_decoder import position_function
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
 """Additive mask [.., n, P + n], or one per layer type."""

@@ -21,23 +21,23 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache, StaticCache
 
-from core.caches.tensors.adapted_layer import AdaptedLayer
-from core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
-from core.decoding.forward.fused_layers import TensorFunction
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, map_modules
-from core.decoding.forward.rotary import RotaryTable, Rotation
-from core.decoding.tensor_utils import widest_float
-from core.models.adapters.low_rank_path import LowRankPath, path_serials
-from core.models.loaded_model import LoadedModel
-from core.models.quantized.packed_layers import content_hashes, packed_bits
-from core.system.device_memory import is_out_of_memory
+from decodescope.core.caches.tensors.adapted_layer import AdaptedLayer
+from decodescope.core.caches.tensors.dynamic_layers import is_plain_dynamic_layer
+from decodescope.core.decoding.forward.fused_layers import TensorFunction
+from decodescope.core.decoding.forward.module_map import DecoderLayer, DecoderModules, Positions, map_modules
+from decodescope.core.decoding.forward.rotary import RotaryTable, Rotation
+from decodescope.core.decoding.tensor_utils import widest_float
+from decodescope.core.models.adapters.low_rank_path import LowRankPath, path_serials
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.quantized.packed_layers import content_hashes, packed_bits
+from decodescope.core.system.device_memory import is_out_of_memory
 
 log = logging.getLogger(__name__)
 
 MAX_JOINED_BYTES = 256 * 2**20
 """Maximum bytes of weights for which the joined matrices (a copy) are worth their memory."""
 _KEY = "fused_decoder"
-_WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.", "core.models.gguf.")
+_WRITTEN_BY = ("transformers.", "torch.nn.", "decodescope.core.models.quantized.", "decodescope.core.models.gguf.")
 _CAPTURING = "transformers.utils.output_capturing"
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Queries [B, heads, n, width], keys and values [B, kv heads, n, width] of new tokens → output [B, heads, m, width]."""

@@ -13,14 +13,14 @@ from torch.nn import functional as F
 from transformers.integrations.moe import batched_mm_experts_forward
 from transformers.pytorch_utils import Conv1D
 
-from core.models.adapters.low_rank_path import LowRankPath, low_rank_path
-from core.models.devices import PROMPT_ROWS, is_bfloat16_faster
-from core.models.gguf.block_layers import GgufExperts, GgufLinear
-from core.models.gguf.block_matrix import BlockMatrix
-from core.models.quantized.card_quantization import is_quantized_tensor
-from core.models.quantized.packed_layers import PackedExperts, PackedLinear
-from core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
-from core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
+from decodescope.core.models.adapters.low_rank_path import LowRankPath, low_rank_path
+from decodescope.core.models.devices import PROMPT_ROWS, is_bfloat16_faster
+from decodescope.core.models.gguf.block_layers import GgufExperts, GgufLinear
+from decodescope.core.models.gguf.block_matrix import BlockMatrix
+from decodescope.core.models.quantized.card_quantization import is_quantized_tensor
+from decodescope.core.models.quantized.packed_layers import PackedExperts, PackedLinear
+from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
+from decodescope.core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
 
 WeightAndBias = tuple[torch.Tensor, torch.Tensor | None]
 """Weights [outputs, inputs] and their bias [outputs]."""

@@ -23,15 +23,15 @@ from typing import NamedTuple, TypeAlias, cast
 import torch
 from transformers.cache_utils import Cache
 
-from core.caches.tensors.adapted_layer import RowMove
-from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer
-from core.caches.tensors.static_layers import FixedSizeLayer, is_compiled
-from core.decoding.forward.fused_decoder import FusedDecoder
-from core.decoding.forward.fused_layers import MixtureMlp
-from core.models.adapters.adapter_set import AdapterSet
-from core.models.loaded_model import LoadedModel
-from core.system.device_memory import is_out_of_memory
-from core.system.gpu import GraphPool, free_device_bytes
+from decodescope.core.caches.tensors.adapted_layer import RowMove
+from decodescope.core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer
+from decodescope.core.caches.tensors.static_layers import FixedSizeLayer, is_compiled
+from decodescope.core.decoding.forward.fused_decoder import FusedDecoder
+from decodescope.core.decoding.forward.fused_layers import MixtureMlp
+from decodescope.core.models.adapters.adapter_set import AdapterSet
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.gpu import GraphPool, free_device_bytes
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.activations import SiLUActivation
 
-from core.decoding.forward.fused_layers import (
+from decodescope.core.decoding.forward.fused_layers import (
     FeedForwardMlp,
     FloatLinear,
     GatedMlp,
@@ -28,8 +28,8 @@ from core.decoding.forward.fused_layers import (
     fuse_norm,
     map_mixture,
 )
-from core.decoding.forward.rotary import AngleFunction, RotaryEmbedding, Rotation, join_pairs
-from core.models.adapters.low_rank_path import low_rank_path
+from decodescope.core.decoding.forward.rotary import AngleFunction, RotaryEmbedding, Rotation, join_pairs
+from decodescope.core.models.adapters.low_rank_path import low_rank_path
 
 Positions = torch.Tensor | slice
 """Positions of the tokens of a pass: [n], or a range that follows the cache."""

@@ -16,22 +16,22 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticCache
 
-from core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
-from core.caches.tensors.static_layers import FixedSizeLayer
-from core.decoding.forward.fused_decoder import (
+from decodescope.core.caches.tensors.dynamic_layers import KeyValueStorage, PreallocatedLayer, is_plain_dynamic_layer
+from decodescope.core.caches.tensors.static_layers import FixedSizeLayer
+from decodescope.core.decoding.forward.fused_decoder import (
     FusedDecoder,
     can_join_matrices,
     discard_fused_decoder,
     matches_module,
     select_fused_pass,
 )
-from core.decoding.forward.module_map import DecoderModules, Positions, UnsupportedArchitecture, map_modules
-from core.decoding.forward.native_weights import NativeWeights
-from core.models.loaded_model import LoadedModel, check_model
-from core.models.quantized.packed_layers import PackedLinear
-from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix, to_int4_rows, to_int8_rows
-from core.native import native_library
-from core.native.native_library import NativeLibrary, library
+from decodescope.core.decoding.forward.module_map import DecoderModules, Positions, UnsupportedArchitecture, map_modules
+from decodescope.core.decoding.forward.native_weights import NativeWeights
+from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.quantized.packed_layers import PackedLinear
+from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix, to_int4_rows, to_int8_rows
+from decodescope.core.native import native_library
+from decodescope.core.native.native_library import NativeLibrary, library
 
 log = logging.getLogger(__name__)
 

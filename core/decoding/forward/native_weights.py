@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from core.decoding.forward.fused_layers import (
+from decodescope.core.decoding.forward.fused_layers import (
     AdaptedLinears,
     BlockLinears,
     FeedForwardMlp,
@@ -23,12 +23,12 @@ from core.decoding.forward.fused_layers import (
     WeightAndBias,
     activation_name,
 )
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
-from core.decoding.forward.rotary import RotaryTable
-from core.models.adapters.low_rank_path import LowRankPath
-from core.models.gguf.block_formats import NATIVE
-from core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
-from core.native import native_library
+from decodescope.core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
+from decodescope.core.decoding.forward.rotary import RotaryTable
+from decodescope.core.models.adapters.low_rank_path import LowRankPath
+from decodescope.core.models.gguf.block_formats import NATIVE
+from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
+from decodescope.core.native import native_library
 
 _DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _SUPPORTED_DTYPES = (torch.float32, torch.bfloat16)

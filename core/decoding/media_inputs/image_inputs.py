@@ -9,17 +9,17 @@ from typing import Any, TypeGuard
 
 import torch
 
-from core import media
-from core.decoding.media_inputs.media_inputs import MediaInputs
-from core.decoding.prompt import encode, fill_chat_template
-from core.errors import MediaRefusedError, PromptError
-from core.events import MediumPlace, MediumRead
-from core.media import MediaFile
-from core.models.chat_templates import render_chat, requires_parts
-from core.models.loaded_model import LoadedModel
-from core.models.model_files import is_library_failure
-from core.models.text_decoder import media_input_of, position_function
-from resources.language import tr
+from decodescope.core import media
+from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
+from decodescope.core.decoding.prompt import encode, fill_chat_template
+from decodescope.core.errors import MediaRefusedError, PromptError
+from decodescope.core.events import MediumPlace, MediumRead
+from decodescope.core.media import MediaFile
+from decodescope.core.models.chat_templates import render_chat, requires_parts
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.model_files import is_library_failure
+from decodescope.core.models.text_decoder import media_input_of, position_function
+from decodescope.resources.language import tr
 
 
 def prepare_image(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from core import media
-from core.decoding.prompt import encode, tokenize
-from core.errors import MediaRefusedError, ParameterError
-from core.events import MediumRead, Notice
-from core.media import MediaFile
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import media_input_of
-from core.parameter import Settings
-from resources.language import tr
+from decodescope.core import media
+from decodescope.core.decoding.prompt import encode, tokenize
+from decodescope.core.errors import MediaRefusedError, ParameterError
+from decodescope.core.events import MediumRead, Notice
+from decodescope.core.media import MediaFile
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import media_input_of
+from decodescope.core.parameter import Settings
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers.utils.generic import ModelOutput
 
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 
 @dataclass(eq=False)

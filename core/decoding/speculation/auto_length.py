@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from core.decoding.speculation.round_plan import DraftGate, RoundResult
-from core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.decoding.speculation.round_plan import DraftGate, RoundResult
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
 
 INITIAL_PAUSE = 8
 _BINS = 10

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.decoding.speculation.round_plan import DraftLengthSchedule, RoundResult
-from core.decoding.speculation.tree_passes import VerifyCost
-from core.events import ChoiceReason, DrafterChoice
+from decodescope.core.decoding.speculation.round_plan import DraftLengthSchedule, RoundResult
+from decodescope.core.decoding.speculation.tree_passes import VerifyCost
+from decodescope.core.events import ChoiceReason, DrafterChoice
 
 _MIN_USES = 2
 """Number of rounds that every drafter gets first."""

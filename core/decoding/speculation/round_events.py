@@ -9,15 +9,15 @@ from math import inf
 
 import torch
 
-from core.decoding.run import DecodingRun
-from core.decoding.sequences import DraftingCounters
-from core.decoding.speculation.auto_length import expected_speedup
-from core.decoding.speculation.tree import DraftTree
-from core.decoding.speculation.tree_passes import remembered_cost
-from core.decoding.speculation.verification import VerifiedPath
-from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
-from core.models.text import TokenSpellings
-from core.system.gpu import upload
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.sequences import DraftingCounters
+from decodescope.core.decoding.speculation.auto_length import expected_speedup
+from decodescope.core.decoding.speculation.tree import DraftTree
+from decodescope.core.decoding.speculation.tree_passes import remembered_cost
+from decodescope.core.decoding.speculation.verification import VerifiedPath
+from decodescope.core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
+from decodescope.core.models.text import TokenSpellings
+from decodescope.core.system.gpu import upload
 
 
 class Stopwatch:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.decoding.speculation.tree import DraftTree
-from core.decoding.speculation.verification import VerifiedPath
+from decodescope.core.decoding.speculation.tree import DraftTree
+from decodescope.core.decoding.speculation.verification import VerifiedPath
 
 
 class DraftGate(Protocol):

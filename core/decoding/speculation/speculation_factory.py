@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.decoding.run import DecodingRun
-from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.drafter_selection import BestDrafterSelector, DrafterSelector, MergeAllDrafters
-from core.decoding.speculation.drafters import Drafter, combinable_drafters, registry
-from core.decoding.speculation.drafters.head_drafter import build_head_drafter
-from core.decoding.speculation.round_plan import DEFAULT_LENGTH, ConstantLength, DraftLengthSchedule, HeuristicLength
-from core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
-from core.decoding.speculation.target_model import TargetModel
-from core.decoding.speculation.tree_passes import TYPICAL_COST, TargetHiddenStates, VerifyCost, verify_cost
-from core.errors import ParameterError
-from core.events import Event
-from resources.language import tr
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.speculation.auto_length import AutoLength
+from decodescope.core.decoding.speculation.drafter_selection import (
+    BestDrafterSelector,
+    DrafterSelector,
+    MergeAllDrafters,
+)
+from decodescope.core.decoding.speculation.drafters import Drafter, combinable_drafters, registry
+from decodescope.core.decoding.speculation.drafters.head_drafter import build_head_drafter
+from decodescope.core.decoding.speculation.round_plan import (
+    DEFAULT_LENGTH,
+    ConstantLength,
+    DraftLengthSchedule,
+    HeuristicLength,
+)
+from decodescope.core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
+from decodescope.core.decoding.speculation.target_model import TargetModel
+from decodescope.core.decoding.speculation.tree_passes import TYPICAL_COST, TargetHiddenStates, VerifyCost, verify_cost
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import Event
+from decodescope.resources.language import tr
 
 _MIN_DRAFT_COST = 0.01
 """Minimum cost fraction, because a drafter without weights takes some time too."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
-from core.caches.tensors import cache_operations
-from core.decoding.forward.forward_pass import ForwardOutput
-from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits
-from core.decoding.sequences import is_cache_measured
-from core.decoding.speculation.drafter_selection import DrafterGroup, DrafterSelector
-from core.decoding.speculation.drafters.base import Drafter, SpeculationText
-from core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
-from core.decoding.speculation.round_events import (
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.score_cache import StepLogits
+from decodescope.core.decoding.sequences import is_cache_measured
+from decodescope.core.decoding.speculation.drafter_selection import DrafterGroup, DrafterSelector
+from decodescope.core.decoding.speculation.drafters.base import Drafter, SpeculationText
+from decodescope.core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
+from decodescope.core.decoding.speculation.round_events import (
     NodeProbabilities,
     RoundOutcome,
     RoundTotals,
@@ -26,16 +26,27 @@ from core.decoding.speculation.round_events import (
     node_probabilities,
     target_probabilities,
 )
-from core.decoding.speculation.round_plan import RoundPlan, RoundResult
-from core.decoding.speculation.target_model import TargetModel
-from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
-from core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
-from core.decoding.speculation.verification import AcceptanceRng, VerifiedPath, verify_greedy, verify_sampled
-from core.decoding.step_stats import DeviceStats, StepStats, TokenChoice, add_stage_details, compute_device_stats
-from core.decoding.tensor_utils import argmax, draw_samples
-from core.decoding.token_loop import StepEventWriter
-from core.events import CostCurve, Event, Method, Origin
-from core.system.gpu import upload
+from decodescope.core.decoding.speculation.round_plan import RoundPlan, RoundResult
+from decodescope.core.decoding.speculation.target_model import TargetModel
+from decodescope.core.decoding.speculation.tree import Branch, DraftTree, merge_branches
+from decodescope.core.decoding.speculation.tree_passes import pricing_clock, remembered_cost
+from decodescope.core.decoding.speculation.verification import (
+    AcceptanceRng,
+    VerifiedPath,
+    verify_greedy,
+    verify_sampled,
+)
+from decodescope.core.decoding.step_stats import (
+    DeviceStats,
+    StepStats,
+    TokenChoice,
+    add_stage_details,
+    compute_device_stats,
+)
+from decodescope.core.decoding.tensor_utils import argmax, draw_samples
+from decodescope.core.decoding.token_loop import StepEventWriter
+from decodescope.core.events import CostCurve, Event, Method, Origin
+from decodescope.core.system.gpu import upload
 
 _PAUSE_PLAN = RoundPlan(0)
 """Plan of a round without drafting."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from core.caches.tensors import cache_operations
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward, ForwardOutput
-from core.decoding.run import DecodingRun
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
-from core.decoding.speculation.tree import DraftTree, NodePipeline
-from core.decoding.speculation.tree_passes import TreePasses, last_hidden_states
-from core.errors import ParameterError
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.caches.tensors.continuation_probe import draft_cache
+from decodescope.core.decoding.forward.forward_pass import Forward, ForwardOutput
+from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
+from decodescope.core.decoding.speculation.tree import DraftTree, NodePipeline
+from decodescope.core.decoding.speculation.tree_passes import TreePasses, last_hidden_states
+from decodescope.core.errors import ParameterError
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 
 def _check_parallel_stages(run: DecodingRun) -> None:

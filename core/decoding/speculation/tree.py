@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.processor_pipeline import ActiveStage
-from core.processors.base import no_detail
-from core.system.gpu import upload
+from decodescope.core.decoding.processor_pipeline import ActiveStage
+from decodescope.core.processors.base import no_detail
+from decodescope.core.system.gpu import upload
 
 if TYPE_CHECKING:
-    from core.processors.base import DetailFactory, StageObserver
+    from decodescope.core.processors.base import DetailFactory, StageObserver
 
 DraftTrial = tuple[int, int]
 """(node, drafter): a token that a drafter proposed; the same node may be tried more than once."""

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.caches.tensors import cache_operations
-from core.decoding.forward.forward_pass import Forward, ForwardOutput, TokenPositions
-from core.decoding.speculation.tree_support import TreePositions, causal_visibility, supports_trees
-from core.models.loaded_model import LoadedModel
-from core.system.gpu import synchronize
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.decoding.forward.forward_pass import Forward, ForwardOutput, TokenPositions
+from decodescope.core.decoding.speculation.tree_support import TreePositions, causal_visibility, supports_trees
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.gpu import synchronize
 
 
 class TargetHiddenStates:

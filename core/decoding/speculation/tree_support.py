@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.caches.tensors import cache_operations
-from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, draft_cache, probe_text
-from core.decoding.forward.forward_pass import Forward, Mask, TokenPositions
-from core.decoding.speculation.tree import build_ancestor_mask
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import dummy_encoder_outputs
-from core.system.device_memory import is_out_of_memory
-from core.system.gpu import upload, upload_array
+from decodescope.core.caches.tensors import cache_operations
+from decodescope.core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, draft_cache, probe_text
+from decodescope.core.decoding.forward.forward_pass import Forward, Mask, TokenPositions
+from decodescope.core.decoding.speculation.tree import build_ancestor_mask
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import dummy_encoder_outputs
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.gpu import upload, upload_array
 
 
 class TreePositions:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from core.decoding.speculation.tree import DraftTree, DraftTrial
-from core.decoding.tensor_utils import draw_samples
-from core.system.gpu import upload
+from decodescope.core.decoding.speculation.tree import DraftTree, DraftTrial
+from decodescope.core.decoding.tensor_utils import draw_samples
+from decodescope.core.system.gpu import upload
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,17 @@ Importing this package imports no torch; the trainings import it when they begin
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.labs.preference.completion_sampling import best_of, completions, kl_bound
-    from core.labs.preference.dataset_files import bundled_rankings, read_rankings, write_pairs, write_rankings
-    from core.labs.preference.events import (
+    from decodescope.core.labs.preference.completion_sampling import best_of, completions, kl_bound
+    from decodescope.core.labs.preference.dataset_files import (
+        bundled_rankings,
+        read_rankings,
+        write_pairs,
+        write_rankings,
+    )
+    from decodescope.core.labs.preference.events import (
         Begun,
         BestOf,
         Compared,
@@ -30,10 +35,10 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         SftStep,
         Stopped,
     )
-    from core.labs.preference.fine_tuning import Example, read_examples, sft
-    from core.labs.preference.ppo_training import PpoSettings, ppo
-    from core.labs.preference.rankings import Pair, Ranking, Verdict, judge, pairs, rank_by_rule, ranked
-    from core.labs.preference.reward_model import (
+    from decodescope.core.labs.preference.fine_tuning import Example, read_examples, sft
+    from decodescope.core.labs.preference.ppo_training import PpoSettings, ppo
+    from decodescope.core.labs.preference.rankings import Pair, Ranking, Verdict, judge, pairs, rank_by_rule, ranked
+    from decodescope.core.labs.preference.reward_model import (
         RewardModel,
         TokenReward,
         load_reward_model,

@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from core.checks.arguments import cancel_event_or_new, check_integer, check_iterable, check_number, check_text
-from core.common.setting_values import to_plain_value
-from core.labs.arguments import check_lab_object
-from core.labs.preference.events import BestOf
-from core.labs.preference.reward_model import RewardModel
-from core.labs.preference.tokenized_texts import PaddedTexts, end_token_ids, pad_texts, prompt_ids
-from core.labs.preference.training_arguments import check_max_tokens, check_seed, check_text_count
-from core.labs.preference.training_loop import load_source, training_context
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import cache_name
-from resources.language import tr
+from decodescope.core.checks.arguments import (
+    cancel_event_or_new,
+    check_integer,
+    check_iterable,
+    check_number,
+    check_text,
+)
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.preference.events import BestOf
+from decodescope.core.labs.preference.reward_model import RewardModel
+from decodescope.core.labs.preference.tokenized_texts import PaddedTexts, end_token_ids, pad_texts, prompt_ids
+from decodescope.core.labs.preference.training_arguments import check_max_tokens, check_seed, check_text_count
+from decodescope.core.labs.preference.training_loop import load_source, training_context
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import cache_name
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 """Range of temperatures; dividing logits by smaller ones gives no finite numbers."""

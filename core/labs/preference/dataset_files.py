@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from core.checks.arguments import check_path
-from core.errors import PreferenceError
-from core.labs.arguments import lab_object_list
-from core.labs.preference.rankings import Pair, Ranking, pairs, parse_ranking
-from core.labs.preference.training_arguments import not_written_error
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.core.checks.arguments import check_path
+from decodescope.core.errors import PreferenceError
+from decodescope.core.labs.arguments import lab_object_list
+from decodescope.core.labs.preference.rankings import Pair, Ranking, pairs, parse_ranking
+from decodescope.core.labs.preference.training_arguments import not_written_error
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant",
           "model": "assistant", "bot": "assistant"}  # fmt: skip

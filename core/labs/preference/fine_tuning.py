@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.checks.arguments import argument_error, cancel_event_or_new, check_path, check_text
-from core.common.setting_values import to_plain_value
-from core.errors import PreferenceError
-from core.labs.arguments import lab_object_list
-from core.labs.preference.dataset_files import (
+from decodescope.core.checks.arguments import argument_error, cancel_event_or_new, check_path, check_text
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import PreferenceError
+from decodescope.core.labs.arguments import lab_object_list
+from decodescope.core.labs.preference.dataset_files import (
     BUNDLED_RANKINGS,
     WrongDatasetError,
     is_ranking,
     normalize_example,
     read_json_lines,
 )
-from core.labs.preference.events import LabEvent, SftChecked, SftStep
-from core.labs.preference.model_saving import sft_card
-from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, pad_texts, prompt_ids, text_ids
-from core.labs.preference.training_arguments import check_training, writable_lab_folder
-from core.labs.preference.training_loop import (
+from decodescope.core.labs.preference.events import LabEvent, SftChecked, SftStep
+from decodescope.core.labs.preference.model_saving import sft_card
+from decodescope.core.labs.preference.tokenized_texts import ChatTurn, chat_ids, pad_texts, prompt_ids, text_ids
+from decodescope.core.labs.preference.training_arguments import check_training, writable_lab_folder
+from decodescope.core.labs.preference.training_loop import (
     TrainingLoop,
     default_learning_rate,
     digest,
@@ -37,8 +37,8 @@ from core.labs.preference.training_loop import (
     split_held_out,
     training_context,
 )
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 BUNDLED_CHATS = BUNDLED_RANKINGS.with_name("chats.jsonl")
 """Chat examples that ship with the program."""

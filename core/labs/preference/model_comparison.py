@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import torch
 
-from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
-from core.labs.preference.events import Compared, PpoChecked
-from core.labs.preference.reward_model import RewardModel
-from core.labs.preference.tokenized_texts import end_token_ids, pad_texts, prompt_ids
-from core.models.loaded_model import LoadedModel
+from decodescope.core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
+from decodescope.core.labs.preference.events import Compared, PpoChecked
+from decodescope.core.labs.preference.reward_model import RewardModel
+from decodescope.core.labs.preference.tokenized_texts import end_token_ids, pad_texts, prompt_ids
+from decodescope.core.models.loaded_model import LoadedModel
 
 
 class RewardBaseline(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from transformers.utils import logging
 
-from core.labs.preference.events import PpoChecked, RewardChecked, SftChecked
-from core.models.loaded_model import LoadedModel
+from decodescope.core.labs.preference.events import PpoChecked, RewardChecked, SftChecked
+from decodescope.core.models.loaded_model import LoadedModel
 
 CONFIG_NAME = "config.json"
 """The file that marks a folder as a model; it is moved last."""

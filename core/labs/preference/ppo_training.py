@@ -18,23 +18,29 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.checks.arguments import argument_error, cancel_event_or_new, check_kind, check_number, checked_texts
-from core.labs.arguments import check_lab_object, with_plain_fields
-from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
-from core.labs.preference.dataset_files import bundled_rankings
-from core.labs.preference.events import LabEvent, PpoStep, Stopped
-from core.labs.preference.model_comparison import ModelComparison, RewardBaseline, RewardScorer
-from core.labs.preference.model_saving import ppo_card
-from core.labs.preference.reward_model import RewardModel, load_reward_model
-from core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
-from core.labs.preference.training_arguments import (
+from decodescope.core.checks.arguments import (
+    argument_error,
+    cancel_event_or_new,
+    check_kind,
+    check_number,
+    checked_texts,
+)
+from decodescope.core.labs.arguments import check_lab_object, with_plain_fields
+from decodescope.core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
+from decodescope.core.labs.preference.dataset_files import bundled_rankings
+from decodescope.core.labs.preference.events import LabEvent, PpoStep, Stopped
+from decodescope.core.labs.preference.model_comparison import ModelComparison, RewardBaseline, RewardScorer
+from decodescope.core.labs.preference.model_saving import ppo_card
+from decodescope.core.labs.preference.reward_model import RewardModel, load_reward_model
+from decodescope.core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
+from decodescope.core.labs.preference.training_arguments import (
     check_max_tokens,
     check_text_count,
     check_training,
     lab_folder,
     writable_lab_folder,
 )
-from core.labs.preference.training_loop import (
+from decodescope.core.labs.preference.training_loop import (
     TrainingInterrupted,
     TrainingLoop,
     default_learning_rate,
@@ -44,8 +50,8 @@ from core.labs.preference.training_loop import (
     split_held_out,
     training_context,
 )
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 GAE_LAMBDA = 0.95
 """λ of Schulman et al., "High-dimensional continuous control using generalized advantage estimation" (2016). There is

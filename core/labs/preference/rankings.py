@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from core.checks.arguments import check_integer, check_kind, check_text, checked_texts
-from core.errors import PreferenceError
-from resources.language import tr, trn
+from decodescope.core.checks.arguments import check_integer, check_kind, check_text, checked_texts
+from decodescope.core.errors import PreferenceError
+from decodescope.resources.language import tr, trn
 
 MAX_RANK = 10**9
 """Maximum rank."""

@@ -14,17 +14,17 @@ from safetensors import SafetensorError
 from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
 
-from core.checks.arguments import cancel_event_or_new, check_folder, check_text, checked_texts
-from core.common.setting_values import to_plain_value
-from core.errors import PreferenceError
-from core.labs.arguments import check_lab_object, lab_object_list
-from core.labs.preference.dataset_files import bundled_rankings, read_rankings
-from core.labs.preference.events import LabEvent, RewardChecked, RewardStep
-from core.labs.preference.model_saving import reward_card
-from core.labs.preference.rankings import Ranking
-from core.labs.preference.tokenized_texts import PaddedTexts, pad_texts, prompt_ids, text_ids
-from core.labs.preference.training_arguments import check_training, writable_lab_folder
-from core.labs.preference.training_loop import (
+from decodescope.core.checks.arguments import cancel_event_or_new, check_folder, check_text, checked_texts
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.errors import PreferenceError
+from decodescope.core.labs.arguments import check_lab_object, lab_object_list
+from decodescope.core.labs.preference.dataset_files import bundled_rankings, read_rankings
+from decodescope.core.labs.preference.events import LabEvent, RewardChecked, RewardStep
+from decodescope.core.labs.preference.model_saving import reward_card
+from decodescope.core.labs.preference.rankings import Ranking
+from decodescope.core.labs.preference.tokenized_texts import PaddedTexts, pad_texts, prompt_ids, text_ids
+from decodescope.core.labs.preference.training_arguments import check_training, writable_lab_folder
+from decodescope.core.labs.preference.training_loop import (
     TrainingLoop,
     default_learning_rate,
     digest,
@@ -35,12 +35,12 @@ from core.labs.preference.training_loop import (
     split_held_out,
     training_context,
 )
-from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import cache_name
-from resources.language import tr
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.models.text_decoder import cache_name
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.labs.preference.rankings import Ranking
+    from decodescope.core.labs.preference.rankings import Ranking
 
 BATCH_SIZE = 16
 """Texts scored per batch."""
@@ -174,7 +174,7 @@ def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[Token
 
 def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]) -> Ranking:
     """Rank the completions by the model's rewards. Raises ParameterError, PreferenceError."""
-    from core.labs.preference.rankings import Ranking
+    from decodescope.core.labs.preference.rankings import Ranking
 
     check_lab_object("model", model, RewardModel)
     check_text("prompt", prompt)

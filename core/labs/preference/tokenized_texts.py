@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypedDict
 
 import torch
 
-from core.errors import PreferenceError
-from core.models.loaded_model import LoadedModel
-from resources.language import tr
+from decodescope.core.errors import PreferenceError
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.resources.language import tr
 
 PADDING = 0
 """Padding token; masked, so any id would do."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from core.checks.arguments import argument_error, check_folder, check_integer, check_number
-from core.common.program_name import user_folder
-from core.errors import FileNotWrittenError, PreferenceError
-from core.models.catalog import BUNDLED
-from resources.language import tr
+from decodescope.core.checks.arguments import argument_error, check_folder, check_integer, check_number
+from decodescope.core.common.program_name import user_folder
+from decodescope.core.errors import FileNotWrittenError, PreferenceError
+from decodescope.core.models.catalog import BUNDLED
+from decodescope.resources.language import tr
 
 MAX_STEPS = 1_000_000
 MAX_TEXTS = 10_000

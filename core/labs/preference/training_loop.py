@@ -17,14 +17,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from core.checks.arguments import check_kind
-from core.labs.preference.events import Begun, Kept, LabEvent, Stage, Stopped
-from core.labs.preference.model_saving import Savable, save_model
-from core.labs.preference.training_arguments import not_written_error
-from core.models.error_translation import translate_errors
-from core.models.loaded_model import LoadedModel, load
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.core.checks.arguments import check_kind
+from decodescope.core.labs.preference.events import Begun, Kept, LabEvent, Stage, Stopped
+from decodescope.core.labs.preference.model_saving import Savable, save_model
+from decodescope.core.labs.preference.training_arguments import not_written_error
+from decodescope.core.models.error_translation import translate_errors
+from decodescope.core.models.loaded_model import LoadedModel, load
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
 
 CHECKPOINT_NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, Generic, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from core.common.text import escape_streams
-from core.errors import ScaleError
-from resources.language import tr
+from decodescope.core.common.text import escape_streams
+from decodescope.core.errors import ScaleError
+from decodescope.resources.language import tr
 
 M = TypeVar("M")
 

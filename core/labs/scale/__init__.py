@@ -10,13 +10,13 @@ Importing this package imports no torch.
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    import core.labs.scale.words as words
-    from core.labs.formatting import decimal
-    from core.labs.scale.allocator_arena import Arena, Block, arena
-    from core.labs.scale.cluster import (
+    import decodescope.core.labs.scale.words as words
+    from decodescope.core.labs.formatting import decimal
+    from decodescope.core.labs.scale.allocator_arena import Arena, Block, arena
+    from decodescope.core.labs.scale.cluster import (
         Cluster,
         Layout,
         Remedy,
@@ -26,15 +26,23 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         estimate_setup,
         remedies,
     )
-    from core.labs.scale.model_shape import SHAPES, Shape, shape_of
-    from core.labs.scale.pipeline_schedule import MAX_MICRO_BATCHES, Box, Options, idle_share, schedule
-    from core.labs.scale.ranks.expected_load import PIPELINES, RUNS
-    from core.labs.scale.ranks.measurement_words import explain_measured, explain_progress
-    from core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
-    from core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
-    from core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
-    from core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
-    from core.labs.scale.ring_collectives import RING_TITLES, Chunk, Hand, RingStep, explain_hand, explain_ring, ring
-    from core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
+    from decodescope.core.labs.scale.model_shape import SHAPES, Shape, shape_of
+    from decodescope.core.labs.scale.pipeline_schedule import MAX_MICRO_BATCHES, Box, Options, idle_share, schedule
+    from decodescope.core.labs.scale.ranks.expected_load import PIPELINES, RUNS
+    from decodescope.core.labs.scale.ranks.measurement_words import explain_measured, explain_progress
+    from decodescope.core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
+    from decodescope.core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
+    from decodescope.core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
+    from decodescope.core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
+    from decodescope.core.labs.scale.ring_collectives import (
+        RING_TITLES,
+        Chunk,
+        Hand,
+        RingStep,
+        explain_hand,
+        explain_ring,
+        ring,
+    )
+    from decodescope.core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.checks.arguments import check_bool, check_integer, check_text
-from core.labs.arguments import lab_object_list
+from decodescope.core.checks.arguments import check_bool, check_integer, check_text
+from decodescope.core.labs.arguments import lab_object_list
 
 MAX_BYTES = 10**18
 """Maximum bytes of a block, and maximum time."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from core.checks.arguments import check_bool, check_integer, check_number, check_one_of
-from core.errors import ParameterError
-from core.labs.arguments import check_lab_object
-from core.labs.scale.model_shape import Shape
-from core.labs.scale.pipeline_schedule import SCHEDULE_KINDS
-from core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
-from resources.language import tr
+from decodescope.core.checks.arguments import check_bool, check_integer, check_number, check_one_of
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.scale.model_shape import Shape
+from decodescope.core.labs.scale.pipeline_schedule import SCHEDULE_KINDS
+from decodescope.core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
+from decodescope.resources.language import tr
 
 MAX_DEVICES = 1_000_000
 MAX_TEXTS = 1_000_000

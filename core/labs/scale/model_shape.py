@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.checks.arguments import check_bool, check_integer, check_kind, check_text
-from core.errors import ParameterError
-from resources.language import tr
+from decodescope.core.checks.arguments import check_bool, check_integer, check_kind, check_text
+from decodescope.core.errors import ParameterError
+from decodescope.resources.language import tr
 
 MAX_LAYERS = 10_000
 MAX_SIZE = 100_000_000

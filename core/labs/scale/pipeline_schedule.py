@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from core.checks.arguments import check_bool, check_integer, check_number, check_text
-from core.errors import ParameterError
-from core.labs.arguments import lab_object_list, positive_integer
-from resources.language import tr
+from decodescope.core.checks.arguments import check_bool, check_integer, check_number, check_text
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.arguments import lab_object_list, positive_integer
+from decodescope.resources.language import tr
 
 MAX_BOXES = 100_000
 """Maximum of stages times micro-batches."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.checks.arguments import check_integer, check_kind, check_number, check_one_of, check_text
-from core.errors import ParameterError
-from core.explain.sentence import Sentence, SentenceTemplate
-from core.labs.arguments import check_lab_object
-from core.labs.formatting import decimal
-from resources.language import mark, tr
+from decodescope.core.checks.arguments import check_integer, check_kind, check_number, check_one_of, check_text
+from decodescope.core.errors import ParameterError
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.formatting import decimal
+from decodescope.resources.language import mark, tr
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 FLOAT_BYTES = 4

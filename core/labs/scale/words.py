@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core.checks.arguments import check_bool, check_integer, check_number, check_one_of
-from core.explain.sentence import Sentence, SentenceTemplate, together
-from core.labs.arguments import check_lab_object
-from core.labs.formatting import decimal, duration, percent
-from core.labs.scale.cluster import Layout, Remedy, SetupEstimate, Training
-from core.labs.scale.pipeline_schedule import (
+from decodescope.core.checks.arguments import check_bool, check_integer, check_number, check_one_of
+from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.formatting import decimal, duration, percent
+from decodescope.core.labs.scale.cluster import Layout, Remedy, SetupEstimate, Training
+from decodescope.core.labs.scale.pipeline_schedule import (
     BACKWARD,
     FORWARD,
     MAX_BOXES,
@@ -18,8 +18,8 @@ from core.labs.scale.pipeline_schedule import (
     WAIT,
     Box,
 )
-from core.labs.scale.zero_states import PRECISIONS
-from resources.language import mark, tr
+from decodescope.core.labs.scale.zero_states import PRECISIONS
+from decodescope.resources.language import mark, tr
 
 _FITS = SentenceTemplate(
     mark("It fits: the fullest device needs {total} of memory and has {memory}."),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from core.checks.arguments import check_text
-from core.errors import ParameterError
-from core.labs.arguments import positive_integer
-from resources.language import tr
+from decodescope.core.checks.arguments import check_text
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.arguments import positive_integer
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,30 @@ Importing this package imports no torch; the measurement runs in a process of it
 # ruff: noqa: F401
 from __future__ import annotations
 
-from core.common.lazy_imports import lazy_imports
+from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from core.labs.speed.events import WAYS, Asked, Begun, Done, Event, Ground, LeftOut, Measured, Planned, Row, Way
-    from core.labs.speed.explanations import TITLES, explain_ground, explain_way, row_title, speed_words, times
-    from core.labs.speed.measurement_process import measuring
+    from decodescope.core.labs.speed.events import (
+        WAYS,
+        Asked,
+        Begun,
+        Done,
+        Event,
+        Ground,
+        LeftOut,
+        Measured,
+        Planned,
+        Row,
+        Way,
+    )
+    from decodescope.core.labs.speed.explanations import (
+        TITLES,
+        explain_ground,
+        explain_way,
+        row_title,
+        speed_words,
+        times,
+    )
+    from decodescope.core.labs.speed.measurement_process import measuring
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -8,9 +8,16 @@ from typing import Literal
 
 import msgspec
 
-from core.checks.arguments import check_bool, check_integer, check_kind, check_number, check_one_of, check_text
-from core.labs.processes.lab_processes import JsonLines
-from resources.language import tr
+from decodescope.core.checks.arguments import (
+    check_bool,
+    check_integer,
+    check_kind,
+    check_number,
+    check_one_of,
+    check_text,
+)
+from decodescope.core.labs.processes.lab_processes import JsonLines
+from decodescope.resources.language import tr
 
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
 WAYS: tuple[Way, ...] = ("batch", "weights", "drafts", "offload", "parallel", "compiled")

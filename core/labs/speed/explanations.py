@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.checks.arguments import check_number, check_one_of, check_text
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
-from core.labs.arguments import check_lab_object, lab_object_list
-from core.labs.formatting import decimal, percent
-from core.labs.speed.events import Ground, Measured, Row, Way
-from resources.language import mark, tr
+from decodescope.core.checks.arguments import check_number, check_one_of, check_text
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
+from decodescope.core.labs.arguments import check_lab_object, lab_object_list
+from decodescope.core.labs.formatting import decimal, percent
+from decodescope.core.labs.speed.events import Ground, Measured, Row, Way
+from decodescope.resources.language import mark, tr
 
 _MIN_TOKENS_PER_PASS = 1.05
 """Tokens per pass above which drafts are said to help."""

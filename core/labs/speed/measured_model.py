@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 import torch
 
-from core.decoding.speculation.drafters.compatibility import why_not_draft
-from core.errors import OutOfMemoryError
-from core.explain.words import size
-from core.generation.running import Result, run
-from core.labs.speed.events import Asked, Ground, Measured, Row
-from core.models import catalog, model_entry
-from core.models.config_validation import PACKED
-from core.models.devices import choose_device
-from core.models.loaded_model import LoadedModel, load
-from core.models.model_entry import ModelEntry, free_memory, has_room, weight_bytes
-from core.request import Request
-from core.system.gpu import free_device_bytes, synchronize
-from resources.language import tr
+from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
+from decodescope.core.errors import OutOfMemoryError
+from decodescope.core.explain.words import size
+from decodescope.core.generation.running import Result, run
+from decodescope.core.labs.speed.events import Asked, Ground, Measured, Row
+from decodescope.core.models import catalog, model_entry
+from decodescope.core.models.config_validation import PACKED
+from decodescope.core.models.devices import choose_device
+from decodescope.core.models.loaded_model import LoadedModel, load
+from decodescope.core.models.model_entry import ModelEntry, free_memory, has_room, weight_bytes
+from decodescope.core.request import Request
+from decodescope.core.system.gpu import free_device_bytes, synchronize
+from decodescope.resources.language import tr
 
 _MIN_BYTES, _MAX_BYTES = 2**20, 2**29
 """Minimum and maximum bytes of the block."""

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from core.errors import DecodescopeError
-from core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
-from core.labs.speed.measured_model import MeasuredModel, MeasurementCancelled, free_unused_memory
-from core.labs.speed.techniques import batch, compiled, drafts, offload, parallel, weights
-from core.system.device_memory import is_out_of_memory
-from resources.language import tr
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
+from decodescope.core.labs.speed.measured_model import MeasuredModel, MeasurementCancelled, free_unused_memory
+from decodescope.core.labs.speed.techniques import batch, compiled, drafts, offload, parallel, weights
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.resources.language import tr
 
 Measure = Callable[[MeasuredModel, Row, Mapping[str, Measured]], Measured]
 

@@ -8,13 +8,13 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from core.checks.arguments import cancel_event_or_new
-from core.errors import ScaleError
-from core.labs.arguments import check_lab_object, with_plain_fields
-from core.labs.processes.lab_processes import LabProcesses
-from core.labs.speed.events import LINES, Asked, Done, Event, MeasurementFailed, SpeedJob
-from resources import language
-from resources.language import tr
+from decodescope.core.checks.arguments import cancel_event_or_new
+from decodescope.core.errors import ScaleError
+from decodescope.core.labs.arguments import check_lab_object, with_plain_fields
+from decodescope.core.labs.processes.lab_processes import LabProcesses
+from decodescope.core.labs.speed.events import LINES, Asked, Done, Event, MeasurementFailed, SpeedJob
+from decodescope.resources import language
+from decodescope.resources.language import tr
 
 _POLL_SECONDS = 0.1
 
@@ -29,12 +29,12 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
     asked.check()
     cancel = cancel_event_or_new(cancel)
     if getattr(sys, "frozen", False):
-        from core.labs.speed import measured_rows
+        from decodescope.core.labs.speed import measured_rows
 
         yield from measured_rows.measure_rows(asked, cancel)
         return
     job = SpeedJob(asked, language.current_language())
-    with LabProcesses("core.labs.speed.process", [job], LINES) as ranks:
+    with LabProcesses("decodescope.core.labs.speed.process", [job], LINES) as ranks:
         while not cancel.is_set():
             match ranks.next_message(_POLL_SECONDS):
                 case (_, MeasurementFailed() as failed):

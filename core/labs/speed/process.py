@@ -6,10 +6,10 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 
-from core.errors import DecodescopeError
-from core.labs.processes.lab_processes import run_job
-from core.labs.speed.events import LINES, Event, MeasurementFailed, SpeedJob
-from resources import language
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.labs.processes.lab_processes import run_job
+from decodescope.core.labs.speed.events import LINES, Event, MeasurementFailed, SpeedJob
+from decodescope.resources import language
 
 
 def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
@@ -17,7 +17,7 @@ def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
     try:
         import torch
 
-        from core.labs.speed.measured_rows import measure_rows
+        from decodescope.core.labs.speed.measured_rows import measure_rows
 
         language.set_language(job.language)
         torch.set_num_threads(job.settings.threads or _default_threads(job.settings.model))
@@ -33,8 +33,8 @@ def _default_threads(model: str) -> int:
 
     Raises ModelError.
     """
-    from core.generation.thread_choice import default_threads
-    from core.models import catalog, model_entry
+    from decodescope.core.generation.thread_choice import default_threads
+    from decodescope.core.models import catalog, model_entry
 
     parameters = model_entry.describe(catalog.locate(model), model, "folder").parameters or 0
     return default_threads(parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from core.labs.processes.lab_processes import JsonLines
+from decodescope.core.labs.processes.lab_processes import JsonLines
 
 
 class TensorParallelJob(msgspec.Struct, frozen=True):

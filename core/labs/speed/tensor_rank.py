@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.labs.processes.lab_processes import run_job
-from core.labs.speed.tensor_messages import (
+from decodescope.core.labs.processes.lab_processes import run_job
+from decodescope.core.labs.speed.tensor_messages import (
     LINES,
     Message,
     TensorParallelFailed,
@@ -23,8 +23,13 @@ def generate_in_parallel(job: TensorParallelJob) -> TensorParallelResult:
     import torch
     import torch.distributed as dist
 
-    from core.labs.processes.distributed import generate_greedily, join_process_group, load_tensor_parallel, local_bytes
-    from core.models.tokenizers import load_tokenizer
+    from decodescope.core.labs.processes.distributed import (
+        generate_greedily,
+        join_process_group,
+        load_tensor_parallel,
+        local_bytes,
+    )
+    from decodescope.core.models.tokenizers import load_tokenizer
 
     on_cards = torch.cuda.device_count() >= job.processes
     join_process_group(job.rank, job.processes, job.port, "nccl" if on_cards else "gloo")

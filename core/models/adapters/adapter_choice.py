@@ -8,15 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from core.common.setting_values import to_plain_value
-from core.common.text import cut_short
-from core.errors import AdapterError, DecodescopeError, ParameterError
-from core.models.gguf.file_names import SUFFIX, is_gguf
-from core.models.gguf.file_summary import unsupported_adapter_reason
-from core.models.gguf.gguf_file import read_summary
-from core.models.model_files import JsonObject, is_file, read_json
-from core.parameter import short_repr
-from resources.language import mark, tr
+from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import AdapterError, DecodescopeError, ParameterError
+from decodescope.core.models.gguf.file_names import SUFFIX, is_gguf
+from decodescope.core.models.gguf.file_summary import unsupported_adapter_reason
+from decodescope.core.models.gguf.gguf_file import read_summary
+from decodescope.core.models.model_files import JsonObject, is_file, read_json
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import mark, tr
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"

@@ -17,9 +17,9 @@ from typing import NamedTuple, TypeAlias
 import torch
 from safetensors import SafetensorError, safe_open
 
-from core.common.text import cut_short
-from core.errors import AdapterError
-from core.models.adapters.adapter_choice import (
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import AdapterError
+from decodescope.core.models.adapters.adapter_choice import (
     CONFIG_FILE,
     PICKLED_FILE,
     WEIGHTS_FILE,
@@ -28,19 +28,19 @@ from core.models.adapters.adapter_choice import (
     missing_weights,
     read_adapter_config,
 )
-from core.models.adapters.low_rank_path import LowRankFactors
-from core.models.gguf.adapter import read_gguf_adapter, unknown_tensor_error
-from core.models.gguf.file_names import is_gguf
-from core.models.gguf.tensor_operations import HeadCounts
-from core.models.model_files import (
+from decodescope.core.models.adapters.low_rank_path import LowRankFactors
+from decodescope.core.models.gguf.adapter import read_gguf_adapter, unknown_tensor_error
+from decodescope.core.models.gguf.file_names import is_gguf
+from decodescope.core.models.gguf.tensor_operations import HeadCounts
+from decodescope.core.models.model_files import (
     JsonObject,
     corrupt_weights_error,
     damage_description,
     is_file,
     pickled_weights_error,
 )
-from core.parameter import short_repr
-from resources.language import tr
+from decodescope.core.parameter import short_repr
+from decodescope.resources.language import tr
 
 MAX_SHOWN_NAME = 80
 """Maximum characters of a name from a file in a sentence."""

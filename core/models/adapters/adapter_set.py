@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from core.common.text import cut_short
-from core.errors import AdapterError
-from core.events import AdapterUsed
-from core.models.adapters.adapter_choice import (
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import AdapterError
+from decodescope.core.events import AdapterUsed
+from decodescope.core.models.adapters.adapter_choice import (
     CONFIG_FILE,
     WEIGHTS_FILE,
     AdapterChoice,
@@ -25,18 +25,18 @@ from core.models.adapters.adapter_choice import (
     is_adapter_folder,
     not_an_adapter,
 )
-from core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter, read_file_stamp
-from core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
-from core.models.catalog import cached_model
-from core.models.gguf.block_layers import GgufEmbedding, GgufLinear
-from core.models.gguf.file_names import is_gguf
-from core.models.model_files import exists
-from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
-from core.models.quantized.packed_loading import embedding_factor
-from resources.language import tr
+from decodescope.core.models.adapters.adapter_files import MAX_SHOWN_NAME, AdapterWeights, read_adapter, read_file_stamp
+from decodescope.core.models.adapters.low_rank_path import LowRankFactors, LowRankPath
+from decodescope.core.models.catalog import cached_model
+from decodescope.core.models.gguf.block_layers import GgufEmbedding, GgufLinear
+from decodescope.core.models.gguf.file_names import is_gguf
+from decodescope.core.models.model_files import exists
+from decodescope.core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
+from decodescope.core.models.quantized.packed_loading import embedding_factor
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _LINEAR = (nn.Linear, Conv1D, PackedLinear, GgufLinear)
 _EMBEDDING = (nn.Embedding, PackedEmbedding, GgufEmbedding)

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import torch
 
-from core.common.text import cut_short
-from core.errors import AdapterError
-from core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, described_type
-from core.models.gguf.block_formats import DEQUANTIZABLE
-from core.models.gguf.block_layers import GgufParameter
-from core.models.gguf.file_summary import unsupported_adapter_reason
-from core.models.gguf.gguf_file import GgufFile, read_gguf
-from core.models.gguf.tensor_names import target_of
-from core.models.gguf.tensor_operations import HeadCounts
-from resources.language import tr
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import AdapterError
+from decodescope.core.models.gguf.architectures import ARCHITECTURES, BY_HEAD, ROWS_OF_K, ROWS_OF_Q, described_type
+from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
+from decodescope.core.models.gguf.block_layers import GgufParameter
+from decodescope.core.models.gguf.file_summary import unsupported_adapter_reason
+from decodescope.core.models.gguf.gguf_file import GgufFile, read_gguf
+from decodescope.core.models.gguf.tensor_names import target_of
+from decodescope.core.models.gguf.tensor_operations import HeadCounts
+from decodescope.resources.language import tr
 
 
 class StoredFactors(NamedTuple):

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from core.errors import ConfigInvalidError, UnknownArchitectureError
-from core.models.gguf.gguf_file import GgufFile
-from resources.language import tr
+from decodescope.core.errors import ConfigInvalidError, UnknownArchitectureError
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 Config: TypeAlias = "dict[str, object]"
 """The content of a config.json."""
@@ -60,7 +63,7 @@ class GgufArchitecture:
     """Tensors that a file has if a Boolean config value is true, by its config key."""
     constants: Mapping[str, float] = field(default_factory=dict)
     """Metadata that all files of the architecture contain."""
-    more_metadata: Callable[[Any], Metadata] = lambda config: {}
+    more_metadata: Callable[[PreTrainedConfig], Metadata] = lambda config: {}
     """Returns the metadata that follow from the config by a rule."""
     stored_name: str = ""
     """llama.cpp's name of the architecture where several entries have one."""
@@ -149,13 +152,13 @@ def _finish_lfm2(file: GgufFile, config: Config) -> None:
     config["conv_bias"] = any(name.endswith("shortconv.in_proj.bias") for name in file.tensors)
 
 
-def _keys_by_layer(config: Any) -> Metadata:
+def _keys_by_layer(config: PreTrainedConfig) -> Metadata:
     """Return LFM2's numbers of key heads, by which files say which layers are convolutions."""
     counts = [config.num_key_value_heads if kind == "full_attention" else 0 for kind in config.layer_types]
     return {"attention.head_count_kv": counts}
 
 
-def _feed_forward_length(config: Any) -> Metadata:
+def _feed_forward_length(config: PreTrainedConfig) -> Metadata:
     """Return the width between the two matrices of GPT-2 and BLOOM, whose configs may leave it out."""
     return {"feed_forward_length": getattr(config, "n_inner", None) or 4 * config.hidden_size}
 
@@ -239,7 +242,7 @@ def _finish_deepseek(file: GgufFile, config: Config) -> None:
             rope["mscale"] = rope["mscale_all_dim"] = 10 * factor
 
 
-def _latent_widths(config: Any) -> Metadata:
+def _latent_widths(config: PreTrainedConfig) -> Metadata:
     return {
         "attention.head_count_kv": config.num_attention_heads, "attention.key_length": config.qk_head_dim,
         "attention.value_length": config.v_head_dim,
@@ -676,7 +679,7 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
     return found
 
 
-def written_architecture(config: Any) -> str | None:
+def written_architecture(config: PreTrainedConfig) -> str | None:
     """Return the name of the entry by which a model with transformers' config is written; None without one."""
     kind = described_type(str(config.model_type))
     return next(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from core.models.gguf.gguf_file import BlockFormat
+from decodescope.core.models.gguf.gguf_file import BlockFormat
 
 _FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 _IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)

@@ -8,18 +8,18 @@ from functools import partial
 import torch
 from torch import nn
 
-from core.models.gguf.architectures import INTERLEAVED
-from core.models.gguf.block_formats import dequantize
-from core.models.gguf.block_matrix import BlockMatrix
-from core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
-from core.models.gguf.tensor_operations import (
+from decodescope.core.models.gguf.architectures import INTERLEAVED
+from decodescope.core.models.gguf.block_formats import dequantize
+from decodescope.core.models.gguf.block_matrix import BlockMatrix
+from decodescope.core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
+from decodescope.core.models.gguf.tensor_operations import (
     HeadCounts,
     parameter_shape,
     restore_numbers,
     restore_shape,
     row_order,
 )
-from core.models.quantized.packed_layers import ExpertBank, ExpertWeights, PackedModule
+from decodescope.core.models.quantized.packed_layers import ExpertBank, ExpertWeights, PackedModule
 
 _PORTION = 2**20
 """Weights dequantized at a time."""

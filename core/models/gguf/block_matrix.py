@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from core.models.gguf.block_formats import NATIVE, dequantize
-from core.models.gguf.gguf_file import BlockFormat
-from core.native import native_library
-from core.native.native_library import NativeLibrary
+from decodescope.core.models.gguf.block_formats import NATIVE, dequantize
+from decodescope.core.models.gguf.gguf_file import BlockFormat
+from decodescope.core.native import native_library
+from decodescope.core.native.native_library import NativeLibrary
 
 _PORTION = 2**20
 """Weights dequantized at a time: 4 MiB of float32 values, few enough for the CPU cache and enough for fast products."""

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from core.errors import UnpackableError
-from core.models.gguf.architectures import ARCHITECTURES, Metadata, written_architecture
-from core.models.gguf.block_formats import QUANTIZERS, to_blocks
-from core.models.gguf.file_writer import TensorEntry, write_file
-from core.models.gguf.gguf_file import FILE_TYPES
-from core.models.gguf.model_config import config_metadata, head_width
-from core.models.gguf.rotary_positions import FREQUENCY_FACTORS, frequency_factors
-from core.models.gguf.tensor_names import stored_names
-from core.models.gguf.tensor_operations import HeadCounts, split_parts, stored_values
-from core.models.gguf.tokenizer_export import tokenizer_metadata
-from core.system.file_writing import atomic_write
-from resources.language import tr
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.gguf.architectures import ARCHITECTURES, Metadata, written_architecture
+from decodescope.core.models.gguf.block_formats import QUANTIZERS, to_blocks
+from decodescope.core.models.gguf.file_writer import TensorEntry, write_file
+from decodescope.core.models.gguf.gguf_file import FILE_TYPES
+from decodescope.core.models.gguf.model_config import config_metadata, head_width
+from decodescope.core.models.gguf.rotary_positions import FREQUENCY_FACTORS, frequency_factors
+from decodescope.core.models.gguf.tensor_names import stored_names
+from decodescope.core.models.gguf.tensor_operations import HeadCounts, split_parts, stored_values
+from decodescope.core.models.gguf.tokenizer_export import tokenizer_metadata
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 EXPORT_FORMATS = ("F32", "F16", "BF16", *QUANTIZERS)
 """Formats in which matrices are written."""
@@ -33,7 +36,7 @@ class ExportedModel(NamedTuple):
     """The parts of a model that are written."""
 
     name: str
-    config: Any
+    config: PreTrainedConfig
     """transformers' config."""
     weights: Iterable[tuple[str, torch.Tensor]]
     """All parameters as float32, by name."""

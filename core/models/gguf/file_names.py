@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from core.errors import CorruptWeightsError, ModelFileError
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError, ModelFileError
+from decodescope.resources.language import tr
 
 SUFFIX = ".gguf"
 MAGIC = b"GGUF"

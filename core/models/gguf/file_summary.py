@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from core.common.text import cut_short
-from core.errors import ModelError
-from core.models.gguf.architectures import ARCHITECTURES, unsupported_reason
-from core.models.gguf.file_names import is_companion, is_gguf, is_later_split, split_files
-from core.models.gguf.gguf_file import FILE_TYPES, Value, hash_vocabulary, read_summary
-from core.models.model_files import JsonObject, size_of
-from resources.language import mark, tr
+from decodescope.core.common.text import cut_short
+from decodescope.core.errors import ModelError
+from decodescope.core.models.gguf.architectures import ARCHITECTURES, unsupported_reason
+from decodescope.core.models.gguf.file_names import is_companion, is_gguf, is_later_split, split_files
+from decodescope.core.models.gguf.gguf_file import FILE_TYPES, Value, hash_vocabulary, read_summary
+from decodescope.core.models.model_files import JsonObject, size_of
+from decodescope.resources.language import mark, tr
 
 _SIZE_LABEL = re.compile(r"^(?:(\d+)x)?(\d+(?:\.\d+)?)([KMBT])$")
 _MAGNITUDES = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}

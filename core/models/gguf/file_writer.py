@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
-from core.models.gguf.file_names import MAGIC
-from core.models.gguf.gguf_file import ARRAY, DEFAULT_ALIGNMENT, FORMATS, NUMBERS, TEXT
+from decodescope.core.models.gguf.file_names import MAGIC
+from decodescope.core.models.gguf.gguf_file import ARRAY, DEFAULT_ALIGNMENT, FORMATS, NUMBERS, TEXT
 
 _VERSION = 3
 _TYPES = {letter: number for number, letter in NUMBERS.items()}

@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, overload
 
-from core.errors import ModelFileError
-from core.models.gguf.file_names import MAGIC, split_files, unreadable_error
-from core.models.mapped_files import MappedFiles
-from resources.language import tr
+from decodescope.core.errors import ModelFileError
+from decodescope.core.models.gguf.file_names import MAGIC, split_files, unreadable_error
+from decodescope.core.models.mapped_files import MappedFiles
+from decodescope.resources.language import tr
 
 _VERSIONS = (2, 3)
 _MAX_KEY_BYTES = 2**16 - 1

@@ -12,20 +12,25 @@ from transformers import PreTrainedConfig
 from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 
-from core.errors import CorruptWeightsError
-from core.models.gguf.architectures import Config
-from core.models.gguf.block_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
-from core.models.gguf.gguf_file import GgufFile
-from core.models.gguf.model_config import generation_config
-from core.models.gguf.tensor_names import PARTS, parameter_names
-from core.models.gguf.tensor_operations import HeadCounts, join_parts
-from core.models.quantized.packed_loading import PackedConfig, PackedQuantizer, embedding_factor, expert_tensors
-from resources.language import tr
+from decodescope.core.errors import CorruptWeightsError
+from decodescope.core.models.gguf.architectures import Config
+from decodescope.core.models.gguf.block_layers import GgufEmbedding, GgufExperts, GgufLinear, GgufModule, GgufParameter
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.core.models.gguf.model_config import generation_config
+from decodescope.core.models.gguf.tensor_names import PARTS, parameter_names
+from decodescope.core.models.gguf.tensor_operations import HeadCounts, join_parts
+from decodescope.core.models.quantized.packed_loading import (
+    PackedConfig,
+    PackedQuantizer,
+    embedding_factor,
+    expert_tensors,
+)
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers.utils.quantization_config import QuantizationMethod
 
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _METHOD = "decodescope_gguf"
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from core.models.gguf.file_names import SUFFIX, is_companion, is_later_split
+from decodescope.core.models.gguf.file_names import SUFFIX, is_companion, is_later_split
 
 _MAX_FILES = 5000
 """Maximum number of files listed per program."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
 
-from core.errors import ConfigInvalidError, CorruptWeightsError
-from core.models.gguf.architectures import (
+from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError
+from decodescope.core.models.gguf.architectures import (
     ARCHITECTURES,
     Config,
     Metadata,
@@ -17,14 +17,14 @@ from core.models.gguf.architectures import (
     invalid_value_error,
     missing_key_error,
 )
-from core.models.gguf.block_formats import DEQUANTIZABLE
-from core.models.gguf.gguf_file import GgufFile, TextArray
-from core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
-from core.models.gguf.tensor_names import LAYER_NAME
-from core.models.gguf.tensor_operations import HeadCounts
-from core.models.gguf.tokenizer import end_tokens
-from core.models.model_files import full_message, readable_reason
-from resources.language import tr
+from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
+from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
+from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
+from decodescope.core.models.gguf.tensor_names import LAYER_NAME
+from decodescope.core.models.gguf.tensor_operations import HeadCounts
+from decodescope.core.models.gguf.tokenizer import end_tokens
+from decodescope.core.models.model_files import full_message, readable_reason
+from decodescope.resources.language import tr
 
 _SAMPLING = {
     "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
@@ -193,7 +193,7 @@ def _token_id(file: GgufFile, key: str, vocabulary: int) -> int | None:
     return value if isinstance(value, int) and 0 <= value < vocabulary else None
 
 
-def config_metadata(model_name: str, config: Any, name: str, context: int | None) -> Metadata:
+def config_metadata(model_name: str, config: PreTrainedConfig, name: str, context: int | None) -> Metadata:
     """Return the metadata of a model with transformers' config that is written by the entry `name`.
 
     Raises UnpackableError for positions that are not written.
@@ -215,7 +215,7 @@ def config_metadata(model_name: str, config: Any, name: str, context: int | None
     return {"general.architecture": prefix} | {f"{prefix}.{key}": value for key, value in found.items()}
 
 
-def head_width(config: Any) -> int:
+def head_width(config: PreTrainedConfig) -> int:
     """Return the numbers of an attention head; the model's width without heads."""
     return int(getattr(config, "head_dim", None) or config.hidden_size // HeadCounts.of(config).queries)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core.errors import UnpackableError
-from core.models.gguf.architectures import Config, Metadata, unsupported_error
-from core.models.gguf.gguf_file import GgufFile
-from resources.language import tr
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.gguf.architectures import Config, Metadata, unsupported_error
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 FREQUENCY_FACTORS = "rope_freqs.weight"
@@ -94,7 +97,7 @@ def _floats(file: GgufFile, name: str) -> list[float]:
     return found
 
 
-def rope_metadata(model_name: str, config: Any, width: int) -> Metadata:
+def rope_metadata(model_name: str, config: PreTrainedConfig, width: int) -> Metadata:
     """Return the metadata of a config's rotary positions, without the architecture's name; empty if it has none.
 
     `width`: numbers of a head. Raises UnpackableError for a rule that is not written.
@@ -123,7 +126,7 @@ def rope_metadata(model_name: str, config: Any, width: int) -> Metadata:
     return found
 
 
-def frequency_factors(config: Any, width: int) -> list[float] | None:
+def frequency_factors(config: PreTrainedConfig, width: int) -> list[float] | None:
     """Return by what a file's frequencies are divided; None if they are not."""
     rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
     return _llama3_factors(width // 2, rope) if rope.get("rope_type") == "llama3" else None

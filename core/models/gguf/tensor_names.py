@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from core.models.gguf.architectures import (
+from decodescope.core.models.gguf.architectures import (
     BY_GROUP,
     BY_HEAD,
     INTERLEAVED,
@@ -19,8 +19,8 @@ from core.models.gguf.architectures import (
     architecture_of,
     unsupported_error,
 )
-from core.models.gguf.gguf_file import GgufFile
-from resources.language import tr
+from decodescope.core.models.gguf.gguf_file import GgufFile
+from decodescope.resources.language import tr
 
 LAYER_NAME = re.compile(r"^(?P<stack>(?:enc\.|dec\.)?)blk\.(?P<number>\d+)\.(?P<inside>.+)$")
 """Names of tensors inside a layer, of an encoder's or a decoder's stack where there are two."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core.models.gguf.architectures import (
+from decodescope.core.models.gguf.architectures import (
     BY_GROUP,
     BY_HEAD,
     INTERLEAVED,
@@ -20,6 +20,9 @@ from core.models.gguf.architectures import (
     UNSQUEEZED,
 )
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
 
 class HeadCounts(NamedTuple):
     """Numbers of heads, by which rows are reordered."""
@@ -28,7 +31,7 @@ class HeadCounts(NamedTuple):
     keys: int
 
     @classmethod
-    def of(cls, config: Any) -> HeadCounts:
+    def of(cls, config: PreTrainedConfig) -> HeadCounts:
         """Return the numbers of a config; 1 for models without heads."""
         queries = int(getattr(config, "num_attention_heads", None) or 1)
         keys = getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None)

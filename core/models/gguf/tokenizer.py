@@ -15,10 +15,10 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from core.errors import TokenizerMissingError
-from core.models.gguf.gguf_file import GgufFile, TextArray
-from core.models.model_files import is_library_failure
-from resources.language import mark, tr
+from decodescope.core.errors import TokenizerMissingError
+from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
+from decodescope.core.models.model_files import is_library_failure
+from decodescope.resources.language import mark, tr
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens in `tokenizer.ggml.token_type`."""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.errors import UnpackableError
-from core.models.gguf.architectures import Metadata
-from core.models.gguf.tokenizer import (
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.gguf.architectures import Metadata
+from decodescope.core.models.gguf.tokenizer import (
     BYTE,
     CONTROL,
     NORMAL,
@@ -18,7 +18,7 @@ from core.models.gguf.tokenizer import (
     USER_DEFINED,
     pre_tokenizer_rules,
 )
-from resources.language import tr
+from decodescope.resources.language import tr
 
 
 def tokenizer_metadata(model_name: str, tokenizer: Any, size: int, end_tokens: Sequence[int]) -> Metadata:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol, cast
 import torch
 from torch import nn
 
-from core.errors import UnpackableError
-from core.models.config_validation import QUANTIZED_FORMATS
-from core.system.optional_deps import why_missing
-from resources.language import tr
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.config_validation import QUANTIZED_FORMATS
+from decodescope.core.system.optional_deps import why_missing
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 _KIND = "card_weights"
 """Attribute of a network that names the format of its layers."""

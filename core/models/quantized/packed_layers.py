@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from core.models.quantized.card_quantization import card_kind, tensor_bytes
-from core.models.quantized.packed_matrices import (
+from decodescope.core.models.quantized.card_quantization import card_kind, tensor_bytes
+from decodescope.core.models.quantized.packed_matrices import (
     GROUP,
     Int4Matrix,
     Int8Matrix,
@@ -22,14 +22,14 @@ from core.models.quantized.packed_matrices import (
     quantize_rows_into,
     split_vectors,
 )
-from core.models.quantized.tensor_files import allocate_pages
+from decodescope.core.models.quantized.tensor_files import allocate_pages
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from core.models.quantized.packed_matrices import Int4RowMatrix
-    from core.models.text import Network
+    from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix
+    from decodescope.core.models.text import Network
 
 PORTION = 2**18
 """Number of weights read and quantized to 8 bits at a time."""

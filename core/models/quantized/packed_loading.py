@@ -17,27 +17,27 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from core.errors import UnpackableError
-from core.models.config_validation import PACKED
-from core.models.lazy_import import load_state_dict
-from core.models.model_files import WeightFiles
-from core.models.quantized.packed_layers import (
+from decodescope.core.errors import UnpackableError
+from decodescope.core.models.config_validation import PACKED
+from decodescope.core.models.lazy_import import load_state_dict
+from decodescope.core.models.model_files import WeightFiles
+from decodescope.core.models.quantized.packed_layers import (
     PackedEmbedding,
     PackedExperts,
     PackedLinear,
     PackedModule,
     quantize_matrix,
 )
-from core.models.quantized.tensor_files import FileTensor, LazyWeights, stored_tensors
-from core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
-from resources.language import tr
+from decodescope.core.models.quantized.tensor_files import FileTensor, LazyWeights, stored_tensors
+from decodescope.core.models.text_decoder import as_encoder_decoder, dummy_encoder_outputs
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedConfig, PreTrainedModel
     from transformers.utils.quantization_config import QuantizationMethod
 
-    from core.models.text import Network
+    from decodescope.core.models.text import Network
 
 
 _EXPERT_NAMES = ("gate_up_proj", "up_proj", "down_proj")

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import torch
 
-from core.models.quantized.tensor_files import allocate_pages
-from core.native import native_library
-from core.native.native_library import NativeLibrary
+from decodescope.core.models.quantized.tensor_files import allocate_pages
+from decodescope.core.native import native_library
+from decodescope.core.native.native_library import NativeLibrary
 
 _LEVELS = 127
 _FINE_LEVELS = 254

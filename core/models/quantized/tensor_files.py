@@ -16,8 +16,8 @@ from types import EllipsisType
 
 import torch
 
-from core.models.model_files import WeightFiles, read_header
-from resources.language import tr
+from decodescope.core.models.model_files import WeightFiles, read_header
+from decodescope.resources.language import tr
 
 _MIN_BYTES = 2**16
 """Size in bytes from which buffers get their own pages."""

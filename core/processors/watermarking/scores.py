@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import torch
 from transformers import SynthIDTextWatermarkLogitsProcessor, WatermarkLogitsProcessor
 
-from core.events import WatermarkSign
+from decodescope.core.events import WatermarkSign
 
 
 class WatermarkScorer(Protocol):

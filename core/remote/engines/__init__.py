@@ -1,7 +1,7 @@
 """The kinds of remote engines; `registry` finds them, one per file. Importing this package opens no connection."""
 
-from core.registry import Registry
-from core.remote.engines.base import EngineKind, UsageReader
+from decodescope.core.registry import Registry
+from decodescope.core.remote.engines.base import EngineKind, UsageReader
 
 registry: Registry[EngineKind] = Registry(__name__, "ENGINE")
 FALLBACK = "other"

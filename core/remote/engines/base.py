@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from core.parameter import Settings
-    from core.remote.address import Address
-    from core.remote.client import EngineClient
-    from core.remote.responses import ResponseUsage, TextDelta, TokenTable
+    from decodescope.core.parameter import Settings
+    from decodescope.core.remote.address import Address
+    from decodescope.core.remote.client import EngineClient
+    from decodescope.core.remote.responses import ResponseUsage, TextDelta, TokenTable
 
 Body = dict[str, object]
 """Fields of a request."""

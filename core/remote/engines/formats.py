@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-from core.common.text import cut_short
-from core.grammar.grammar_setting import schema_of
-from core.remote.engines.base import Body
+from decodescope.core.common.text import cut_short
+from decodescope.core.grammar.grammar_setting import schema_of
+from decodescope.core.remote.engines.base import Body
 
 OFF_VALUES: Mapping[str, object] = {
     "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,

@@ -7,14 +7,21 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from core.errors import EngineError
-from core.grammar.grammar_setting import schema_of
-from core.remote.client import EngineClient, short_timeout_client
-from core.remote.engines.base import Body, ConnectedModel, EngineKind, EngineTokenizer, Message
-from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, USAGE, choice_as_gbnf
-from core.remote.http_stream import CancelledError
-from core.remote.responses import ResponseUsage, StreamedToken, TextDelta, TokenLogprob, display_bytes, valid_count
-from core.remote.tokenizer_replies import UnexpectedReplyError, parse_tokens, text_field
+from decodescope.core.errors import EngineError
+from decodescope.core.grammar.grammar_setting import schema_of
+from decodescope.core.remote.client import EngineClient, short_timeout_client
+from decodescope.core.remote.engines.base import Body, ConnectedModel, EngineKind, EngineTokenizer, Message
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, USAGE, choice_as_gbnf
+from decodescope.core.remote.http_stream import CancelledError
+from decodescope.core.remote.responses import (
+    ResponseUsage,
+    StreamedToken,
+    TextDelta,
+    TokenLogprob,
+    display_bytes,
+    valid_count,
+)
+from decodescope.core.remote.tokenizer_replies import UnexpectedReplyError, parse_tokens, text_field
 
 _SETTINGS = {
     "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", "typical_p": "typical_p",

@@ -4,9 +4,9 @@ truncates.
 
 from __future__ import annotations
 
-from core.remote.engines.base import EngineKind
-from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, choice_as_gbnf
-from resources.language import mark
+from decodescope.core.remote.engines.base import EngineKind
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, choice_as_gbnf
+from decodescope.resources.language import mark
 
 ENGINE = EngineKind(
     "llama-cpp-python",

@@ -7,11 +7,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from core.errors import EngineRefusedError, EngineReplyError
-from core.explain.words import size
-from core.remote.client import EngineClient
-from core.remote.engines.base import EngineKind, EngineListing, Message, ServedModel
-from core.remote.engines.formats import (
+from decodescope.core.errors import EngineRefusedError, EngineReplyError
+from decodescope.core.explain.words import size
+from decodescope.core.remote.client import EngineClient
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, Message, ServedModel
+from decodescope.core.remote.engines.formats import (
     GRAMMAR,
     OPENAI_SETTINGS,
     USAGE,
@@ -20,7 +20,7 @@ from core.remote.engines.formats import (
     response_format,
     short_text,
 )
-from core.remote.responses import ResponseUsage, valid_count
+from decodescope.core.remote.responses import ResponseUsage, valid_count
 
 _MAX_MODELS = 10_000
 _EMBEDDINGS = ("embedding", "embeddings")

@@ -9,15 +9,22 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.errors import EngineError, EngineRefusedError, EngineReplyError
-from core.explain.words import size
-from core.grammar.grammar_setting import schema_of
-from core.remote import http_stream
-from core.remote.client import EngineClient
-from core.remote.engines.base import Body, EngineKind, EngineListing, Message, NativeEndpoint, ServedModel
-from core.remote.engines.formats import GRAMMAR, is_model_name, positive_count, short_text
-from core.remote.responses import ResponseUsage, StreamedToken, TextDelta, as_mapping, choice_tokens, valid_count
-from resources.language import mark
+from decodescope.core.errors import EngineError, EngineRefusedError, EngineReplyError
+from decodescope.core.explain.words import size
+from decodescope.core.grammar.grammar_setting import schema_of
+from decodescope.core.remote import http_stream
+from decodescope.core.remote.client import EngineClient
+from decodescope.core.remote.engines.base import Body, EngineKind, EngineListing, Message, NativeEndpoint, ServedModel
+from decodescope.core.remote.engines.formats import GRAMMAR, is_model_name, positive_count, short_text
+from decodescope.core.remote.responses import (
+    ResponseUsage,
+    StreamedToken,
+    TextDelta,
+    as_mapping,
+    choice_tokens,
+    valid_count,
+)
+from decodescope.resources.language import mark
 
 _OPTIONS = {
     "max_new_tokens": "num_predict", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k",

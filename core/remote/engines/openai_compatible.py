@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.remote.engines.base import EngineKind
-from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SEVERAL_TEXTS, USAGE, response_format
+from decodescope.core.remote.engines.base import EngineKind
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SEVERAL_TEXTS, USAGE, response_format
 
 ENGINE = EngineKind(
     "other",

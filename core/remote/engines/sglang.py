@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.grammar.grammar_setting import schema_of
-from core.remote import http_stream
-from core.remote.engines.base import Body, EngineKind, Message, NativeEndpoint
-from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS, USAGE
-from core.remote.responses import (
+from decodescope.core.grammar.grammar_setting import schema_of
+from decodescope.core.remote import http_stream
+from decodescope.core.remote.engines.base import Body, EngineKind, Message, NativeEndpoint
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS, USAGE
+from decodescope.core.remote.responses import (
     MAX_ALTERNATIVES,
     ResponseUsage,
     StreamedToken,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from core.parameter import Settings
-from core.remote.engines.base import Body, EngineKind
+from decodescope.core.parameter import Settings
+from decodescope.core.remote.engines.base import Body, EngineKind
 
 _GENERATION_CONFIG_SETTINGS = (
     "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "typical_p", "top_h", "epsilon_cutoff", "eta_cutoff",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.grammar.grammar_setting import schema_of
-from core.remote.engines.base import Body, EngineKind, EngineTokenizer, GrammarFormat, Message
-from core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS
-from core.remote.responses import ResponseUsage, valid_count
+from decodescope.core.grammar.grammar_setting import schema_of
+from decodescope.core.remote.engines.base import Body, EngineKind, EngineTokenizer, GrammarFormat, Message
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS
+from decodescope.core.remote.responses import ResponseUsage, valid_count
 
 
 def _structured(name: str) -> GrammarFormat:

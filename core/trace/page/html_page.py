@@ -14,14 +14,14 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from core.checks.arguments import check_events, check_kind, check_path
-from core.errors import FileNotWrittenError
-from core.events import Event
-from core.system.file_writing import atomic_write
-from core.trace.page.json_values import PageValues
-from core.trace.page.page_data import collect_page_data
-from core.trace.page.search_values import with_node_columns
-from resources.language import ENGLISH, current_language, tr, trn
+from decodescope.core.checks.arguments import check_events, check_kind, check_path
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.events import Event
+from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.trace.page.json_values import PageValues
+from decodescope.core.trace.page.page_data import collect_page_data
+from decodescope.core.trace.page.search_values import with_node_columns
+from decodescope.resources.language import ENGLISH, current_language, tr, trn
 
 _TEXT = r'\s*("(?:[^"\\]|\\.)*")'
 _CALLS = re.compile(rf"\b(?:tr|trAround)\({_TEXT}|\btrn\({_TEXT},{_TEXT}")
@@ -118,7 +118,7 @@ def _encodable(text: str) -> str:
 
 @cache
 def _read_part(name: str) -> str:
-    return files("core.trace.page").joinpath("parts", name).read_text(encoding="utf-8")
+    return files("decodescope.core.trace.page").joinpath("parts", name).read_text(encoding="utf-8")
 
 
 @cache

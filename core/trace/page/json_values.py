@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from core.explain.words import label
+from decodescope.core.explain.words import label
 
 PageValues = dict[str, object]
 SentenceParts = list[str]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.common.text import cut_short
-from core.events import (
+from decodescope.core.common.text import cut_short
+from decodescope.core.events import (
     Alternative,
     BeamsRanked,
     BeamStep,
@@ -22,14 +22,14 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.explain.settings import explain_stage
-from core.explain.tokens import explain_token, is_remote
-from core.explain.words import control_name, ending_brief, visible
-from core.processors.pipeline_stages import stage_label
-from core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
-from core.trace.page.run_facts import SCORED, memory_values, metric_rows, run_summary, setting_rows
-from core.trace.page.search_values import beam_values, round_values
-from resources.language import tr
+from decodescope.core.explain.settings import explain_stage
+from decodescope.core.explain.tokens import explain_token, is_remote
+from decodescope.core.explain.words import control_name, ending_brief, visible
+from decodescope.core.processors.pipeline_stages import stage_label
+from decodescope.core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+from decodescope.core.trace.page.run_facts import SCORED, memory_values, metric_rows, run_summary, setting_rows
+from decodescope.core.trace.page.search_values import beam_values, round_values
+from decodescope.resources.language import tr
 
 
 class StageTable:

@@ -5,11 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from core.events import BeamStep, CacheMeasured, CachePlan, Event, Finished, Metrics, RunStarted, TokenChosen
-from core.explain.words import decimal, duration, rate, size, whole_percent
-from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
-from core.trace.page.json_values import PageValues
-from resources.language import tr, trc
+from decodescope.core.events import (
+    BeamStep,
+    CacheMeasured,
+    CachePlan,
+    Event,
+    Finished,
+    Metrics,
+    RunStarted,
+    TokenChosen,
+)
+from decodescope.core.explain.words import decimal, duration, rate, size, whole_percent
+from decodescope.core.setting_titles import SCORED, cache_title, setting_title, strategy_title
+from decodescope.core.trace.page.json_values import PageValues
+from decodescope.resources.language import tr, trc
 
 __all__ = ["SCORED", "FactRows", "metric_rows", "run_summary", "setting_rows", "strategy_title"]
 

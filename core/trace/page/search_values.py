@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from core.events import BeamCandidate, BeamsRanked, BeamStep, DraftNode, DraftRound, Hypothesis
-from core.explain.beams import explain_candidate
-from core.explain.draft_rounds import explain_draft, explain_extra, explain_round
-from core.explain.words import visible
-from core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, DraftNode, DraftRound, Hypothesis
+from decodescope.core.explain.beams import explain_candidate
+from decodescope.core.explain.draft_rounds import explain_draft, explain_extra, explain_round
+from decodescope.core.explain.words import visible
+from decodescope.core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
 
 
 def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable) -> PageValues | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from transformers import GenerationConfig
 
-import core
+from decodescope import core
 from tests.card import matrix
 from tests.card.card_counts import Counts, Totals
 from tests.card.pretend_card import PretendCard

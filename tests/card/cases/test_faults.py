@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding import token_loop
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.errors import ParameterError
-from core.events import TokenChosen
+from decodescope import core
+from decodescope.core.decoding import token_loop
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import TokenChosen
 from tests.card import matrix
 from tests.card.pretend_card import PretendCard
 from tests.core import tiny

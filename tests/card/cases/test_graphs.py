@@ -13,11 +13,11 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.decoding import token_loop
-from core.decoding.forward import graphed_pass
-from core.decoding.forward.fused_decoder import get_fused_decoder
-from core.system.gpu import free_device_bytes, reusable_bytes
+from decodescope import core
+from decodescope.core.decoding import token_loop
+from decodescope.core.decoding.forward import graphed_pass
+from decodescope.core.decoding.forward.fused_decoder import get_fused_decoder
+from decodescope.core.system.gpu import free_device_bytes, reusable_bytes
 from tests.card import matrix
 from tests.card.card_counts import Counts
 from tests.card.pretend_card import PretendCard

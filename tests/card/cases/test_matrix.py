@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
-import core
-from core.caches import registry as caches
-from core.strategies import registry as strategies
+from decodescope import core
+from decodescope.core.caches import registry as caches
+from decodescope.core.strategies import registry as strategies
 from tests.card import matrix, matrix_run
 from tests.card.matrix import Cell
 from tests.card.pretend_card import PretendCard

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-import core
-from core.errors import DeviceError
+from decodescope import core
+from decodescope.core.errors import DeviceError
 from tests.card.pretend_card import PretendCard
 
 PROMPT = "Once upon a time"
@@ -46,7 +46,7 @@ def test_without_a_card_or_accelerate_it_is_refused(monkeypatch: pytest.MonkeyPa
     with pytest.raises(DeviceError, match="NVIDIA"):
         core.load("storyteller", device="spread")
     with PretendCard():
-        monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
+        monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
         with pytest.raises(DeviceError, match="accelerate") as caught:
             core.load("storyteller", device="spread")
         assert "pip install accelerate" in caught.value.remedy

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from core.errors import PreferenceError
-from core.labs.preference import read_rankings
-from core.labs.preference.fine_tuning import read_examples
-from core.labs.preference.training_loop import default_learning_rate
+from decodescope.core.errors import PreferenceError
+from decodescope.core.labs.preference import read_rankings
+from decodescope.core.labs.preference.fine_tuning import read_examples
+from decodescope.core.labs.preference.training_loop import default_learning_rate
 
 USER, ANSWER = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}
 EXAMPLES: dict[str, tuple[dict[str, Any], object]] = {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import PreferenceError
-from core.labs import preference
-from core.labs.preference import Pair, Ranking, judge, pairs, rank_by_rule, ranked
+from decodescope.core.errors import PreferenceError
+from decodescope.core.labs import preference
+from decodescope.core.labs.preference import Pair, Ranking, judge, pairs, rank_by_rule, ranked
 
 PROMPT = "Once upon a time, there was a little fox named Fern. Soon she met an owl named Max.\n"
 GOOD = "Max helped Fern. After that, Fern and Max played together every day."
@@ -111,7 +111,10 @@ def test_the_bundled_rankings_follow_the_rule() -> None:
 
 
 def test_the_lab_is_reached_without_torch() -> None:
-    code = "import sys, core; core.labs.preference.pairs(['a', 'b']); assert 'torch' not in sys.modules"
+    code = (
+        "import sys; from decodescope import core; "
+        "core.labs.preference.pairs(['a', 'b']); assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

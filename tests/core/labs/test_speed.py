@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-import core
-from core.labs import speed
-from core.labs.speed import Asked, Measured, Row
-from core.labs.speed.events import LINES, MeasurementFailed
-from core.labs.speed.measured_model import MeasuredModel
-from core.labs.speed.measured_rows import measure_rows, plan_rows
-from core.labs.speed.techniques import parallel
-from resources import depth
+from decodescope import core
+from decodescope.core.labs import speed
+from decodescope.core.labs.speed import Asked, Measured, Row
+from decodescope.core.labs.speed.events import LINES, MeasurementFailed
+from decodescope.core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.labs.speed.measured_rows import measure_rows, plan_rows
+from decodescope.core.labs.speed.techniques import parallel
+from decodescope.resources import depth
 
 QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
 
@@ -38,7 +38,7 @@ def row(way: speed.Way, name: str, *speeds: float, **more: object) -> Measured:
 
 
 def test_importing_it_imports_no_torch() -> None:
-    code = "import sys, core; core.labs.speed.Asked('x'); print('torch' in sys.modules)"
+    code = "import sys; from decodescope import core; core.labs.speed.Asked('x'); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
 
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_measured_says_why() -> None:
 
 
 def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.labs.speed.measured_model.free_memory", lambda: 10**6)
+    monkeypatch.setattr("decodescope.core.labs.speed.measured_model.free_memory", lambda: 10**6)
     found = ended(replace(QUICK, ways=("weights",)))
     assert {type(one) for one in found.values()} == {speed.LeftOut}
     lost = found["int4"]
@@ -138,7 +138,7 @@ def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
         cancel.set()
         return started[-1]
 
-    monkeypatch.setattr("core.labs.processes.lab_processes.subprocess.Popen", start)
+    monkeypatch.setattr("decodescope.core.labs.processes.lab_processes.subprocess.Popen", start)
     assert list(speed.measuring(QUICK, cancel)) == []
     assert [process.poll() for process in started] == [-9]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import core
-from core.errors import ParameterError, PreferenceError
-from core.labs.preference import (
+from decodescope import core
+from decodescope.core.errors import ParameterError, PreferenceError
+from decodescope.core.labs.preference import (
     Begun,
     Compared,
     Kept,
@@ -35,13 +35,13 @@ from core.labs.preference import (
     sft,
     train_reward,
 )
-from core.labs.preference.completion_sampling import answer_logits, expected_best, sample_batch
-from core.labs.preference.fine_tuning import BUNDLED_CHATS, Example, read_examples
-from core.labs.preference.model_comparison import kl_divergence
-from core.labs.preference.ppo_training import generalized_advantages, token_rewards
-from core.labs.preference.reward_model import RewardModel, new_reward_model, pairwise_loss
-from core.labs.preference.tokenized_texts import chat_ids, prompt_ids, text_ids
-from core.models.loaded_model import LoadedModel
+from decodescope.core.labs.preference.completion_sampling import answer_logits, expected_best, sample_batch
+from decodescope.core.labs.preference.fine_tuning import BUNDLED_CHATS, Example, read_examples
+from decodescope.core.labs.preference.model_comparison import kl_divergence
+from decodescope.core.labs.preference.ppo_training import generalized_advantages, token_rewards
+from decodescope.core.labs.preference.reward_model import RewardModel, new_reward_model, pairwise_loss
+from decodescope.core.labs.preference.tokenized_texts import chat_ids, prompt_ids, text_ids
+from decodescope.core.models.loaded_model import LoadedModel
 
 NAMES = ("Fern", "Max", "Mia", "Leo", "Tom", "Sam")
 RANKINGS = [

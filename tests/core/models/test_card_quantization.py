@@ -13,10 +13,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-import core
-from core.errors import ParameterError
-from core.models import devices, loaded_model
-from core.models.quantized import card_quantization
+from decodescope import core
+from decodescope.core.errors import ParameterError
+from decodescope.core.models import devices, loaded_model
+from decodescope.core.models.quantized import card_quantization
 from tests.core import tiny
 
 CARD = torch.device("cuda")
@@ -38,7 +38,7 @@ def test_a_card_gets_its_own_formats(kind: str, with_torchao: None) -> None:
 
 def test_without_torchao_they_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny.shared("llama").model.config
-    monkeypatch.setattr("core.system.optional_deps.find_spec", lambda name: None)
+    monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
     assert loaded_model.needs_cpu("int8")
     assert devices.choose_weights("int8", "auto", torch.device("cpu"), config) == (torch.float32, "int8", None)
     with pytest.raises(ParameterError, match="CPU only") as caught:

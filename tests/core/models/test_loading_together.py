@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import core
+from decodescope import core
 
 
 def test_models_loaded_at_once_are_whole() -> None:

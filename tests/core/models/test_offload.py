@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForCausalLM
 
-import core
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.tree_passes import TreePasses, verify_cost
-from core.errors import DecodescopeError, OutOfMemoryError, ParameterError
-from core.models import layer_offload
-from core.models.layer_offload import OffloadedLayer
+from decodescope import core
+from decodescope.core.caches.tensors.continuation_probe import draft_cache
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.speculation.tree_passes import TreePasses, verify_cost
+from decodescope.core.errors import DecodescopeError, OutOfMemoryError, ParameterError
+from decodescope.core.models import layer_offload
+from decodescope.core.models.layer_offload import OffloadedLayer
 
 WHOLE = 22_825_728
 """Bytes of storyteller's weights in float32."""

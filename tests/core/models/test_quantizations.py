@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-import core
-from core.errors import ConfigInvalidError
-from core.models.config_validation import missing_requirement, unloadable_quantization
-from core.models.model_entry import describe
+from decodescope import core
+from decodescope.core.errors import ConfigInvalidError
+from decodescope.core.models.config_validation import missing_requirement, unloadable_quantization
+from decodescope.core.models.model_entry import describe
 
 MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "config_groups": {}}
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.model_choice import ModelChoice
-from app.features.downloads.panel import model_page
-from app.features.downloads.panel import model_page as actions
-from app.features.downloads.panel.download_dialog import DownloadDialog, HubModelRow
-from app.features.downloads.session import Downloads
-from app.state.worker_messages import DownloadStatus
-from app.widgets.accessibility.accessible_widget import announce
-from core import catalog
-from resources.language import join_sentences, tr, trn
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.features.downloads.panel import model_page
+from decodescope.app.features.downloads.panel import model_page as actions
+from decodescope.app.features.downloads.panel.download_dialog import DownloadDialog, HubModelRow
+from decodescope.app.features.downloads.session import Downloads
+from decodescope.app.state.worker_messages import DownloadStatus
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.core import catalog
+from decodescope.resources.language import join_sentences, tr, trn
 
 _STATUS_COLOURS = {"failed": "danger", "paused": "warning", "whole": "finished"}
 _FINAL_STATUSES = ("whole", "paused", "failed")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.model_choice import ModelChoice
-from app.state.worker_messages import ErrorReport
-from app.storage.settings import ModelsSection
-from resources.language import join_sentences, tr
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.storage.settings import ModelsSection
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
-    from app.control.engine_connection import EngineConnection
-    from app.features.downloads.controller.hub_dialog import HubDialog
-    from app.features.downloads.session import Downloads
+    from decodescope.app.control.engine_connection import EngineConnection
+    from decodescope.app.features.downloads.controller.hub_dialog import HubDialog
+    from decodescope.app.features.downloads.session import Downloads
 
 
 class LazyDownloads:
@@ -29,7 +29,7 @@ class LazyDownloads:
     def get(self) -> Downloads:
         """Return the downloads, creating them if needed."""
         if self.created is None:
-            from app.features.downloads.session import Downloads
+            from decodescope.app.features.downloads.session import Downloads
 
             self.created = Downloads(self._parent)
         return self.created
@@ -67,7 +67,7 @@ class ModelDownload(QObject):
     @Slot()
     def open(self) -> HubDialog:
         """Open the dialog in its last state."""
-        from app.features.downloads.controller.hub_dialog import HubDialog
+        from decodescope.app.features.downloads.controller.hub_dialog import HubDialog
 
         if self._dialog is None:
             if self._downloads.created is None:
@@ -82,7 +82,7 @@ class ModelDownload(QObject):
     @Slot()
     def connect_engine(self) -> EngineConnection:
         """Open the dialog that connects to an engine."""
-        from app.control.engine_connection import EngineConnection
+        from decodescope.app.control.engine_connection import EngineConnection
 
         connecting = EngineConnection(self._parent_window.window(), self._model, self._settings)
         connecting.dialog.open()

@@ -20,15 +20,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.features.downloads.panel.model_page import ModelPage
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.features.downloads.panel.model_page import ModelPage
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 SIDE, BAR = 12, 3
 ROW_ROLE = Qt.ItemDataRole.UserRole

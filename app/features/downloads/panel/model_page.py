@@ -5,15 +5,15 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.worker_messages import DownloadStatus
-from app.widgets.banner import Banner
-from app.widgets.building import arrange, set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.inputs import ComboBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from core import catalog, words
-from resources.language import mark, tr, trn
+from decodescope.app.state.worker_messages import DownloadStatus
+from decodescope.app.widgets.banner import Banner
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.inputs import ComboBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import catalog, words
+from decodescope.resources.language import mark, tr, trn
 
 _VARIANT_LENGTH = 12
 """Minimum width of the list of GGUF files, in characters."""

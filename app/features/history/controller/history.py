@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.messages import Messages
-from app.control.persistence import SettingsSaver
-from app.session.session import Session
-from app.state.run import Run
-from app.state.worker_messages import Outcome, make_error_report
-from app.storage.json_files import StorageError
-from app.storage.settings import HistorySection as Kept
-from core.errors import DecodescopeError
-from resources.language import join_sentences, mark, tr, trn
+from decodescope.app.control.messages import Messages
+from decodescope.app.control.persistence import SettingsSaver
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome, make_error_report
+from decodescope.app.storage.json_files import StorageError
+from decodescope.app.storage.settings import HistorySection as Kept
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 if TYPE_CHECKING:
-    from app.features.history.store.history_record import HistoryRecord
-    from app.features.history.store.history_store import ActiveRecordings, HistoryStore
-    from app.session.mailbox import Recording
+    from decodescope.app.features.history.store.history_record import HistoryRecord
+    from decodescope.app.features.history.store.history_store import ActiveRecordings, HistoryStore
+    from decodescope.app.session.mailbox import Recording
 
 FOLDER = "history"
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class HistoryFile(QObject):
             self._store = None
 
     def _open(self) -> None:
-        from app.features.history.store.history_store import HistoryStore
+        from decodescope.app.features.history.store.history_store import HistoryStore
 
         try:
             self._store = HistoryStore(self._folder() / FOLDER)
@@ -154,7 +154,7 @@ class History(HistoryFile):
     def recordings(self) -> ActiveRecordings:
         """The recordings in progress."""
         if self._recordings is None:
-            from app.features.history.store.history_store import ActiveRecordings
+            from decodescope.app.features.history.store.history_store import ActiveRecordings
 
             self._recordings = ActiveRecordings(self._folder() / FOLDER)
         return self._recordings
@@ -171,8 +171,8 @@ class History(HistoryFile):
 
     def open_run(self, run: str) -> Run:
         """Load a saved run. Raises DecodescopeError if it is missing or unreadable."""
-        import core
-        from app.state.recorded_run import load_run
+        from decodescope import core
+        from decodescope.app.state.recorded_run import load_run
 
         if self.store is None:
             raise StorageError(self.unavailable_reason)
@@ -191,7 +191,7 @@ class History(HistoryFile):
 
     def save_run(self, run: Run, recording: Path) -> None:
         """Save a finished run, unless it generated nothing."""
-        from app.features.history.store.history_record import saved_run_data
+        from decodescope.app.features.history.store.history_record import saved_run_data
 
         if run.started is None or not run.is_worth_keeping or self.store is None:
             with suppress(OSError):
@@ -312,8 +312,8 @@ class Recovery(QObject):
 
     def _recover(self) -> None:
         """Save all recovered runs and show the latest."""
-        import core
-        from app.state.recorded_run import load_run
+        from decodescope import core
+        from decodescope.app.state.recorded_run import load_run
 
         left, self._unfinished = sorted(self._unfinished.items(), key=lambda item: _modified(item[1])), {}
         latest = ""
@@ -338,8 +338,8 @@ def _modified(path: Path) -> float:
 
 def _has_events(path: Path) -> bool:
     """Return whether a recording contains events; delete it if not."""
-    import core
-    from core.errors import TraceError
+    from decodescope import core
+    from decodescope.core.errors import TraceError
 
     try:
         if core.trace.read(path).events:

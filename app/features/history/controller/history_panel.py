@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.features.history.controller.history import History
-from app.features.history.controller.run_navigation import RunNavigation
-from app.panels.setup_panel import SetupPanel
-from app.state.request_json import RequestFormatError, request_from_json
-from app.state.run import Run
-from app.state.worker_messages import make_error_report
-from app.storage.settings import HistorySection as Kept
-from app.theme.themed import inherit_theme
-from core import words
-from core.errors import DecodescopeError
-from resources.language import mark, tr, trn
+from decodescope.app.features.history.controller.history import History
+from decodescope.app.features.history.controller.run_navigation import RunNavigation
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.state.request_json import RequestFormatError, request_from_json
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import make_error_report
+from decodescope.app.storage.settings import HistorySection as Kept
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.core import words
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from app.features.history.panel.history_view import HistoryView
-    from app.features.history.store.history_record import HistoryRecord
+    from decodescope.app.features.history.panel.history_view import HistoryView
+    from decodescope.app.features.history.store.history_record import HistoryRecord
 
 
 class HistoryEdits(QObject):
@@ -84,7 +84,9 @@ class HistoryEdits(QObject):
     @Slot()
     def confirm_delete_all(self) -> None:
         """Confirm, then delete everything in the history."""
-        from app.widgets.confirmation import ask  # imports QMessageBox, which the window's start does not need
+        from decodescope.app.widgets.confirmation import (
+            ask,  # imports QMessageBox, which the window's start does not need
+        )
 
         count, size = self._history.query(lambda store: store.totals(), (0, 0))
         question = trn(
@@ -215,7 +217,7 @@ class HistoryPanel(QObject):
         return False
 
     def _make_view(self) -> HistoryView:
-        from app.features.history.panel.history_view import HistoryView
+        from decodescope.app.features.history.panel.history_view import HistoryView
 
         view = HistoryView()
         for signal, slot in (

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.features.history.controller.history import History
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.state.run import Run
-from app.state.run_history import NavigationHistory, RunTreeEntry, RunTrees, make_entry, parents_first
-from app.views.base import View
-from resources.language import mark, tr
+from decodescope.app.features.history.controller.history import History
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.run_history import NavigationHistory, RunTreeEntry, RunTrees, make_entry, parents_first
+from decodescope.app.views.base import View
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.features.history.store.history_store import HistoryStore
+    from decodescope.app.features.history.store.history_store import HistoryStore
 
 VIEW = "branches"
 _BUSY = mark("A run is in progress")

@@ -18,19 +18,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.features.history.panel.run_list import LoadRecords, RunList
-from app.features.history.store.history_record import HistoryRecord
-from app.panels.commands import key_of
-from app.panels.parameter_row import MARGIN
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.views.shared.empty_page import FillButton
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.icons import IconButton
-from app.widgets.inputs import ScrollArea
-from app.widgets.labels import ElidedLabel, WrappedLabel
-from app.widgets.plain_text import PlainLabel, caption, tooltip
-from resources.language import mark, tr
+from decodescope.app.features.history.panel.run_list import LoadRecords, RunList
+from decodescope.app.features.history.store.history_record import HistoryRecord
+from decodescope.app.panels.commands import key_of
+from decodescope.app.panels.parameter_row import MARGIN
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.shared.empty_page import FillButton
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.inputs import ScrollArea
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.resources.language import mark, tr
 
 RIGHT, ABOVE = 8, 3
 ACTIONS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.features.history.store.history_record import HistoryRecord
-from core import strategies, words
-from resources.language import mark, tr
+from decodescope.app.features.history.store.history_record import HistoryRecord
+from decodescope.core import strategies, words
+from decodescope.resources.language import mark, tr
 
 _MONTHS = (
     mark("Jan"), mark("Feb"), mark("Mar"), mark("Apr"), mark("May"), mark("Jun"),

@@ -23,15 +23,15 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QStyle, QStyleOptionViewItem, QWidget
 
-from app.features.history.panel import history_wording
-from app.features.history.store.history_record import HistoryRecord
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets import icons
-from app.widgets.building import set_up
-from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.features.history.panel import history_wording
+from decodescope.app.features.history.store.history_record import HistoryRecord
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets import icons
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 PAGE_SIZE = 64
 MAX_PAGES = 16

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.storage.json_files import MAX_COPIES, StorageError, backup_path, exclusive_writer
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.app.storage.json_files import MAX_COPIES, StorageError, backup_path, exclusive_writer
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,12 +7,12 @@ import time
 import unicodedata
 from typing import Any, NamedTuple
 
-from app.state import run_status
-from app.state.conversation import format_turns, last_user_message
-from app.state.request_json import request_to_json
-from app.state.run import Run
-from app.state.worker_messages import RunRequest
-from core import beginning
+from decodescope.app.state import run_status
+from decodescope.app.state.conversation import format_turns, last_user_message
+from decodescope.app.state.request_json import request_to_json
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core import beginning
 
 MAX_PREVIEW_LENGTH = 240
 """Maximum length of the prompt and text previews, in characters."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.features.history.store.database import (
+from decodescope.app.features.history.store.database import (
     MIGRATIONS,
     DatabaseFailure,
     Migration,
@@ -24,11 +24,11 @@ from app.features.history.store.database import (
     open_database,
     set_database_aside,
 )
-from app.features.history.store.history_record import HistoryRecord, SavedRunData, is_run_id
-from app.features.history.store.history_tables import HistoryTables
-from app.storage.json_files import HeldLock, StorageError, acquire_folder
-from core.common.program_name import RUN_SUFFIX
-from resources.language import tr
+from decodescope.app.features.history.store.history_record import HistoryRecord, SavedRunData, is_run_id
+from decodescope.app.features.history.store.history_tables import HistoryTables
+from decodescope.app.storage.json_files import HeldLock, StorageError, acquire_folder
+from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.resources.language import tr
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, get_type_hints
 
-from app.features.history.store.database import transaction
-from app.features.history.store.history_record import (
+from decodescope.app.features.history.store.database import transaction
+from decodescope.app.features.history.store.history_record import (
     MAX_ID_LENGTH,
     MAX_TITLE_LENGTH,
     HistoryRecord,
@@ -21,9 +21,9 @@ from app.features.history.store.history_record import (
     normalize_for_search,
     storable_text,
 )
-from app.storage.json_files import as_object, parse_json
-from core import beginning
-from resources.language import tr
+from decodescope.app.storage.json_files import as_object, parse_json
+from decodescope.core import beginning
+from decodescope.resources.language import tr
 
 MIN_INDEXED_LENGTH = 3
 """Shortest word, in characters, that the index can find."""

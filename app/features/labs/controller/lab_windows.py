@@ -11,9 +11,9 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
-    from app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
-    from app.features.labs.session import PreferenceJobs, ScaleJobs, SpeedJobs
-    from app.features.labs.view.scale.window import ScaleView
+    from decodescope.app.features.labs.panel import PreferenceLabDialog, SpeedLabDialog
+    from decodescope.app.features.labs.session import PreferenceJobs, ScaleJobs, SpeedJobs
+    from decodescope.app.features.labs.view.scale.window import ScaleView
 
     Room = PreferenceLabDialog | ScaleView | SpeedLabDialog
 
@@ -34,7 +34,7 @@ class LabJobs:
     def preference(self) -> PreferenceJobs:
         """Return the jobs of the preference lab."""
         if self._preference is None:
-            from app.features.labs.session import PreferenceJobs
+            from decodescope.app.features.labs.session import PreferenceJobs
 
             self._preference = PreferenceJobs(self._data)
         return self._preference
@@ -42,7 +42,7 @@ class LabJobs:
     def scale(self) -> ScaleJobs:
         """Return the jobs of the Scale lab."""
         if self._scale is None:
-            from app.features.labs.session import ScaleJobs
+            from decodescope.app.features.labs.session import ScaleJobs
 
             self._scale = ScaleJobs()
         return self._scale
@@ -50,7 +50,7 @@ class LabJobs:
     def speed(self) -> SpeedJobs:
         """Return the jobs of the Speed lab."""
         if self._speed is None:
-            from app.features.labs.session import SpeedJobs
+            from decodescope.app.features.labs.session import SpeedJobs
 
             self._speed = SpeedJobs()
         return self._speed

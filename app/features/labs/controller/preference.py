@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.model_choice import ModelChoice
-from app.features.history.controller.history import History
-from app.features.labs.panel import PreferenceLabDialog
-from app.features.labs.session import RANKINGS_FILE, PreferenceJobs
-from app.features.labs.state import LabRequest, Task
-from app.state.worker_messages import ErrorReport
-from app.widgets.accessibility.accessible_widget import announce
-from app.widgets.file_dialogs import open_save_dialog
-from core import labs
-from core.errors import DecodescopeError
-from resources.language import tr, trn
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.features.history.controller.history import History
+from decodescope.app.features.labs.panel import PreferenceLabDialog
+from decodescope.app.features.labs.session import RANKINGS_FILE, PreferenceJobs
+from decodescope.app.features.labs.state import LabRequest, Task
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.app.widgets.file_dialogs import open_save_dialog
+from decodescope.core import labs
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from app.features.history.controller.history import History
+    from decodescope.app.features.history.controller.history import History
 
 
 class SavedRankings:

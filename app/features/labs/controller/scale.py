@@ -7,9 +7,9 @@ from functools import partial
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.features.labs.session import ScaleJobs
-from app.features.labs.view.scale.run_page import ProcessPage
-from app.features.labs.view.scale.window import ScaleView
+from decodescope.app.features.labs.session import ScaleJobs
+from decodescope.app.features.labs.view.scale.run_page import ProcessPage
+from decodescope.app.features.labs.view.scale.window import ScaleView
 
 
 class ScaleController(QObject):

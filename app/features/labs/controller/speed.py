@@ -7,16 +7,16 @@ from functools import partial
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.export import ExportController
-from app.control.model_choice import ModelChoice
-from app.control.model_loading import ModelLoadController
-from app.features.labs.panel import SpeedLabDialog
-from app.features.labs.session import SpeedJobs
-from app.widgets.accessibility.accessible_widget import announce
-from app.widgets.clipboard import copy_text_and_html
-from core import ModelEntry
-from core.labs import speed
-from resources.language import tr
+from decodescope.app.control.export import ExportController
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.features.labs.panel import SpeedLabDialog
+from decodescope.app.features.labs.session import SpeedJobs
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.app.widgets.clipboard import copy_text_and_html
+from decodescope.core import ModelEntry
+from decodescope.core.labs import speed
+from decodescope.resources.language import tr
 
 NAME = "speed"
 

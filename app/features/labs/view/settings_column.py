@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.inputs import ComboBox
-from app.widgets.plain_text import PlainLabel
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.inputs import ComboBox
+from decodescope.app.widgets.plain_text import PlainLabel
 
 
 class SettingsColumn(Themed, QScrollArea):

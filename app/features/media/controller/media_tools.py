@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter
 
-from app.features.media.panel.media_bar import MediaBar
-from app.features.media.session.sound_device import audio_unavailable_reason
-from app.state.media import file_filter
-from app.state.worker_messages import make_error_report
-from app.storage.examples import bundled_media
-from app.storage.json_files import new_recording_path, save_pasted_picture
-from app.widgets.file_dialogs import open_file_dialog
-from core.errors import DecodescopeError
-from resources.language import tr
+from decodescope.app.features.media.panel.media_bar import MediaBar
+from decodescope.app.features.media.session.sound_device import audio_unavailable_reason
+from decodescope.app.state.media import file_filter
+from decodescope.app.state.worker_messages import make_error_report
+from decodescope.app.storage.examples import bundled_media
+from decodescope.app.storage.json_files import new_recording_path, save_pasted_picture
+from decodescope.app.widgets.file_dialogs import open_file_dialog
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.media.panel.recorder import RecorderDialog
-    from app.features.media.session.audio import Loudspeaker, Microphone
+    from decodescope.app.features.media.panel.recorder import RecorderDialog
+    from decodescope.app.features.media.session.audio import Loudspeaker, Microphone
 
 
 class MediaTools(QObject):
@@ -74,8 +74,8 @@ class MediaTools(QObject):
     @Slot()
     def record(self) -> RecorderDialog | None:
         """Open the recorder and start recording; return None if there is no microphone."""
-        from app.features.media.panel.recorder import RecorderDialog
-        from app.features.media.session.audio import MAX_SECONDS, Microphone
+        from decodescope.app.features.media.panel.recorder import RecorderDialog
+        from decodescope.app.features.media.session.audio import MAX_SECONDS, Microphone
 
         dialog = RecorderDialog(MAX_SECONDS, self._bar.window())
         microphone = Microphone(new_recording_path(self._data(), datetime.now()), dialog)
@@ -93,7 +93,7 @@ class MediaTools(QObject):
     def play_or_stop(self, path: str) -> None:
         """Play the file, or stop it if it is playing."""
         if self._loudspeaker is None:
-            from app.features.media.session.audio import Loudspeaker
+            from decodescope.app.features.media.session.audio import Loudspeaker
 
             self._loudspeaker = Loudspeaker(self)
             self._loudspeaker.played.connect(self._bar.show_playback)

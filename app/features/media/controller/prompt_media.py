@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.model_choice import ModelChoice
-from app.control.model_list import accepted_modalities
-from app.features.media.session.media_cache import MediaCache
-from app.panels.prompt_panel import PromptPanel
-from app.state.media import PICTURE, SOUND, Medium, medium_unsupported_reason
-from app.state.worker_messages import ErrorReport, ModelInfo
-from app.storage.settings import LastChoices
-from app.theme.themed import inherit_theme
-from resources.language import mark, tr
+from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.control.model_list import accepted_modalities
+from decodescope.app.features.media.session.media_cache import MediaCache
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.state.media import PICTURE, SOUND, Medium, medium_unsupported_reason
+from decodescope.app.state.worker_messages import ErrorReport, ModelInfo
+from decodescope.app.storage.settings import LastChoices
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
 
-    from app.features.media.controller.media_tools import MediaTools
-    from app.features.media.panel.media_bar import MediaBar
-    from core import Modalities
+    from decodescope.app.features.media.controller.media_tools import MediaTools
+    from decodescope.app.features.media.panel.media_bar import MediaBar
+    from decodescope.core import Modalities
 
 _MISSING_TEXTS = {
     (SOUND,): mark("{model} transcribes audio. Add an audio file."),
@@ -201,8 +201,8 @@ class MediaBarController(QObject):
     def ensure_bar(self) -> tuple[MediaBar, MediaTools]:
         """Create the bar and its tools if needed and return them."""
         if self._bar is None or self._tools is None:
-            from app.features.media.controller.media_tools import MediaTools
-            from app.features.media.panel.media_bar import MediaBar
+            from decodescope.app.features.media.controller.media_tools import MediaTools
+            from decodescope.app.features.media.panel.media_bar import MediaBar
 
             self._bar = MediaBar()
             self._panel.insert_above_editor(self._bar)

@@ -8,17 +8,17 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
-from app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.icons import IconButton
-from app.widgets.labels import ElidedLabel, WrappedLabel
-from app.widgets.media_preview import MediumThumbnail, image_from_rgb
-from app.widgets.overlays import FocusRing
-from app.widgets.plain_text import caption, tooltip
-from resources.language import join_sentences, mark, tr
+from decodescope.app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.media_preview import MediumThumbnail, image_from_rgb
+from decodescope.app.widgets.overlays import FocusRing
+from decodescope.app.widgets.plain_text import caption, tooltip
+from decodescope.resources.language import join_sentences, mark, tr
 
 TITLES = {SOUND: mark("Audio…"), PICTURE: mark("Image…")}
 _TIPS = {

@@ -6,14 +6,14 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.dialog import BaseDialog
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from core import words
-from resources.language import tr
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import words
+from decodescope.resources.language import tr
 
 _LEVEL_DECAY = 0.86
 """Decay of the shown level per update: the bar rises at once and falls slowly."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-import core
-from app.features.media.session.sound_device import audio_library, to_audio_error
-from app.session.background_tasks import BackgroundTask, TaskManager, error_report
-from app.state.worker_messages import make_error_report as report_of
+from decodescope import core
+from decodescope.app.features.media.session.sound_device import audio_library, to_audio_error
+from decodescope.app.session.background_tasks import BackgroundTask, TaskManager, error_report
+from decodescope.app.state.worker_messages import make_error_report as report_of
 
 PLAYBACK_POLL_MS = 50
 PLAYBACK_RATE = 48_000

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.state.media import Medium
+from decodescope.app.state.media import Medium
 
 if TYPE_CHECKING:
-    from app.session.background_tasks import BackgroundTask, TaskManager
+    from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
 
 
 class MediaCache(QObject):
@@ -42,10 +42,10 @@ class MediaCache(QObject):
             self._tasks.stop_all()
 
     def _start_reading(self, path: str) -> None:
-        from app.session.background_tasks import TaskManager
+        from decodescope.app.session.background_tasks import TaskManager
 
         def work(task: BackgroundTask) -> None:
-            from app.features.media.session.media_reading import read_medium
+            from decodescope.app.features.media.session.media_reading import read_medium
 
             task.post(self._on_read, read_medium(path))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import core
-from app.session.background_tasks import error_report
-from app.state.media import MAX_THUMBNAIL_SIZE, PICTURE, WAVEFORM_INTERVALS, Medium, Thumbnail
+from decodescope import core
+from decodescope.app.session.background_tasks import error_report
+from decodescope.app.state.media import MAX_THUMBNAIL_SIZE, PICTURE, WAVEFORM_INTERVALS, Medium, Thumbnail
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from core.errors import DecodescopeError
-from resources.language import mark, tr
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark, tr
 
 PACKAGE = "sounddevice"
 

@@ -9,18 +9,18 @@ from typing import Protocol
 
 from PySide6.QtWidgets import QWidget
 
-from app.control.requests import ChosenSettings
-from app.control.settings_controller import PresetLibrary, SettingsController
-from app.features.history.controller.history import History
-from app.features.history.controller.run_navigation import RunNavigation
-from app.panels.centre import Centre
-from app.panels.setup_panel import SetupPanel
-from app.panels.toolbar import Toolbar
-from app.session.session import Session
-from app.storage.settings import MAX_SCALE, MIN_SCALE, AppearanceSection
-from app.widgets import text_editing
-from resources.depth import DEPTHS
-from resources.language import tr
+from decodescope.app.control.requests import ChosenSettings
+from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
+from decodescope.app.features.history.controller.history import History
+from decodescope.app.features.history.controller.run_navigation import RunNavigation
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.panels.toolbar import Toolbar
+from decodescope.app.session.session import Session
+from decodescope.app.storage.settings import MAX_SCALE, MIN_SCALE, AppearanceSection
+from decodescope.app.widgets import text_editing
+from decodescope.resources.depth import DEPTHS
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)

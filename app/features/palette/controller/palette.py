@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.storage.settings import UsageSection
-from app.theme.themed import inherit_theme
+from decodescope.app.storage.settings import UsageSection
+from decodescope.app.theme.themed import inherit_theme
 
 if TYPE_CHECKING:
-    from app.features.palette.controller.entry import PaletteContext, PaletteEntry
-    from app.features.palette.controller.search import RankedEntry
-    from app.features.palette.panel import CommandPalette, PaletteRow
+    from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry
+    from decodescope.app.features.palette.controller.search import RankedEntry
+    from decodescope.app.features.palette.panel import CommandPalette, PaletteRow
 
 MAX_RECENT = 12
 """Maximum number of recently used entries."""
@@ -55,8 +55,8 @@ class PaletteController(QObject):
 
     def gather(self) -> list[PaletteEntry]:
         """Collect the current entries of all sources."""
-        from app.features.palette.controller.search import with_synonyms
-        from app.features.palette.controller.sources import sources
+        from decodescope.app.features.palette.controller.search import with_synonyms
+        from decodescope.app.features.palette.controller.sources import sources
 
         if self._context is None and self._make_context is not None:
             self._context = self._make_context()
@@ -76,7 +76,7 @@ class PaletteController(QObject):
 
     @Slot(str)
     def _search(self, query: str) -> None:
-        from app.features.palette.controller.search import rank_entries
+        from decodescope.app.features.palette.controller.search import rank_entries
 
         self._results = rank_entries(self._entries, query, self._usage.recent)
         if self.panel is not None:
@@ -98,7 +98,7 @@ class PaletteController(QObject):
 
     def _ensure_panel(self) -> CommandPalette:
         if self.panel is None:
-            from app.features.palette.panel import CommandPalette
+            from decodescope.app.features.palette.panel import CommandPalette
 
             panel = self.panel = CommandPalette(self._body)
             panel.searched.connect(self._search)
@@ -109,7 +109,7 @@ class PaletteController(QObject):
 
 
 def _row(result: RankedEntry) -> PaletteRow:
-    from app.features.palette.panel import PaletteRow
+    from decodescope.app.features.palette.panel import PaletteRow
 
     entry = result.entry
     return PaletteRow(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, result.positions)

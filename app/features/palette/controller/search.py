@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-import resources
-from app.features.palette.controller.entry import PaletteEntry
-from resources.language import LANGUAGES, closest_language, translate_to
+from decodescope import resources
+from decodescope.app.features.palette.controller.entry import PaletteEntry
+from decodescope.resources.language import LANGUAGES, closest_language, translate_to
 
 EXACT, PREFIX, WORD, INITIALS, SUBSTRING = 1000.0, 800.0, 600.0, 450.0, 300.0
 LENGTH = 0.5

@@ -12,30 +12,30 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, QTimer,
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLayout, QProgressDialog, QVBoxLayout, QWidget
 
-from app.control.messages import Messages
-from app.features.presentation.controller.stage_content import (
+from decodescope.app.control.messages import Messages
+from decodescope.app.features.presentation.controller.stage_content import (
     ChoiceDisplay,
     WindowAppearance,
     caption_text,
     caption_title,
 )
-from app.features.presentation.panel.demo_dialog import DemoDialog, DemoOptions
-from app.features.presentation.panel.presenter_window import StageCaption
-from app.features.presentation.store import KINDS, PNGS, Film, FilmError, Frame
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.state.run import Run
-from app.state.token_caption import current_caption
-from app.theme.theme import Theme, panel_stylesheet, stage_theme, theme_for
-from app.theme.themed import Themed
-from app.views import VIEWS
-from app.widgets.animation.motion import DURATION, AnimatedWidget
-from app.widgets.building import arrange
-from app.widgets.file_dialogs import open_save_dialog
-from app.widgets.overlays import SpotlightOverlay
-from app.widgets.plain_text import as_plain_text
-from app.widgets.widget_pictures import render_widget
-from resources.language import tr
+from decodescope.app.features.presentation.panel.demo_dialog import DemoDialog, DemoOptions
+from decodescope.app.features.presentation.panel.presenter_window import StageCaption
+from decodescope.app.features.presentation.store import KINDS, PNGS, Film, FilmError, Frame
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_caption import current_caption
+from decodescope.app.theme.theme import Theme, panel_stylesheet, stage_theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views import VIEWS
+from decodescope.app.widgets.animation.motion import DURATION, AnimatedWidget
+from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.file_dialogs import open_save_dialog
+from decodescope.app.widgets.overlays import SpotlightOverlay
+from decodescope.app.widgets.plain_text import as_plain_text
+from decodescope.app.widgets.widget_pictures import render_widget
+from decodescope.resources.language import tr
 
 FIRST_MS, LAST_MS = 1500, 3000
 """Duration of the prompt before the first step, and of the end after the last one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 if TYPE_CHECKING:
-    from app.features.presentation.controller.demo_film import DemoRecorder
+    from decodescope.app.features.presentation.controller.demo_film import DemoRecorder
 
 
 class LazyDemoRecorder(QObject):

@@ -7,22 +7,22 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.audible_feedback import sound_name
-from app.features.presentation.controller.stage_content import (
+from decodescope.app.control.audible_feedback import sound_name
+from decodescope.app.features.presentation.controller.stage_content import (
     ChoiceDisplay,
     WindowAppearance,
     caption_text,
     caption_title,
 )
-from app.features.presentation.panel.presenter_window import StageCaption
-from app.panels.centre import Centre
-from app.session.session import Session
-from app.state.run import Run
-from app.state.token_caption import TokenCaption, current_caption, next_caption
-from app.views.replay import TOKENS_PER_SECOND, Replay
-from app.widgets.animation.motion import DURATION
-from app.widgets.overlays import SpotlightOverlay
-from core.events import TokenChosen
+from decodescope.app.features.presentation.panel.presenter_window import StageCaption
+from decodescope.app.panels.centre import Centre
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_caption import TokenCaption, current_caption, next_caption
+from decodescope.app.views.replay import TOKENS_PER_SECOND, Replay
+from decodescope.app.widgets.animation.motion import DURATION
+from decodescope.app.widgets.overlays import SpotlightOverlay
+from decodescope.core.events import TokenChosen
 
 PACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Tokens per second."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.features.presentation.controller.presenter import Presenter
-from app.features.presentation.controller.step_controls import StepControls
-from app.features.presentation.panel.presenter_window import SIZE, PresenterContent, PresenterWindow
-from app.theme.theme import Theme
-from resources.language import tr, trn
+from decodescope.app.features.presentation.controller.presenter import Presenter
+from decodescope.app.features.presentation.controller.step_controls import StepControls
+from decodescope.app.features.presentation.panel.presenter_window import SIZE, PresenterContent, PresenterWindow
+from decodescope.app.theme.theme import Theme
+from decodescope.resources.language import tr, trn
 
 _SECOND = 1000
 

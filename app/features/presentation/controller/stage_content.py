@@ -7,12 +7,12 @@ from typing import Protocol
 
 from PySide6.QtWidgets import QVBoxLayout
 
-from app.state.run import Run
-from app.state.token_caption import TokenCaption
-from app.theme.theme import Theme
-from app.views.base import View
-from app.views.text.token_wording import token_text
-from app.widgets.animation.choice_animations import (
+from decodescope.app.state.run import Run
+from decodescope.app.state.token_caption import TokenCaption
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.base import View
+from decodescope.app.views.text.token_wording import token_text
+from decodescope.app.widgets.animation.choice_animations import (
     MAX_ROWS,
     BeamLadder,
     BeamRow,
@@ -21,10 +21,10 @@ from app.widgets.animation.choice_animations import (
     DraftChip,
     DraftStamps,
 )
-from app.widgets.animation.motion import AnimatedWidget
-from core import words
-from core.events import Alternative, DraftRound, Stage, TokenChosen
-from resources.language import tr, trn
+from decodescope.app.widgets.animation.motion import AnimatedWidget
+from decodescope.core import words
+from decodescope.core.events import Alternative, DraftRound, Stage, TokenChosen
+from decodescope.resources.language import tr, trn
 
 
 def caption_title(now: TokenCaption | None) -> str:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.presentation.controller.presenter import Presenter
-    from app.features.tours.controller.tour_player import TourPlayer
-    from app.features.tours.state import TourStep
+    from decodescope.app.features.presentation.controller.presenter import Presenter
+    from decodescope.app.features.tours.controller.tour_player import TourPlayer
+    from decodescope.app.features.tours.state import TourStep
 
 
 class StepControls(QObject):

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QVBoxLayout, QWidget
 
-from app.features.presentation.store import KINDS, PNGS, WEBM, webm_unsupported_reason
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.inputs import ComboBox, DoubleSpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from resources.language import mark, tr, trn
+from decodescope.app.features.presentation.store import KINDS, PNGS, WEBM, webm_unsupported_reason
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.resources.language import mark, tr, trn
 
 SIZES = ((1280, 720), (1920, 1080), (960, 540))
 THEMES = (("", mark("As shown")), ("light", mark("Light")), ("dark", mark("Dark")))

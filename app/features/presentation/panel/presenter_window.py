@@ -8,14 +8,14 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme, panel_stylesheet
-from app.theme.themed import Themed
-from app.widgets.accessibility.accessible_widget import announce
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.icons import IconButton
-from app.widgets.labels import ElidedLabel, WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from resources.language import tr
+from decodescope.app.theme.theme import Theme, panel_stylesheet
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.icons import IconButton
+from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.resources.language import tr
 
 
 class StageCaption(Themed, QFrame):

@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.borrowed_settings import TOUR, BorrowedSettings
-from app.control.requests import ChosenSettings
-from app.control.run_control import RunController
-from app.control.settings_controller import SettingsController
-from app.features.tours.controller.tour_ui import TourUi
-from app.features.tours.state import StepNarration, Tour, TourSetting, TourStep, narrate
-from app.panels.centre import Centre
-from app.panels.prompt_panel import PromptPanel
-from app.session.session import Session
-from app.state.run import Run
-from app.state.worker_messages import Outcome
-from app.views.speculation.view import SpeculationView
-from app.views.tree.view import TreeView
-from resources.language import tr
+from decodescope.app.control.borrowed_settings import TOUR, BorrowedSettings
+from decodescope.app.control.requests import ChosenSettings
+from decodescope.app.control.run_control import RunController
+from decodescope.app.control.settings_controller import SettingsController
+from decodescope.app.features.tours.controller.tour_ui import TourUi
+from decodescope.app.features.tours.state import StepNarration, Tour, TourSetting, TourStep, narrate
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.session.session import Session
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.resources.language import tr
 
 
 class TourViews(QObject):

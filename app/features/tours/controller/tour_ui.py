@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from app.features.tours.state import Tour
-from app.panels.centre import Centre
-from app.panels.setup_panel import SetupPanel
-from app.theme.themed import inherit_theme
-from app.views.inspector.panel import Inspector
-from app.views.speculation.view import SpeculationView
-from app.views.tokens.view import TokenView
-from app.views.tree.view import TreeView
-from app.widgets.screen import visible_rect
-from resources.language import tr
+from decodescope.app.features.tours.state import Tour
+from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.setup_panel import SetupPanel
+from decodescope.app.theme.themed import inherit_theme
+from decodescope.app.views.inspector.panel import Inspector
+from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.app.views.tokens.view import TokenView
+from decodescope.app.views.tree.view import TreeView
+from decodescope.app.widgets.screen import visible_rect
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from app.features.tours.panel.tour_panel import TourPanel
-    from app.features.tours.panel.tour_spotlight import TourSpotlight
+    from decodescope.app.features.tours.panel.tour_panel import TourPanel
+    from decodescope.app.features.tours.panel.tour_spotlight import TourSpotlight
 
 LAYOUT_TIMEOUT_MS = 1000
 """Milliseconds during which the target is kept visible while the layout settles."""
@@ -176,8 +176,8 @@ class TourUi(QObject):
             self.panel.hide()
 
     def _make_panel(self) -> TourPanel:
-        from app.features.tours.panel.tour_panel import TourPanel
-        from app.features.tours.panel.tour_spotlight import TourSpotlight
+        from decodescope.app.features.tours.panel.tour_panel import TourPanel
+        from decodescope.app.features.tours.panel.tour_spotlight import TourSpotlight
 
         self.panel = TourPanel()
         self.spotlight = TourSpotlight(self._parent_window, self.panel)

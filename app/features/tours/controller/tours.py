@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
-    from app.features.tours.controller.tour_player import TourPlayer, TourState
+    from decodescope.app.features.tours.controller.tour_player import TourPlayer, TourState
 
 
 class Tours(QObject):
@@ -55,7 +55,7 @@ class Tours(QObject):
     @Slot(str)
     def start(self, name: str) -> None:
         """Start a tour by name. Raises TourError."""
-        from app.features.tours.state import find_tour
+        from decodescope.app.features.tours.state import find_tour
 
         self.player.play(find_tour(name))
 
@@ -68,8 +68,8 @@ class Tours(QObject):
     @Slot()
     def open_chooser(self) -> None:
         """Open the tour chooser."""
-        from app.features.tours.panel.tour_chooser import TourChooser
-        from app.features.tours.state import load_tours
+        from decodescope.app.features.tours.panel.tour_chooser import TourChooser
+        from decodescope.app.features.tours.state import load_tours
 
         chooser = TourChooser(*load_tours(), self._parent_window)
         chooser.chosen.connect(self.start)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.features.tours.state import Tour, TourError
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import surrounding_theme
-from app.widgets.building import arrange, set_up
-from app.widgets.plain_text import PlainLabel
-from app.widgets.screen import available_rect
-from resources.language import tr
+from decodescope.app.features.tours.state import Tour, TourError
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import surrounding_theme
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.screen import available_rect
+from decodescope.resources.language import tr
 
 COLUMNS = 2
 WIDTH, HEIGHT = 780, 640

@@ -6,11 +6,11 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
-from app.panels.bottom_panel import BottomPanel
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange
-from app.widgets.plain_text import tooltip
-from resources.language import tr
+from decodescope.app.panels.bottom_panel import BottomPanel
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.resources.language import tr
 
 DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
 """Sizes in pixels at 100 %."""

@@ -9,8 +9,8 @@ from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
-from app.theme.themed import Themed
-from app.widgets.screen import visible_rect
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.screen import visible_rect
 
 MARGIN, WIDTH, CORNER_RADIUS = 5, 3, 9
 """Pixels at 100 %: margin around the target, ring width, corner radius."""

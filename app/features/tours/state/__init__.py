@@ -1,8 +1,8 @@
 """Guided tours: their parts, their files, and sentences built from a run's events."""
 
-from app.features.tours.state.narration import StepNarration, narrate
-from app.features.tours.state.tour import Tour, TourError, TourSetting, TourStep
-from app.features.tours.state.tour_file import find_tour, load_tours, names_and_titles
+from decodescope.app.features.tours.state.narration import StepNarration, narrate
+from decodescope.app.features.tours.state.tour import Tour, TourError, TourSetting, TourStep
+from decodescope.app.features.tours.state.tour_file import find_tour, load_tours, names_and_titles
 
 __all__ = [
     "StepNarration",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.features.tours.state.measures import MEASURES
-from app.features.tours.state.measures.measure import RELATIONS, TourNumber
-from app.features.tours.state.tour import MeasureRef, TourCondition, TourStep
-from app.state.run import Run
-from resources.language import tr
+from decodescope.app.features.tours.state.measures import MEASURES
+from decodescope.app.features.tours.state.measures.measure import RELATIONS, TourNumber
+from decodescope.app.features.tours.state.tour import MeasureRef, TourCondition, TourStep
+from decodescope.app.state.run import Run
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)

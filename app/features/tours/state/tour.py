@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.errors import DecodescopeError
-from resources.language import mark
+from decodescope.core.errors import DecodescopeError
+from decodescope.resources.language import mark
 
 Waits = Literal["next", "time", "token"]
 """What, besides the Next button, makes a step advance: nothing, its duration, or a selected token."""

@@ -8,16 +8,24 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, get_args
 
-import resources
-from app.features.tours.state.measures import MEASURES
-from app.features.tours.state.measures.measure import RELATIONS
-from app.features.tours.state.tour import MeasureRef, Tour, TourCondition, TourError, TourSetting, TourStep, Waits
-from app.state import setting_values
-from app.state.suggestions import truncate_name, unknown_name_message
-from core import caches, strategies
-from core.checks.name_suggestions import did_you_mean
-from core.strategies import Parameter
-from resources.language import tr
+from decodescope import resources
+from decodescope.app.features.tours.state.measures import MEASURES
+from decodescope.app.features.tours.state.measures.measure import RELATIONS
+from decodescope.app.features.tours.state.tour import (
+    MeasureRef,
+    Tour,
+    TourCondition,
+    TourError,
+    TourSetting,
+    TourStep,
+    Waits,
+)
+from decodescope.app.state import setting_values
+from decodescope.app.state.suggestions import truncate_name, unknown_name_message
+from decodescope.core import caches, strategies
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.strategies import Parameter
+from decodescope.resources.language import tr
 
 _STEP = TourStep.__dataclass_fields__.keys()
 _SETTING = TourSetting.__dataclass_fields__.keys()

@@ -1,11 +1,11 @@
 """Drafters: each proposes tokens that the target verifies. `registry` finds them, one per file."""
 
-from core.checks.name_suggestions import did_you_mean
-from core.decoding.speculation.drafters.base import Drafter, DrafterKind
-from core.errors import ParameterError
-from core.parameter import quote_text
-from core.registry import Registry
-from resources.language import tr
+from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.decoding.speculation.drafters.base import Drafter, DrafterKind
+from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import quote_text
+from decodescope.core.registry import Registry
+from decodescope.resources.language import tr
 
 registry: Registry[DrafterKind] = Registry(__name__, "DRAFTER")
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from core.common.lightweight_dataclass import plain
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import Branch
-from core.decoding.tensor_utils import growable_ids
-from core.system.gpu import upload
+from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch
+from decodescope.core.decoding.tensor_utils import growable_ids
+from decodescope.core.system.gpu import upload
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 
 class SpeculationText:

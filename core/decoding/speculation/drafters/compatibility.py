@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from resources.language import tr
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from core.models.loaded_model import LoadedModel
+    from decodescope.core.models.loaded_model import LoadedModel
 
     ComparisonTable = WeakKeyDictionary[PreTrainedTokenizerBase, tuple[tuple[int, int], bool]]
 
@@ -35,8 +35,8 @@ def target_unsupported_reason(model: LoadedModel) -> str | None:
 
 
 def _multi_token_unsupported_reason(model: LoadedModel) -> str | None:
-    from core.caches.tensors.continuation_probe import memory_kind  # a model is given, so torch is loaded
-    from core.decoding.speculation.tree_support import supports_drafts
+    from decodescope.core.caches.tensors.continuation_probe import memory_kind  # a model is given, so torch is loaded
+    from decodescope.core.decoding.speculation.tree_support import supports_drafts
 
     if memory_kind(model) == "kept" and not supports_drafts(model):
         return tr("{model} gives different results for several tokens at once than one by one.").format(
@@ -47,7 +47,7 @@ def _multi_token_unsupported_reason(model: LoadedModel) -> str | None:
 
 def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
     """Return why `draft` cannot draft for `target`; None if it can, directly or by retokenization."""
-    from core.models.loaded_model import check_model  # imports torch, which any model has loaded
+    from decodescope.core.models.loaded_model import check_model  # imports torch, which any model has loaded
 
     check_model(target)
     check_model(draft)
@@ -96,7 +96,7 @@ def has_exact_tokenizer(model: LoadedModel) -> bool:
     """Return whether the model's tokenizer decodes text exactly; tested once and cached."""
     from transformers import PreTrainedTokenizerBase  # a model is given, so transformers is loaded
 
-    from core.decoding.speculation.drafters.retokenizing_drafter import OffsetTokenizer
+    from decodescope.core.decoding.speculation.drafters.retokenizing_drafter import OffsetTokenizer
 
     if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
         return False

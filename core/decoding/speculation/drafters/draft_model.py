@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from core.caches.tensors.continuation_probe import draft_cache
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.drafters.base import DrafterKind
-from core.decoding.speculation.drafters.compatibility import has_same_tokens
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader
-from core.decoding.speculation.drafters.retokenizing_drafter import (
+from decodescope.core.caches.tensors.continuation_probe import draft_cache
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.speculation.drafters.base import DrafterKind
+from decodescope.core.decoding.speculation.drafters.compatibility import has_same_tokens
+from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader
+from decodescope.core.decoding.speculation.drafters.retokenizing_drafter import (
     ModelVocabulary,
     OffsetTokenizer,
     RetokenizingDrafter,
 )
-from core.decoding.speculation.drafters.small_model import build_numpy_draft_model
-from core.decoding.speculation.tree import NodePipeline
-from core.decoding.speculation.tree_passes import TreePasses
-from core.models.loaded_model import LoadedModel
+from decodescope.core.decoding.speculation.drafters.small_model import build_numpy_draft_model
+from decodescope.core.decoding.speculation.tree import NodePipeline
+from decodescope.core.decoding.speculation.tree_passes import TreePasses
+from decodescope.core.models.loaded_model import LoadedModel
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 
 def build_model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter | RetokenizingDrafter:

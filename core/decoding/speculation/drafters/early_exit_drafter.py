@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.decoding.speculation.drafters.base import Drafter, DrafterKind
-from core.decoding.speculation.drafters.draft_model import build_model_drafter
-from core.decoding.speculation.drafters.model_drafter import build_early_exit_model
+from decodescope.core.decoding.speculation.drafters.base import Drafter, DrafterKind
+from decodescope.core.decoding.speculation.drafters.draft_model import build_model_drafter
+from decodescope.core.decoding.speculation.drafters.model_drafter import build_early_exit_model
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 
 def build_early_exit_drafter(run: DecodingRun, number: int) -> Drafter:

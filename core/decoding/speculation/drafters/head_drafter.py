@@ -16,19 +16,19 @@ import numpy.typing as npt
 import torch
 from transformers.cache_utils import DynamicCache
 
-from core.caches.tensors.layer_adapters import adapt_layer
-from core.decoding.speculation.drafters.base import DrafterKind
-from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.tree import NodePipeline
-from core.decoding.speculation.tree_passes import TargetHiddenStates
-from core.decoding.speculation.tree_support import causal_visibility
-from core.models.head_detection import head_folder
-from core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
-from core.system.gpu import upload
-from resources.language import tr
+from decodescope.core.caches.tensors.layer_adapters import adapt_layer
+from decodescope.core.decoding.speculation.drafters.base import DrafterKind
+from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from decodescope.core.decoding.speculation.tree import NodePipeline
+from decodescope.core.decoding.speculation.tree_passes import TargetHiddenStates
+from decodescope.core.decoding.speculation.tree_support import causal_visibility
+from decodescope.core.models.head_detection import head_folder
+from decodescope.core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
+from decodescope.core.system.gpu import upload
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 
 class HeadReader:

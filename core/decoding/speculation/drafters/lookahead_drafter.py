@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from core.decoding.speculation.drafters.base import DrafterKind, SpeculationText
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import Branch
-from core.events import NgramPool
-from core.models.text import TokenSpellings
+from decodescope.core.decoding.speculation.drafters.base import DrafterKind, SpeculationText
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch
+from decodescope.core.events import NgramPool
+from decodescope.core.models.text import TokenSpellings
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 _DEFAULTS = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 _NGRAM_CONFIDENCE = 0.5

@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.caches.tensors.continuation_probe import draft_cache, probe_text
-from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.tree_drafter import TreeDrafter
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import Branch, NodePipeline
-from core.decoding.tensor_utils import draw_samples
-from core.models.decoder_layers import get_layers, layer_path, replace_layers
-from core.models.loaded_model import LoadedModel
-from core.system.device_memory import is_out_of_memory
-from core.system.gpu import DeviceTimer, synchronize, upload
-from resources.language import tr, trn
+from decodescope.core.caches.tensors.continuation_probe import draft_cache, probe_text
+from decodescope.core.decoding.forward.forward_pass import Forward
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.tree_drafter import TreeDrafter
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch, NodePipeline
+from decodescope.core.decoding.tensor_utils import draw_samples
+from decodescope.core.models.decoder_layers import get_layers, layer_path, replace_layers
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.gpu import DeviceTimer, synchronize, upload
+from decodescope.resources.language import tr, trn
 
 Leaf = tuple[int, int, float]
 """Parent, token, probability."""

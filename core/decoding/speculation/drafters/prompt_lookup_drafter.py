@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.decoding.speculation.drafters.base import DrafterKind, SpeculationText
-from core.decoding.speculation.round_plan import DEFAULT_LENGTH, RoundPlan
-from core.decoding.speculation.tree import Branch
+from decodescope.core.decoding.speculation.drafters.base import DrafterKind, SpeculationText
+from decodescope.core.decoding.speculation.round_plan import DEFAULT_LENGTH, RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from decodescope.core.decoding.run import DecodingRun
 
 _MATCH_CONFIDENCES = (0.25, 0.45, 0.65, 0.85)
 """Prior acceptance by match length; `auto` corrects it as it learns."""

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from core.caches.prefixes.prefix_store import shared_length
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.drafters.model_drafter import PassReader, read_text_in_chunks
-from core.decoding.speculation.round_plan import RoundPlan
-from core.decoding.speculation.tree import Branch
-from core.models.text import TokenSpellings
-from core.system.gpu import DeviceTimer, upload
+from decodescope.core.caches.prefixes.prefix_store import shared_length
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.drafters.model_drafter import PassReader, read_text_in_chunks
+from decodescope.core.decoding.speculation.round_plan import RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch
+from decodescope.core.models.text import TokenSpellings
+from decodescope.core.system.gpu import DeviceTimer, upload
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

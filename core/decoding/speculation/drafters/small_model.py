@@ -18,12 +18,17 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from core.caches.tensors.cache_operations import adapted_layers
-from core.decoding.forward.fused_decoder import FusedDecoder, get_fused_decoder
-from core.decoding.forward.fused_layers import join_weights
-from core.decoding.forward.module_map import LlamaLayer, LlamaWeights, UnsupportedArchitecture, llama_weights
-from core.decoding.forward.native_step import get_native_step
-from core.models.loaded_model import LoadedModel
+from decodescope.core.caches.tensors.cache_operations import adapted_layers
+from decodescope.core.decoding.forward.fused_decoder import FusedDecoder, get_fused_decoder
+from decodescope.core.decoding.forward.fused_layers import join_weights
+from decodescope.core.decoding.forward.module_map import (
+    LlamaLayer,
+    LlamaWeights,
+    UnsupportedArchitecture,
+    llama_weights,
+)
+from decodescope.core.decoding.forward.native_step import get_native_step
+from decodescope.core.models.loaded_model import LoadedModel
 
 Array = npt.NDArray[np.float32]
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.speculation.drafters.base import SpeculationText
-from core.decoding.speculation.round_plan import DraftGate, RoundPlan
-from core.decoding.speculation.tree import Branch, NodePipeline
-from core.decoding.tensor_utils import draw_samples, to_host
-from core.system.gpu import upload
+from decodescope.core.decoding.speculation.drafters.base import SpeculationText
+from decodescope.core.decoding.speculation.round_plan import DraftGate, RoundPlan
+from decodescope.core.decoding.speculation.tree import Branch, NodePipeline
+from decodescope.core.decoding.tensor_utils import draw_samples, to_host
+from decodescope.core.system.gpu import upload
 
 _MAX_GATED_CHILDREN = 8
 """Maximum number of children of a node where the gate decides."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from core.errors import ParameterError
-from core.labs.scale.model_shape import Shape
-from core.labs.scale.pipeline_schedule import SCHEDULE_KINDS, Options, max_versions
-from core.labs.scale.ranks.model_outline import ModelOutline, TensorSize, count_numbers
-from core.labs.scale.zero_states import SCHEMES, Parts, traffic
-from resources.language import tr
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.scale.model_shape import Shape
+from decodescope.core.labs.scale.pipeline_schedule import SCHEDULE_KINDS, Options, max_versions
+from decodescope.core.labs.scale.ranks.model_outline import ModelOutline, TensorSize, count_numbers
+from decodescope.core.labs.scale.zero_states import SCHEMES, Parts, traffic
+from decodescope.resources.language import tr
 
 FLOAT_BYTES = 4
 """Bytes of a float, and of the step counter that AdamW keeps for each tensor."""

@@ -15,8 +15,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from core.labs.processes.distributed import local_bytes
-from core.labs.scale.pipeline_schedule import WAIT, Box
+from decodescope.core.labs.processes.distributed import local_bytes
+from decodescope.core.labs.scale.pipeline_schedule import WAIT, Box
 
 
 class SavedTensorCounter:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from core.checks.arguments import MAX_FLOAT, check_integer, check_one_of
-from core.explain import words
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
-from core.labs.arguments import check_lab_object
-from core.labs.formatting import decimal, duration, percent
-from core.labs.scale.pipeline_schedule import Box, idle_share
-from core.labs.scale.ranks.run_measurement import Measured, Progress
-from resources.language import mark, tr
+from decodescope.core.checks.arguments import MAX_FLOAT, check_integer, check_one_of
+from decodescope.core.explain import words
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.formatting import decimal, duration, percent
+from decodescope.core.labs.scale.pipeline_schedule import Box, idle_share
+from decodescope.core.labs.scale.ranks.run_measurement import Measured, Progress
+from decodescope.resources.language import mark, tr
 
 GRADIENT_TOLERANCE = 1e-5
 """Gradients that differ by at most this fraction of the largest count as equal."""

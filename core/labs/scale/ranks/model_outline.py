@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from core.errors import ParameterError
-from core.labs.scale.model_shape import Shape, shape_of
-from resources.language import tr, trn
+from decodescope.core.errors import ParameterError
+from decodescope.core.labs.scale.model_shape import Shape, shape_of
+from decodescope.resources.language import tr, trn
 
 TensorSize = tuple[int, ...]
 _LAYER = re.compile(r"\blayers\.(\d+)\.")
@@ -110,7 +110,7 @@ def count_numbers(sizes: Sequence[TensorSize]) -> int:
 
 def read_outline(model_name: str) -> ModelOutline:
     """Read a model's outline without its weights. Raises ModelError, ParameterError."""
-    from core.models.loaded_model import blueprint
+    from decodescope.core.models.loaded_model import blueprint
 
     found = blueprint(model_name, device="cpu", dtype="float32")
     assert found.path is not None

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from core.labs.scale.ranks.model_outline import stage_layer_range
+from decodescope.core.labs.scale.ranks.model_outline import stage_layer_range
 
 
 class LastStageHead(nn.Module):

@@ -13,12 +13,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from core.labs.processes.distributed import join_process_group, local_bytes
-from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE, Box, schedule
-from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, now_ms
-from core.labs.scale.ranks.model_stages import ModelStage
-from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference
+from decodescope.core.labs.processes.distributed import join_process_group, local_bytes
+from decodescope.core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE, Box, schedule
+from decodescope.core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, now_ms
+from decodescope.core.labs.scale.ranks.model_stages import ModelStage
+from decodescope.core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
+from decodescope.core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference
 
 SGD_RATE = 0.01
 """ν of the definition, which uses plain SGD."""

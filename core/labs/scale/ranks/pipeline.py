@@ -11,12 +11,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-from core.labs.processes.distributed import join_process_group, local_bytes
-from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE
-from core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, state_bytes
-from core.labs.scale.ranks.model_stages import ModelStage
-from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.reference_training import (
+from decodescope.core.labs.processes.distributed import join_process_group, local_bytes
+from decodescope.core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE
+from decodescope.core.labs.scale.ranks.instrumentation import BoxRecorder, SavedTensorCounter, TrafficHook, state_bytes
+from decodescope.core.labs.scale.ranks.model_stages import ModelStage
+from decodescope.core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
+from decodescope.core.labs.scale.ranks.reference_training import (
     LEARNING_RATE,
     SingleProcessReference,
     load_for_training,

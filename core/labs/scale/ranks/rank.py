@@ -5,9 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from core.labs.processes.lab_processes import run_job
-from core.labs.scale.ranks.expected_load import PIPELINES
-from core.labs.scale.ranks.rank_messages import LINES, Message, MilestoneReached, RankFailed, RankJob
+from decodescope.core.labs.processes.lab_processes import run_job
+from decodescope.core.labs.scale.ranks.expected_load import PIPELINES
+from decodescope.core.labs.scale.ranks.rank_messages import LINES, Message, MilestoneReached, RankFailed, RankJob
 
 SendMessage = Callable[[Message], None]
 
@@ -27,28 +27,28 @@ def main(job: RankJob, send_message: SendMessage) -> int:
 def runner_for(scheme: str) -> Callable[[RankJob, SendMessage], None]:
     """Return the function that runs a scheme; it imports torch."""
     if scheme == "pipedream":
-        from core.labs.scale.ranks.pipedream import train_pipedream as dream
+        from decodescope.core.labs.scale.ranks.pipedream import train_pipedream as dream
 
         return dream
     if scheme == "tensor":
-        from core.labs.scale.ranks.tensor_parallel_rank import train_tensor_parallel as share
+        from decodescope.core.labs.scale.ranks.tensor_parallel_rank import train_tensor_parallel as share
 
         return share
     if scheme == "zeror":
-        from core.labs.scale.ranks.residual import run_zero_r as remember
+        from decodescope.core.labs.scale.ranks.residual import run_zero_r as remember
 
         return remember
     if scheme in PIPELINES:
-        from core.labs.scale.ranks.pipeline import train_pipeline
+        from decodescope.core.labs.scale.ranks.pipeline import train_pipeline
 
         return train_pipeline
-    from core.labs.scale.ranks.training import train_data_parallel
+    from decodescope.core.labs.scale.ranks.training import train_data_parallel
 
     return train_data_parallel
 
 
 def _is_memory_error(error: Exception) -> bool:
-    from core.system.device_memory import is_out_of_memory
+    from decodescope.core.system.device_memory import is_out_of_memory
 
     return is_out_of_memory(error)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from core.labs.processes.lab_processes import JsonLines
-from core.labs.scale.allocator_arena import Block
-from core.labs.scale.pipeline_schedule import Box, Options
+from decodescope.core.labs.processes.lab_processes import JsonLines
+from decodescope.core.labs.scale.allocator_arena import Block
+from decodescope.core.labs.scale.pipeline_schedule import Box, Options
 
 
 class RankJob(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from core.labs.scale.ranks.instrumentation import now_ms
-from core.labs.scale.ranks.rank_messages import RankJob
-from core.models.loaded_model import LoadedModel, load
+from decodescope.core.labs.scale.ranks.instrumentation import now_ms
+from decodescope.core.labs.scale.ranks.rank_messages import RankJob
+from decodescope.core.models.loaded_model import LoadedModel, load
 
 LEARNING_RATE = 1e-3
 

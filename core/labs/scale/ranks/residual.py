@@ -18,14 +18,19 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from core.labs.processes.distributed import join_process_group, load_tensor_parallel, local_shard
-from core.labs.scale.allocator_arena import Block
-from core.labs.scale.ranks.expected_load import FLOAT_BYTES
-from core.labs.scale.ranks.instrumentation import TrafficHook
-from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, StepMemory
-from core.labs.scale.ranks.reference_training import load_for_training, random_texts, relative_difference, text_loss
-from core.labs.scale.ranks.residual_memory import BUFFER_BYTES
-from core.system.file_writing import temporary_folder
+from decodescope.core.labs.processes.distributed import join_process_group, load_tensor_parallel, local_shard
+from decodescope.core.labs.scale.allocator_arena import Block
+from decodescope.core.labs.scale.ranks.expected_load import FLOAT_BYTES
+from decodescope.core.labs.scale.ranks.instrumentation import TrafficHook
+from decodescope.core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, StepMemory
+from decodescope.core.labs.scale.ranks.reference_training import (
+    load_for_training,
+    random_texts,
+    relative_difference,
+    text_loss,
+)
+from decodescope.core.labs.scale.ranks.residual_memory import BUFFER_BYTES
+from decodescope.core.system.file_writing import temporary_folder
 
 MIN_BLOCK_BYTES = 2048
 """Smaller blocks, of which there are thousands, are omitted; in bytes."""

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from core.checks.arguments import cancel_event_or_new, check_text
-from core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
-from core.labs.arguments import check_lab_object
-from core.labs.formatting import decimal
-from core.labs.processes.lab_processes import free_port
-from core.labs.scale.allocator_arena import Arena, arena
-from core.labs.scale.pipeline_schedule import Options
-from core.labs.scale.ranks import expected_load
-from core.labs.scale.ranks.expected_load import FLOAT_BYTES
-from core.labs.scale.ranks.model_outline import ModelOutline, read_outline
-from core.labs.scale.ranks.rank_messages import RankJob, StepMemory
-from core.labs.scale.ranks.run_measurement import (
+from decodescope.core.checks.arguments import cancel_event_or_new, check_text
+from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
+from decodescope.core.labs.arguments import check_lab_object
+from decodescope.core.labs.formatting import decimal
+from decodescope.core.labs.processes.lab_processes import free_port
+from decodescope.core.labs.scale.allocator_arena import Arena, arena
+from decodescope.core.labs.scale.pipeline_schedule import Options
+from decodescope.core.labs.scale.ranks import expected_load
+from decodescope.core.labs.scale.ranks.expected_load import FLOAT_BYTES
+from decodescope.core.labs.scale.ranks.model_outline import ModelOutline, read_outline
+from decodescope.core.labs.scale.ranks.rank_messages import RankJob, StepMemory
+from decodescope.core.labs.scale.ranks.run_measurement import (
     Progress,
     RankWatcher,
     check_free_memory,
     check_port,
     check_process_count,
 )
-from resources.language import mark
+from decodescope.resources.language import mark
 
 BUFFER_BYTES = 1 << 20
 """Bytes of the constant gradient buffer."""

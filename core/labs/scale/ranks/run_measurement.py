@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
-from core.checks.arguments import cancel_event_or_new, check_integer, check_text
-from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.arguments import check_lab_object, positive_integer
-from core.labs.formatting import decimal
-from core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
-from core.labs.scale.pipeline_schedule import Box, Options, schedule
-from core.labs.scale.ranks.expected_load import PIPELINES, RUNS, ExpectedLoad, expected_load, text_length
-from core.labs.scale.ranks.model_outline import read_outline
-from core.labs.scale.ranks.rank_messages import (
+from decodescope.core.checks.arguments import cancel_event_or_new, check_integer, check_text
+from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
+from decodescope.core.labs.arguments import check_lab_object, positive_integer
+from decodescope.core.labs.formatting import decimal
+from decodescope.core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
+from decodescope.core.labs.scale.pipeline_schedule import Box, Options, schedule
+from decodescope.core.labs.scale.ranks.expected_load import PIPELINES, RUNS, ExpectedLoad, expected_load, text_length
+from decodescope.core.labs.scale.ranks.model_outline import read_outline
+from decodescope.core.labs.scale.ranks.rank_messages import (
     LINES,
     ByteCounts,
     Message,
@@ -27,8 +27,8 @@ from core.labs.scale.ranks.rank_messages import (
     RankJob,
     SampledTexts,
 )
-from core.labs.scale.zero_states import Parts
-from resources.language import tr
+from decodescope.core.labs.scale.zero_states import Parts
+from decodescope.resources.language import tr
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _expected_schedule(
 
 
 _POLL_SECONDS, _EXIT_NOTICE_SECONDS = 0.1, 1.0
-_RANK_MODULE = "core.labs.scale.ranks.rank"
+_RANK_MODULE = "decodescope.core.labs.scale.ranks.rank"
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ def check_port(port: int) -> None:
 
 def check_free_memory(expected: tuple[Parts, ...]) -> None:
     """Raise OutOfMemoryError if this many bytes are not free."""
-    from core.models.model_entry import free_memory
+    from decodescope.core.models.model_entry import free_memory
 
     needed = sum(parts.total for parts in expected) + RUNTIME_BYTES * len(expected)
     if needed > (free := free_memory()):

@@ -15,11 +15,16 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from core.labs.processes.distributed import generate_greedily, join_process_group, load_tensor_parallel, local_bytes
-from core.labs.scale.ranks.expected_load import GENERATED_TOKENS, PROMPT_TOKENS
-from core.labs.scale.ranks.instrumentation import TrafficHook, now_ms, state_bytes
-from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, SampledTexts
-from core.labs.scale.ranks.reference_training import (
+from decodescope.core.labs.processes.distributed import (
+    generate_greedily,
+    join_process_group,
+    load_tensor_parallel,
+    local_bytes,
+)
+from decodescope.core.labs.scale.ranks.expected_load import GENERATED_TOKENS, PROMPT_TOKENS
+from decodescope.core.labs.scale.ranks.instrumentation import TrafficHook, now_ms, state_bytes
+from decodescope.core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob, SampledTexts
+from decodescope.core.labs.scale.ranks.reference_training import (
     LEARNING_RATE,
     SingleProcessReference,
     load_for_training,

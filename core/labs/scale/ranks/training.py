@@ -14,10 +14,10 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from core.labs.processes.distributed import join_process_group, local_bytes
-from core.labs.scale.ranks.instrumentation import TrafficHook, state_bytes
-from core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.reference_training import LEARNING_RATE, load_for_training, random_texts
+from decodescope.core.labs.processes.distributed import join_process_group, local_bytes
+from decodescope.core.labs.scale.ranks.instrumentation import TrafficHook, state_bytes
+from decodescope.core.labs.scale.ranks.rank_messages import ByteCounts, Message, MilestoneReached, RankJob
+from decodescope.core.labs.scale.ranks.reference_training import LEARNING_RATE, load_for_training, random_texts
 
 
 class TrainingSetup(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.errors import OutOfMemoryError
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
-from core.models.model_entry import cache_bytes, check_memory, read_config
-from core.system.gpu import free_device_bytes
+from decodescope.core.errors import OutOfMemoryError
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.models.model_entry import cache_bytes, check_memory, read_config
+from decodescope.core.system.gpu import free_device_bytes
 
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from core.caches import registry
-from core.errors import CacheError
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.caches import registry
+from decodescope.core.errors import CacheError
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel
 
 PLAIN, STATIC, COMPILED = "dynamic", "static", "compiled"
 ROWS = (PLAIN, STATIC, COMPILED)

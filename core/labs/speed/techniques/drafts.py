@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from core.errors import StrategyError
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
-from core.strategies import registry
-from resources.language import tr
+from decodescope.core.errors import StrategyError
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.strategies import registry
+from decodescope.resources.language import tr
 
 PLAIN = "plain"
 WITH_MODEL = ("assisted", "token_tree")

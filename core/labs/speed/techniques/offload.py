@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.errors import StrategyError
-from core.generation.throughput_estimate import ThroughputEstimate, estimate_throughput
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
-from core.labs.speed.techniques.drafts import no_draft_error
-from core.models.loaded_model import LoadedModel
-from core.strategies import registry
+from decodescope.core.errors import StrategyError
+from decodescope.core.generation.throughput_estimate import ThroughputEstimate, estimate_throughput
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.labs.speed.techniques.drafts import no_draft_error
+from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.strategies import registry
 
 MEMORY, DISK, DRAFTED = "memory", "disk", "drafted"
 ROWS = (MEMORY, DISK, DRAFTED)

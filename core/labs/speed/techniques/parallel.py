@@ -7,14 +7,19 @@ from collections.abc import Mapping
 
 import torch
 
-from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.explain.words import size
-from core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel, measure_bandwidth
-from core.labs.speed.tensor_messages import LINES, TensorParallelFailed, TensorParallelJob, TensorParallelResult
-from core.models.model_entry import free_memory, weight_bytes
-from resources.language import tr
+from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
+from decodescope.core.explain.words import size
+from decodescope.core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel, measure_bandwidth
+from decodescope.core.labs.speed.tensor_messages import (
+    LINES,
+    TensorParallelFailed,
+    TensorParallelJob,
+    TensorParallelResult,
+)
+from decodescope.core.models.model_entry import free_memory, weight_bytes
+from decodescope.resources.language import tr
 
 ROWS = ("1", "2", "3", "4")
 _POLL_SECONDS = 0.1
@@ -51,7 +56,7 @@ def run_processes(subject: MeasuredModel, count: int) -> list[TensorParallelResu
         for rank in range(count)
     ]
     found: dict[int, TensorParallelResult] = {}
-    with LabProcesses("core.labs.speed.tensor_rank", jobs, LINES) as ranks:
+    with LabProcesses("decodescope.core.labs.speed.tensor_rank", jobs, LINES) as ranks:
         while len(found) < count:
             subject.check_cancelled()
             match ranks.next_message(_POLL_SECONDS):

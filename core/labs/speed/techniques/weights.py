@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from core.labs.speed.events import Measured, Row
-from core.labs.speed.measured_model import MeasuredModel
+from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.measured_model import MeasuredModel
 
 ROWS = ("float32", "bfloat16", "int8", "int4")
 

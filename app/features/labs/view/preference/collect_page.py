@@ -21,15 +21,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.features.labs.state import CompletionsToRank, LabRequest
-from app.features.labs.view.preference.lab_page import LabPage
-from app.features.labs.view.preference.training_pages import EXAMPLE_PROMPT
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.inputs import SpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from app.widgets.text_documents import ExactTextEdit
-from resources.language import tr
+from decodescope.app.features.labs.state import CompletionsToRank, LabRequest
+from decodescope.app.features.labs.view.preference.lab_page import LabPage
+from decodescope.app.features.labs.view.preference.training_pages import EXAMPLE_PROMPT
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.resources.language import tr
 
 _TIE_ROLE = Qt.ItemDataRole.UserRole
 _TEXT_ROLE = Qt.ItemDataRole.UserRole + 1

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.features.labs.state import LabRequest, Task
-from app.state.worker_messages import ErrorReport
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.plots import PlotPanel, PlotSpec
-from core import labs, words
-from resources.language import join_sentences, tr
+from decodescope.app.features.labs.state import LabRequest, Task
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.app.widgets.plots import PlotPanel, PlotSpec
+from decodescope.core import labs, words
+from decodescope.resources.language import join_sentences, tr
 
 
 class LabPage(Themed, QFrame):

@@ -19,20 +19,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.features.labs.state import BUNDLED, USER_RANKINGS, LabRequest, ScoredTokens
-from app.features.labs.view.preference.lab_page import LabPage
-from app.features.labs.view.preference.training_plots import best_of_plot, ppo_plots, reward_plots, sft_plot
-from app.state.comparison.results import word_diff
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
-from app.widgets.file_dialogs import open_file_dialog
-from app.widgets.inputs import ComboBox, DoubleSpinBox
-from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
-from app.widgets.plots import PlotSpec
-from core import labs
-from resources.language import tr
+from decodescope.app.features.labs.state import BUNDLED, USER_RANKINGS, LabRequest, ScoredTokens
+from decodescope.app.features.labs.view.preference.lab_page import LabPage
+from decodescope.app.features.labs.view.preference.training_plots import best_of_plot, ppo_plots, reward_plots, sft_plot
+from decodescope.app.state.comparison.results import word_diff
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.file_dialogs import open_file_dialog
+from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox
+from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, tooltip
+from decodescope.app.widgets.plots import PlotSpec
+from decodescope.core import labs
+from decodescope.resources.language import tr
 
 
 class RewardColoredText(Themed, RichLabel):

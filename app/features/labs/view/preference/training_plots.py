@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.widgets.plots import PlotAxis, PlotDots, PlotLine, PlotSpec
-from core import labs, words
-from resources.language import tr
+from decodescope.app.widgets.plots import PlotAxis, PlotDots, PlotLine, PlotSpec
+from decodescope.core import labs, words
+from decodescope.resources.language import tr
 
 Points = tuple[tuple[float, float], ...]
 

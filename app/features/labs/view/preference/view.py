@@ -16,15 +16,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.features.labs.state import STAGES, Task
-from app.features.labs.view.preference.collect_page import CollectPage
-from app.features.labs.view.preference.lab_page import LabPage
-from app.features.labs.view.preference.training_pages import PpoPage, RewardPage, SftPage
-from app.state.worker_messages import ErrorReport
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
-from app.widgets.plain_text import PlainLabel, tooltip
-from resources.language import mark, tr
+from decodescope.app.features.labs.state import STAGES, Task
+from decodescope.app.features.labs.view.preference.collect_page import CollectPage
+from decodescope.app.features.labs.view.preference.lab_page import LabPage
+from decodescope.app.features.labs.view.preference.training_pages import PpoPage, RewardPage, SftPage
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.resources.language import mark, tr
 
 COLLECT: Task = "draw"
 PAGES: tuple[tuple[Task, str], ...] = (STAGES[0], (COLLECT, mark("Rankings")), *STAGES[1:])

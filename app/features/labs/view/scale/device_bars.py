@@ -10,14 +10,14 @@ from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.theme import Theme, theme_for
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.building import set_up
-from app.widgets.flow_layout import FlowRow
-from app.widgets.plain_text import show_tooltip
-from core.labs import scale
-from resources.language import tr
+from decodescope.app.theme.theme import Theme, theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.core.labs import scale
+from decodescope.resources.language import tr
 
 PART_COLORS = {
     "parameters": "kept",

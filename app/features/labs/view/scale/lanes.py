@@ -9,15 +9,15 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
-from app.features.labs.view.scale.scale_page import horizontal_scroll_area
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.building import arrange, set_up
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from core.labs import scale
-from resources.language import tr
+from decodescope.app.features.labs.view.scale.scale_page import horizontal_scroll_area
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core.labs import scale
+from decodescope.resources.language import tr
 
 LANE_HEIGHT, UNIT_WIDTH, NAME_WIDTH, HEAD_HEIGHT = 44, 20, 78, 26
 """Pixels at 100 %: height of a lane, minimum width of a time unit, width of the names, height of the head."""

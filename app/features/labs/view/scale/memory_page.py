@@ -9,16 +9,16 @@ from pathlib import Path
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
-from app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
-from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.file_dialogs import open_file_dialog
-from app.widgets.flow_layout import FlowRow
-from app.widgets.plain_text import PlainLabel, caption
-from core import catalog
-from core.errors import DecodescopeError
-from core.labs import scale
-from resources.language import join_sentences, mark, tr
+from decodescope.app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
+from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.file_dialogs import open_file_dialog
+from decodescope.app.widgets.flow_layout import FlowRow
+from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.core import catalog
+from decodescope.core.errors import DecodescopeError
+from decodescope.core.labs import scale
+from decodescope.resources.language import join_sentences, mark, tr
 
 _DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PRECISIONS = {"mixed": mark("Mixed: 16 bits, Adam in 32"), "float32": mark("float32 throughout")}

@@ -7,16 +7,16 @@ from bisect import bisect_left
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
-from app.features.labs.view.scale.lanes import ScheduleLanes
-from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizontal_scroll_area
-from app.features.labs.view.scale.scrubber import StepScrubber
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from core import together
-from core.labs import scale
-from resources.language import tr
+from decodescope.app.features.labs.view.scale.lanes import ScheduleLanes
+from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizontal_scroll_area
+from decodescope.app.features.labs.view.scale.scrubber import StepScrubber
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.core import together
+from decodescope.core.labs import scale
+from decodescope.resources.language import tr
 
 
 class PipelinePage(Themed, ScalePage):

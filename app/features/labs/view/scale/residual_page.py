@@ -8,17 +8,17 @@ from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.features.labs.state import ScaleRequest
-from app.features.labs.view.scale.run_page import ProcessPage
-from app.theme.theme import theme_for
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.building import set_up
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import tooltip
-from core import catalog
-from core.labs import scale
-from resources.language import mark, tr
+from decodescope.app.features.labs.state import ScaleRequest
+from decodescope.app.features.labs.view.scale.run_page import ProcessPage
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.building import set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import tooltip
+from decodescope.core import catalog
+from decodescope.core.labs import scale
+from decodescope.resources.language import mark, tr
 
 MAP_HEIGHT, TITLE_HEIGHT, LEGEND_HEIGHT = 190, 22, 22
 """Heights in pixels at 100 %: of the map, its title, and its legend."""

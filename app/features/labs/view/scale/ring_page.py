@@ -9,15 +9,15 @@ from PySide6.QtCore import QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.features.labs.view.scale.scale_page import ScalePage, horizontal_scroll_area
-from app.features.labs.view.scale.scrubber import StepScrubber
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from core.labs import scale
-from resources.language import tr
+from decodescope.app.features.labs.view.scale.scale_page import ScalePage, horizontal_scroll_area
+from decodescope.app.features.labs.view.scale.scrubber import StepScrubber
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.core.labs import scale
+from decodescope.resources.language import tr
 
 ROW_HEIGHT, NAME_WIDTH, HEAD_HEIGHT, CELL_WIDTH = 46, 78, 26, 84
 """Pixels at 100 %: height of a row, width of its name, height of the head, minimum width of a cell."""

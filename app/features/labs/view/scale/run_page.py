@@ -8,16 +8,16 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
-from app.features.labs.state import ScaleRequest
-from app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, DeviceBars
-from app.features.labs.view.scale.lanes import ScheduleComparison
-from app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
-from app.state.worker_messages import ErrorReport
-from app.widgets.building import STRETCH, arrange, set_up
-from app.widgets.labels import WrappedLabel
-from core import catalog
-from core.labs import scale
-from resources.language import join_sentences, mark, tr
+from decodescope.app.features.labs.state import ScaleRequest
+from decodescope.app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, DeviceBars
+from decodescope.app.features.labs.view.scale.lanes import ScheduleComparison
+from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.core import catalog
+from decodescope.core.labs import scale
+from decodescope.resources.language import join_sentences, mark, tr
 
 _STAGES = ("starts", "alone", "joins", "step")
 

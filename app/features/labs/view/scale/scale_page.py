@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
-from app.features.labs.view.scale.device_bars import PartLegend
-from app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
-from app.state.glossary_terms import find_term
-from app.theme.theme import Theme
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import arrange, set_up
-from app.widgets.inputs import SpinBox
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import caption
+from decodescope.app.features.labs.view.scale.device_bars import PartLegend
+from decodescope.app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
+from decodescope.app.state.glossary_terms import find_term
+from decodescope.app.theme.theme import Theme
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import caption
 
 FORM_WIDTH = 264
 """Width in pixels at 100 %."""

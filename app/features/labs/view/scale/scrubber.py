@@ -6,13 +6,13 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.theme.theme import Theme
-from app.theme.themed import Themed
-from app.widgets.building import arrange, set_up
-from app.widgets.icons import create_icon
-from app.widgets.inputs import Slider
-from app.widgets.plain_text import PlainLabel, tooltip
-from resources.language import tr
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.icons import create_icon
+from decodescope.app.widgets.inputs import Slider
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.resources.language import tr
 
 STEP_INTERVAL_MS = 600
 """Duration of a step during playback, in ms."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.features.labs.view.scale.memory_page import ScaleMemoryPage
-from app.features.labs.view.scale.pipeline_page import PipelinePage
-from app.features.labs.view.scale.residual_page import ResidualPage
-from app.features.labs.view.scale.ring_page import RingPage
-from app.features.labs.view.scale.run_page import DistributedRunPage
-from app.features.labs.view.scale.scale_page import ScalePage
-from app.widgets.building import STRETCH, arrange
-from app.widgets.buttons import SegmentedControl
-from app.widgets.dialog import BaseDialog
-from resources.language import tr
+from decodescope.app.features.labs.view.scale.memory_page import ScaleMemoryPage
+from decodescope.app.features.labs.view.scale.pipeline_page import PipelinePage
+from decodescope.app.features.labs.view.scale.residual_page import ResidualPage
+from decodescope.app.features.labs.view.scale.ring_page import RingPage
+from decodescope.app.features.labs.view.scale.run_page import DistributedRunPage
+from decodescope.app.features.labs.view.scale.scale_page import ScalePage
+from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.resources.language import tr
 
 WINDOW_SIZE = (1120, 720)
 """Preferred size in pixels at 100 %."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from app.features.labs.state import SpeedResults
-from app.views.base import Excerpt, Table
-from app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
-from core import words
-from core.labs import speed
-from resources.language import join_sentences, tr
+from decodescope.app.features.labs.state import SpeedResults
+from decodescope.app.views.base import Excerpt, Table
+from decodescope.app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
+from decodescope.core import words
+from decodescope.core.labs import speed
+from decodescope.resources.language import join_sentences, tr
 
 _MAX_LIMIT_RATIO = 1.5
 """Maximum ratio of a limit to the fastest row; more distant limits are not drawn, because the bars would be too short.

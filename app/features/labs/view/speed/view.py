@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from app.features.labs.state import SpeedResults
-from app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
-from app.features.labs.view.speed import speed_plots
-from app.features.labs.view.speed.speed_plots import legend_text, technique_plots
-from app.state.glossary_terms import find_term
-from app.theme.theme import theme_for
-from app.views.base import Excerpt, Table, View
-from app.views.compare.charts import ChartGrid
-from app.views.shared.glossary_tooltip import add_glossary_tooltip
-from app.widgets.building import STRETCH, Gap, arrange, set_up
-from app.widgets.buttons import MenuButton
-from app.widgets.labels import WrappedLabel
-from app.widgets.plain_text import PlainLabel
-from core import ModelEntry
-from core.labs import speed
-from resources.language import join_sentences, mark, tr
+from decodescope.app.features.labs.state import SpeedResults
+from decodescope.app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
+from decodescope.app.features.labs.view.speed import speed_plots
+from decodescope.app.features.labs.view.speed.speed_plots import legend_text, technique_plots
+from decodescope.app.state.glossary_terms import find_term
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.base import Excerpt, Table, View
+from decodescope.app.views.compare.charts import ChartGrid
+from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.buttons import MenuButton
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.core import ModelEntry
+from decodescope.core.labs import speed
+from decodescope.resources.language import join_sentences, mark, tr
 
 
 class TechniqueCard(QFrame):

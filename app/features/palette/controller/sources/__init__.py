@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from app.features.palette.controller.entry import PaletteSource
+from decodescope.app.features.palette.controller.entry import PaletteSource
 
 
 @cache

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource, unavailable_reason
-from app.panels.commands import COMMANDS, Command
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import (
+    PaletteContext,
+    PaletteEntry,
+    PaletteSource,
+    unavailable_reason,
+)
+from decodescope.app.panels.commands import COMMANDS, Command
+from decodescope.resources.language import tr
 
 EXCLUDED = ("open_palette", "open_menu")
 """The command that opens the palette, and a menu whose items are listed as entries themselves."""

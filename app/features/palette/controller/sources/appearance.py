@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.theme.palettes import SCHEMES
-from resources.language import mark, tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.theme.palettes import SCHEMES
+from decodescope.resources.language import mark, tr
 
 SIZES = (0.8, 1.0, 1.25, 1.5, 1.75, 2.0)
 _THEMES = {

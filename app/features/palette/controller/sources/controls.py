@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QPushButton, QToolButton, QWidget
 from shiboken6 import isValid
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.panels.parameter_row import ParameterRow
-from app.widgets.picker_combo import PickerCombo
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.panels.parameter_row import ParameterRow
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:

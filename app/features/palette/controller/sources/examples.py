@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.resources.language import tr
 
 PENALTY = 120.0
 """Penalty: examples have long titles, so a command with a matching synonym comes first."""

@@ -7,12 +7,12 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.panels.parameter_row import ParameterRow
-from core import caches, strategies
-from core.caches import CacheBackend
-from core.strategies import Strategy
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.panels.parameter_row import ParameterRow
+from decodescope.core import caches, strategies
+from decodescope.core.caches import CacheBackend
+from decodescope.core.strategies import Strategy
+from decodescope.resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:

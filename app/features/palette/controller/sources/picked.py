@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.views.base import View
-from app.widgets.plain_text import from_plain_text
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.views.base import View
+from decodescope.app.widgets.plain_text import from_plain_text
+from decodescope.resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from app.control.model_list import NO_MODELS
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.widgets.picker_combo import PickerCombo
-from core import caches, strategies
-from core.caches import CacheBackend
-from core.strategies import Strategy
-from resources.language import tr
+from decodescope.app.control.model_list import NO_MODELS
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.core import caches, strategies
+from decodescope.core.caches import CacheBackend
+from decodescope.core.strategies import Strategy
+from decodescope.resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:

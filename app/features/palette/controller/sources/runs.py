@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.resources.language import tr
 
 MAX_RUNS = 24
 """Maximum number of runs; the history panel finds the others."""
@@ -15,8 +15,8 @@ MAX_RUNS = 24
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Yield saved runs, pinned ones first."""
-    from app.features.history.panel import history_wording
-    from app.features.history.store.history_record import HistoryRecord
+    from decodescope.app.features.history.panel import history_wording
+    from decodescope.app.features.history.store.history_record import HistoryRecord
 
     nothing: list[HistoryRecord] = []
     shown = context.session.run.id if context.session.run is not None else ""

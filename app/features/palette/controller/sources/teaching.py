@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.resources.language import tr
 
 TOUR_PENALTY = 120.0
 """As for examples, a command with a matching synonym comes first."""
@@ -16,8 +16,8 @@ TERM_PENALTY = 250.0
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Yield every tour, then every term."""
-    from app.features.tours.state.tour_file import load_tours
-    from core import glossary
+    from decodescope.app.features.tours.state.tour_file import load_tours
+    from decodescope.core import glossary
 
     busy = tr("A run is in progress.") if context.session.busy else ""
     for tour in load_tours()[0]:

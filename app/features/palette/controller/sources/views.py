@@ -7,10 +7,10 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
-from app.panels.commands import MAX_VIEW_KEYS
-from app.views import VIEWS
-from resources.language import tr
+from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
+from decodescope.app.panels.commands import MAX_VIEW_KEYS
+from decodescope.app.views import VIEWS
+from decodescope.resources.language import tr
 
 
 def entries(context: PaletteContext) -> Iterator[PaletteEntry]:

@@ -4,7 +4,7 @@
 of beams and drafts in `search`, of the cache and of two runs in `memory`.
 """
 
-from app.features.tours.state.measures import memory, search, tokens
-from app.features.tours.state.measures.measure import MEASURES, TourMeasure
+from decodescope.app.features.tours.state.measures import memory, search, tokens
+from decodescope.app.features.tours.state.measures.measure import MEASURES, TourMeasure
 
 __all__ = ["MEASURES", "TourMeasure", "memory", "search", "tokens"]

@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from core import words
+from decodescope.core import words
 
 Number = int | float
 MeasureValue = Number | str | None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
-from app.state.run import Run
-from core.events import CacheMeasured, CachePlan
+from decodescope.app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
+from decodescope.app.state.run import Run
+from decodescope.core.events import CacheMeasured, CachePlan
 
 
 def _measured(run: Run) -> list[CacheMeasured]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
-from app.state.run import Run
-from core.events import BeamCandidate, DraftNode, DraftRound
+from decodescope.app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
+from decodescope.app.state.run import Run
+from decodescope.core.events import BeamCandidate, DraftNode, DraftRound
 
 
 def _words_of_texts(run: Run) -> list[list[str]]:

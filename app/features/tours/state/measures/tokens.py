@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
-from app.state.run import Run
-from core.events import Alternative, Stage, TokenChosen
+from decodescope.app.features.tours.state.measures.measure import MeasureValue, measure, measure_parts
+from decodescope.app.state.run import Run
+from decodescope.core.events import Alternative, Stage, TokenChosen
 
 GRAM = 4
 """Size of the n-grams checked for repetition."""
