@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from decodescope.core.events import EVENTS  # noqa: E402  # after the root has been added to the path
 from decodescope.core.trace.schema import (  # noqa: E402
+    ANY_NAME,
     FILE_NAMES,
     VERSION,
     RecordSchema,
@@ -43,7 +44,8 @@ def spelled(kind: TypeSpec) -> str:
         case ("tuple", *of):
             return f"({', '.join(map(spelled, of))})"
         case ("choice", *names):
-            return ", ".join(f"`{name}`" for name in names)
+            listed = ", ".join(f"`{name}`" for name in names if name != ANY_NAME)
+            return f"{listed} or another name" if ANY_NAME in names else listed
         case ("record" | "union", *names):
             return " or ".join(f"[{name}](#{str(name).lower()})" for name in names)
     return str(kind)

@@ -47,6 +47,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         Overruled,
     )
     from decodescope.core.events.tokens import (
+        MAX_METHOD_LENGTH,
         Alternative,
         LayerChoice,
         Likely,
@@ -64,6 +65,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         TokenCompared,
         TopCut,
         WatermarkSign,
+        is_method_name,
     )
 
 __all__ = sorted(_PUBLIC_NAMES)

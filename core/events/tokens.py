@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from decodescope.core.events.columns import Columns
 from decodescope.core.events.run import Event
@@ -157,8 +157,18 @@ class Stage:
     """Details of this step for the stage's diagram; None without tracing."""
 
 
-Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"]
-"""How a token was chosen; `scored`: not chosen, it belongs to a given text."""
+Method: TypeAlias = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"] | str
+"""How a token was chosen; `scored`: not chosen, it belongs to a given text. A picker may have a name of its own
+(`is_method_name`), which is explained in general words.
+"""
+MAX_METHOD_LENGTH = 60
+
+
+def is_method_name(value: object) -> bool:
+    """Return whether a picker may have this name: 1 to `MAX_METHOD_LENGTH` printable characters."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_METHOD_LENGTH and value.isprintable()
+
+
 Origin = Literal["target", "draft", "correction", "bonus"]
 """Who proposed a token."""
 

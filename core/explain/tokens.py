@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from decodescope.core.explain import choice, settings
-from decodescope.core.explain.choice import is_only_survivor, rank_fields, runner_up, sampling_template
+from decodescope.core.explain.choice import final_rank, is_only_survivor, rank_fields, runner_up, sampling_template
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
 from decodescope.core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
 from decodescope.resources.language import mark
@@ -165,6 +165,17 @@ _SCORED_BEHIND = SentenceTemplate(
     mark("{name} was given: p = {share} (ln p = {log}), rank {rank}, H = {entropy} nats; rank 1 is {other} with "
          "p = {rival}."),
 )  # fmt: skip
+_OTHER_FIRST = SentenceTemplate(
+    mark("{name} was chosen, which is also what the model likes best here: {share}."),
+    mark("{name} had {share}, the highest of all, and was chosen by the method {method}."),
+    mark("{name} was chosen by {method}: p = {share} (ln p = {log}), final rank 1; raw p = {raw}, raw rank {rank}."),
+)
+_OTHER_NTH = SentenceTemplate(
+    mark("{name} was chosen, which for the model is the {ordinal} best here: {share}."),
+    mark("{name} had {share}, the {ordinal} most likely, and was chosen by the method {method}."),
+    mark("{name} was chosen by {method}: p = {share} (ln p = {log}), final rank {place}; raw p = {raw}, raw rank "
+         "{rank}."),
+)  # fmt: skip
 _DRAFTED = SentenceTemplate(
     mark("A quick guess had predicted it."),
     mark("The draft had proposed it."),
@@ -190,7 +201,7 @@ def explain_token(event: TokenChosen) -> Sentence:
     return together(
         settings.explain_overruled(event) or settings.explain_largest_change(event),
         settings.explain_largest_cut(event),
-        _EXPLAINERS[event.method](event),
+        _EXPLAINERS.get(event.method, _explain_other)(event),
         _explain_origin(event),
     )
 
@@ -270,6 +281,15 @@ def _explain_scored(event: TokenChosen) -> Sentence:
         return _SCORED_NTH.say(**facts)
     facts["share"], facts["rival"] = format_share_pair(event.raw_probability, first.raw_probability)
     return _SCORED_BEHIND.say(**facts | quote_both(event.piece, first.text, event.is_special, first.special))
+
+
+def _explain_other(event: TokenChosen) -> Sentence:
+    """Explain a token that a method with a name of its own chose: only the result is known, not the rule."""
+    facts = _processed_fields(event) | rank_fields(event)
+    if is_only_survivor(event):
+        return _ONLY.say(**facts)
+    template = _OTHER_FIRST if final_rank(event) == 1 else _OTHER_NTH
+    return template.say(**facts, method=quote(event.method, special=False))
 
 
 _EXPLAINERS = {

@@ -12,6 +12,7 @@ from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.errors import DecodescopeError, PluginError, UnpredictableError
 from decodescope.core.measures.base import Measure, MeasuredText
 from decodescope.core.plugins.guarded_thread import call_guarded
+from decodescope.core.parameter import short_repr
 from decodescope.core.processors.base import Processor
 from decodescope.core.strategies.base import Strategy, never, no_draft_sources, sequence_rows
 from decodescope.core.system.plugin_code import PluginLocation, describe, make_plugin_error
@@ -183,7 +184,14 @@ def guard_strategy(entry: Strategy, location: PluginLocation) -> Strategy:
 
 def _event_problem(event: object, vocabulary: int) -> tuple[str, bool]:
     """Return why a value is not an event of a run (empty if it is), and whether it is a new token."""
-    from decodescope.core.events import EVENTS, Finished, RunStarted, TokenChosen
+    from decodescope.core.events import (
+        EVENTS,
+        MAX_METHOD_LENGTH,
+        Finished,
+        RunStarted,
+        TokenChosen,
+        is_method_name,
+    )
 
     if not isinstance(event, EVENTS) or isinstance(event, RunStarted | Finished):
         return tr("it yielded {kind} instead of an event").format(kind=type(event).__name__), False
@@ -191,6 +199,9 @@ def _event_problem(event: object, vocabulary: int) -> tuple[str, bool]:
         return "", False
     if not 0 <= event.id < vocabulary:
         return tr("it chose the unknown token id {id}").format(id=str(event.id)[:20]), True
+    if not is_method_name(event.method):
+        problem = tr("the picker's method is {value}, which is not a name of at most {count} characters")
+        return problem.format(value=short_repr(event.method), count=MAX_METHOD_LENGTH), True
     return "", True
 
 

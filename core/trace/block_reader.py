@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from decodescope.core.events import Event
 from decodescope.core.trace.packing import is_of_kind, unpack
-from decodescope.core.trace.schema import FileLayout, TypeSpec, file_name, record_schemas
+from decodescope.core.trace.schema import FileLayout, TypeSpec, file_name, is_choice, record_schemas
 from decodescope.core.trace.validation import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
 from decodescope.resources.language import tr
 
@@ -157,7 +157,7 @@ class BlockReader:
             if self._check_ranges and allowed is not ANY_LENGTH and max(lengths) > MAX_TEXT_LENGTH:
                 raise ValueError(tr("a text is longer than any token"))
         elif kind[0] == "choice":
-            if not self._layout.is_later and not set(values).issubset(kind[1:]):
+            if not self._layout.is_later and not all(is_choice(kind, value) for value in set(values)):
                 raise ValueError(tr("a value is not of type {kind}").format(kind=kind))
         elif kind != "bool":
             repeated = Counter(map(id, values))
@@ -176,8 +176,8 @@ class BlockReader:
     def _mark_unknown(self, kind: TypeSpec, values: list[Any]) -> list[Any]:
         """Replace choices unknown to this version, and everything that contains one, by UNKNOWN_VALUE."""
         match kind:
-            case ("choice", *names):
-                return [value if value in names else UNKNOWN_VALUE for value in values]
+            case ("choice", *_):
+                return [value if is_choice(kind, value) else UNKNOWN_VALUE for value in values]
             case ("many" | "tuple", *_):
                 return [UNKNOWN_VALUE if any(item is UNKNOWN_VALUE for item in value) else value for value in values]
             case ("record", str(name)):
@@ -300,7 +300,7 @@ def check_records(value: object) -> None:
                 check_value(held, allowed)
             elif isinstance(held, str) and len(held) > MAX_TEXT_LENGTH:
                 raise ValueError(tr("a text is longer than any token"))
-            elif field.kind[0] == "choice" and held not in field.kind:
+            elif field.kind[0] == "choice" and not is_choice(field.kind, held):
                 raise ValueError(tr("a value is not of type {kind}").format(kind=field.kind))
             else:
                 check_records(held)

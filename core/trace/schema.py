@@ -8,17 +8,20 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from decodescope.core.events import EVENTS
+from decodescope.core.events import EVENTS, is_method_name
 from decodescope.resources.language import tr
 
-VERSION = (1, 2)
+VERSION = (1, 3)
 """(major, minor). A new field with a default or a new event raises the minor version; any other change the major one.
 """
 
 TypeSpec: TypeAlias = "str | tuple[TypeSpec, ...]"
 """Type of a value: `int`, `float`, `bool`, `str`, `any`, or ("optional", kind), ("many", kind), ("tuple", kinds …),
-("choice", strings …), ("record", name), ("union", names of records …).
+("choice", strings …), ("record", name), ("union", names of records …). A choice with the string `*` also allows other
+names.
 """
+
+ANY_NAME = "*"
 
 _PLAIN_TYPES: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
 
@@ -81,7 +84,19 @@ def type_spec_of(hint: object) -> TypeSpec:
     return _PLAIN_TYPES.get(hint, "any")
 
 
+def is_choice(kind: TypeSpec, value: object) -> bool:
+    """Return whether a value is one of the strings of a choice, or a name that the choice allows."""
+    return value in kind[1:] or (allows_any_name(kind) and is_method_name(value))
+
+
+def allows_any_name(kind: TypeSpec) -> bool:
+    """Return whether a choice allows names besides its strings."""
+    return kind[-1] == ANY_NAME
+
+
 def _union_spec(inside: tuple[object, ...]) -> TypeSpec:
+    if str in inside and len(inside) == 2 and get_origin(inside[0]) is Literal:
+        return ("choice", *map(str, get_args(inside[0])), ANY_NAME)
     rest = [hint for hint in inside if hint is not types.NoneType]
     one = type_spec_of(rest[0]) if len(rest) == 1 else _record_union(rest)
     return ("optional", one) if len(rest) < len(inside) else one

@@ -16,6 +16,16 @@ from decodescope.core.explain.sentence import Sentence, SentenceNumber, capitali
 from tests.core import tiny
 
 
+def test_method_with_a_name_of_its_own_is_explained_by_rank_and_probability() -> None:
+    best = token(method="runner_up", final_rank=1)
+    assert explain_token(best) == "“fox” had 31 %, the highest of all, and was chosen by the method “runner_up”."
+    third = token(method="runner_up")
+    assert explain_token(third) == "“fox” had 31 %, the third most likely, and was chosen by the method “runner_up”."
+    alone = token(method="runner_up", funnel=(*FUNNEL, cut("top-k 1", 1)))
+    assert explain_token(alone).endswith("Only “fox” was left.")
+
+
+
 def token(**more: Any) -> TokenChosen:
     fields: dict[str, Any] = {
         "step": 0, "sequence": 0, "id": 4, "piece": " fox", "text": " fox", "raw_probability": 0.25,

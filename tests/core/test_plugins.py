@@ -273,6 +273,19 @@ def test_a_recording_opens_without_the_plugin(tmp_path: Path) -> None:
     assert "Coin flip" not in core.page_text(again)
 
 
+def test_picker_with_a_method_of_its_own_is_explained_and_recorded(tmp_path: Path) -> None:
+    add(tmp_path, STRATEGY.replace('method = "sampled"', 'method = "coin"'))
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 4}, strategy="coin_flip")
+    path = tmp_path / "run.decodescope"
+    made = list(core.record(path, core.stream(tiny.shared("llama"), request), request))
+    install([])
+    tokens = [event for event in made if isinstance(event, core.events.TokenChosen)]
+    assert [event for event in core.replay(path) if isinstance(event, core.events.TokenChosen)] == tokens
+    assert [token.method for token in tokens] == ["coin"] * 4
+    assert "chosen by the method “coin”" in core.explain_token(tokens[0])
+    assert "“coin”" in core.page_text(made)
+
+
 def test_code_and_what_if_know_plugins(tmp_path: Path) -> None:
     add(tmp_path, PROCESSOR.replace("tokenizer.decode([token]).lower()", "str(token)").replace('"e"', '"7"'))
     model, prompt = tiny.shared("llama"), tiny.prompt()

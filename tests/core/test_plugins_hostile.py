@@ -34,10 +34,11 @@ STRATEGY = """
 import torch
 from decodescope.core.strategies.base import Strategy
 from decodescope.core.strategies.parameters import NEW_TOKENS
+METHOD = "greedy"
 {top}
 
 class Picker:
-    method = "greedy"
+    method = METHOD
     steps = 0
 
     def pick(self, scores, generator):
@@ -232,6 +233,9 @@ STRATEGIES = {
         {"before": "from decodescope.core.events import Notice\n"
         "    while 1: yield Notice('setting_ignored', '')"}, "does not end"
     ),
+    "a method that is not text": ({"top": "METHOD = 5"}, "the picker's method is 5"),
+    "a method with a line break": ({"top": "METHOD = 'a\\nb'"}, "not a name of at most 60 characters"),
+    "a method of a thousand characters": ({"top": "METHOD = 'a' * 1000"}, "not a name of at most 60 characters"),
     "no events": ({"before": "yield 7"}, "int instead of an event"),
     "no generator": ({"top": "import types", "before": "raise StopIteration"}, "StopIteration"),
     "more tokens than allowed": ({"after": "yield from decode_single(run, Picker())"}, "more than the 5 tokens"),
@@ -249,7 +253,7 @@ def test_a_strategy_that_fails_is_named(kind: str, tmp_path: Path) -> None:
     assert "hostile.py, line" in error.cause
     whole = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), {"max_new_tokens": 5})).sequences[0]
     assert ids[:3] == whole[: len(ids[:3])]
-    assert len(ids) >= 3 or "before" in parts
+    assert len(ids) >= 3 or "before" in parts or "METHOD" in fields["top"]
 
 
 def test_a_strategy_that_ignores_stop_is_interrupted(tmp_path: Path) -> None:

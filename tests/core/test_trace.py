@@ -444,6 +444,14 @@ def _later_events(data: bytes, events: list[Event]) -> bytes:
     )
 
 
+@pytest.mark.parametrize("method", ["", "two\nlines", "x" * 61])
+def test_token_with_an_invalid_method_name_is_damaged(method: str, sampled: list[Event], tmp_path: Path) -> None:
+    changed = [replace(event, method=method) if isinstance(event, TokenChosen) else event for event in sampled]
+    found = trace.read(_recorded(tmp_path / "run", changed))
+    assert found.events == []
+    assert "is not of type" in str(found.trouble)
+
+
 def test_a_later_minor_version_opens(
     whole: bytes, sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
