@@ -27,7 +27,7 @@ DESCRIPTION = EntryDescription(
 def new_strategy() -> Iterator[strategies.Strategy]:
     greedy = strategies.registry["greedy"]
     entry = replace(
-        greedy, name="runner_up", title="Runner-up", summary="Takes the second.", description=DESCRIPTION,
+        greedy, name="fixed_rank", title="Fixed rank", summary="Takes the second.", description=DESCRIPTION,
         parameters=(RANK, *greedy.parameters), aliases=(), selects=lambda flags: False,
     )  # fmt: skip
     strategies.registry.set_plugin_entries([entry])
@@ -36,15 +36,15 @@ def new_strategy() -> Iterator[strategies.Strategy]:
 
 
 def test_a_strategy_without_a_page_has_a_generated_one(new_strategy: strategies.Strategy, tmp_path: Path) -> None:
-    name = "guide/strategies/runner_up.md"
+    name = "guide/strategies/fixed_rank.md"
     assert guide_pages.find_page(tmp_path, name) == name
     assert guide_pages.page_text(tmp_path, name) == (
-        "# Runner-up\n\n*Takes the second.*\n\nTakes the token at a fixed rank.\n\n## Exactly\n\n"
+        "# Fixed rank\n\n*Takes the second.*\n\nTakes the token at a fixed rank.\n\n## Exactly\n\n"
         "The token at position r.\n\n| setting | what it does |\n| --- | --- |\n"
         "| `rank` | Rank of the token \\| 1 is the likeliest. |\n\n"
         "Source: [Nobody: A paper (2020)](https://example.org/paper).\n"
     )
-    chinese = guide_pages.page_text(tmp_path, "guide/zh_CN/strategies/runner_up.md")
+    chinese = guide_pages.page_text(tmp_path, "guide/zh_CN/strategies/fixed_rank.md")
     assert "## 精确讲解" in chinese
     assert "| 设置 | 作用 |" in chinese
     assert "Takes the token at a fixed rank." in chinese, "a text without a translation is English"
@@ -53,7 +53,7 @@ def test_a_strategy_without_a_page_has_a_generated_one(new_strategy: strategies.
 def test_the_index_lists_what_it_lacks(new_strategy: strategies.Strategy) -> None:
     written = "| [Greedy](strategies/greedy.md) | the likeliest |\n\n## Caches\n"
     text = guide_pages.complete_page("guide/README.md", written)
-    assert "| [Runner-up](strategies/runner_up.md) | Takes the second. |\n" in text
+    assert "| [Fixed rank](strategies/fixed_rank.md) | Takes the second. |\n" in text
     assert text.count("(strategies/greedy.md)") == 1
     assert text.endswith("\n\n## Caches\n")
     assert guide_pages.complete_page("guide/README.md", text) == text

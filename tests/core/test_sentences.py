@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -160,6 +161,7 @@ def token_figures(event: TokenChosen, claim: Claim) -> dict[str, Any]:
         "entropy": event.entropy,
         "old": event.raw_probability,
         "new": event.probability,
+        "method": words.quote(event.method),
     }
     if event.layer_choice is not None:
         found |= {"layer": event.layer_choice.layer,
@@ -279,6 +281,8 @@ TRUE: dict[str, Says] = {
     "tokens._SCORED_FIRST": lambda e, c: e.rank == 1,
     "tokens._SCORED_NTH": lambda e, c: e.rank > 1,
     "tokens._SCORED_BEHIND": lambda e, c: e.rank > 1 and _first_choice(e, c),
+    "tokens._OTHER_FIRST": lambda e, c: _first(e),
+    "tokens._OTHER_NTH": lambda e, c: _rank_holds(e) and not _first(e),
     "tokens._DRAFTED": lambda e, c: e.origin == "draft",
     "tokens._CORRECTED": lambda e, c: e.origin == "correction",
     "tokens._BONUS": lambda e, c: e.origin == "bonus",
@@ -438,6 +442,13 @@ def test_every_sentence_is_true_of_its_step(strategy: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("strategy", strategies.registry)
 def test_every_sentence_of_200_steps_is_true(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(strategy, LONG, Recorder(monkeypatch))
+
+
+def test_sentences_on_tokens_of_a_method_with_its_own_name_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    tokens = [event for event in steps("sampling", SHORT) if isinstance(event, TokenChosen)]
+    made = [check_token(replace(event, method="coin"), recorder) for event in tokens]
+    assert set().union(*made) >= {"tokens._OTHER_FIRST", "tokens._OTHER_NTH"}
 
 
 def test_every_sentence_on_a_given_text_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
