@@ -13,7 +13,7 @@ from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, Stag
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
 from decodescope.core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
-from decodescope.core.decoding.step_replayer import RngReplay, StepReplayer
+from decodescope.core.decoding.step_replayer import RngReplay, StepReplayer, StepRng
 from decodescope.core.decoding.step_stats import (
     GreedyEpilogue,
     PendingStats,
@@ -194,6 +194,23 @@ class SeededReplay(StepReplayer):
     def replay_rng(self, rows: int, sequence: int) -> RngReplay:
         """Return the random numbers of a separate run."""
         return RngReplay(self.run, 1, 0, self.run.request.seed + sequence)
+
+
+class PickerReplayer(StepReplayer):
+    """Replays steps of a picker that draws no random numbers."""
+
+    def __init__(self, run: DecodingRun, picker: TokenPicker) -> None:
+        super().__init__(run)
+        self._picker = picker
+
+    @property
+    def method(self) -> Method:
+        """The method of the picker."""
+        return self._picker.method
+
+    def pick(self, scores: torch.Tensor, step_logits: StepLogits, rng: StepRng | None) -> int:
+        """Return the token that the picker chooses from processed scores [1, V]."""
+        return int(self._picker.pick(scores, torch.Generator(scores.device)))
 
 
 class ContrastMethod(Protocol):

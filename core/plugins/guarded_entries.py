@@ -11,8 +11,8 @@ from decodescope.core.caches.base import CacheBackend, CacheOperation
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.errors import DecodescopeError, PluginError, UnpredictableError
 from decodescope.core.measures.base import Measure, MeasuredText
-from decodescope.core.plugins.guarded_thread import call_guarded
 from decodescope.core.parameter import short_repr
+from decodescope.core.plugins.guarded_thread import call_guarded
 from decodescope.core.processors.base import Processor
 from decodescope.core.strategies.base import Strategy, never, no_draft_sources, sequence_rows
 from decodescope.core.system.plugin_code import PluginLocation, describe, make_plugin_error

@@ -17,13 +17,12 @@ from tests.core import tiny
 
 
 def test_method_with_a_name_of_its_own_is_explained_by_rank_and_probability() -> None:
-    best = token(method="runner_up", final_rank=1)
-    assert explain_token(best) == "“fox” had 31 %, the highest of all, and was chosen by the method “runner_up”."
-    third = token(method="runner_up")
-    assert explain_token(third) == "“fox” had 31 %, the third most likely, and was chosen by the method “runner_up”."
-    alone = token(method="runner_up", funnel=(*FUNNEL, cut("top-k 1", 1)))
+    best = token(method="fixed_rank", final_rank=1)
+    assert explain_token(best) == "“fox” had 31 %, the highest of all, and was chosen by the method “fixed_rank”."
+    third = token(method="fixed_rank")
+    assert explain_token(third) == "“fox” had 31 %, the third most likely, and was chosen by the method “fixed_rank”."
+    alone = token(method="fixed_rank", funnel=(*FUNNEL, cut("top-k 1", 1)))
     assert explain_token(alone).endswith("Only “fox” was left.")
-
 
 
 def token(**more: Any) -> TokenChosen:

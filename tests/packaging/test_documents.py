@@ -47,6 +47,18 @@ def test_added_strategy_is_found_and_decodes(example):
     assert chosen.rank == 2
 
 
+def test_step_of_an_added_strategy_is_replayed_by_its_own_picker(example):
+    from decodescope import core
+    from tests.core import tiny
+
+    model, request = tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 4}, strategy=example)
+    ids = core.run(model, request).sequences[0]
+    replayed = core.replay_step(model, request, ids, 2, {"rank": 1})
+    assert (replayed.before.id, replayed.before.rank, replayed.before.method) == (ids[2], 2, "runner_up")
+    assert replayed.after is not None
+    assert replayed.after.rank == 1
+
+
 def test_added_strategy_has_its_parameter_checked(example):
     from decodescope import core
     from tests.core import tiny
@@ -189,6 +201,31 @@ def test_the_architecture_names_every_folder_of_the_top_and_answers_few_question
     assert rooms - places == {"core/checks", "core/common", "core/system"} - places
     table = text[text.index("## Where is") : text.index("## Adding a strategy")]
     assert 15 < len(re.findall(r"^\| …", table, re.MULTILINE)) <= MAX_ROWS
+
+
+def imported_folders(folder: Path) -> set[str]:
+    """Return the folders of the core that a folder of it imports from, types included."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {f"{node.module}.{item.name}" for item in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {item.name for item in node.names}
+    parts = (name.split(".") for name in found if name.startswith("decodescope.core."))
+    return {name for _, _, name, *_ in parts if (ROOT / "core" / name).is_dir() and name != folder.name}
+
+
+def test_folders_that_a_folder_may_use_are_those_that_it_imports() -> None:
+    shared = {"common", "checks", "system"}
+    rows = re.findall(r"^\| `core/(\w+)/`[^|]*\|[^|]*\| ([^|]*) \|$", text_of("docs/architecture.md"), re.MULTILINE)
+    listed = {
+        folder: {word for word in re.findall(r"\w+", words) if (ROOT / "core" / word).is_dir()}
+        for folder, words in rows
+    }
+    listed = {folder: names for folder, names in listed.items() if names}
+    assert len(listed) > 8
+    assert listed == {folder: imported_folders(ROOT / "core" / folder) - shared for folder in listed}
 
 
 def test_the_tour_has_ten_steps_each_with_a_file_and_a_function():
