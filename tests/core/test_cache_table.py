@@ -29,7 +29,9 @@ TABLE = script()
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert TABLE.PAGE.read_text(encoding="utf-8") == TABLE.page(), "run python packaging/cache_table.py"
+    assert TABLE.PAGE.read_text(encoding="utf-8") == TABLE.page(), (
+        "Run python packaging/cache_table.py, which writes docs/cache-compatibility.md."
+    )
 
 
 @pytest.mark.every(3)

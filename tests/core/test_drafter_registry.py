@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,37 +12,9 @@ from decodescope import core
 from decodescope.core.decoding.speculation import drafters
 from tests.core import tiny
 
-NEW_DRAFTER = '''
-"""Repeats the last token."""
-
-from decodescope.core.decoding.speculation.drafters.base import DrafterKind
-from decodescope.core.decoding.speculation.tree import Branch
-
-
-class RepeatDrafter:
-    name = "repeat"
-    parameter_count = 0
-    first_token_seconds = 0.0
-    committed = []
-
-    def max_length(self, length):
-        return 4
-
-    def propose(self, text, plan):
-        count = min(plan.depth, 4)
-        branch = Branch.chain([text.ids[-1]] * count, [1.0] * count, [None] * count if plan.keeps_q else ())
-        branch.confidences = [0.5] * count
-        return branch
-
-    def commit(self, accepted):
-        self.committed.append(list(accepted))
-
-    def finish(self, length):
-        pass
-
-
-DRAFTER = DrafterKind("repeat", lambda run, number: RepeatDrafter(), combines=True)
-'''
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+(NEW_DRAFTER,) = (code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "DRAFTER = " in code)
+"""The complete example of the page on the architecture."""
 
 
 @pytest.fixture
@@ -63,8 +36,13 @@ def test_every_drafter_of_the_program_is_found() -> None:
 
 
 @pytest.mark.parametrize("samples", [False, True])
-def test_a_new_file_is_a_drafter_that_a_request_can_use(repeat: str, samples: bool) -> None:
+def test_a_new_file_is_a_drafter_that_a_request_can_use(
+    repeat: str, samples: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert repeat in drafters.registry
+    committed = list[int]()
+    added = sys.modules[f"{drafters.__name__}.repeat_drafter"].RepeatDrafter
+    monkeypatch.setattr(added, "commit", lambda self, accepted: committed.append(len(accepted)))
     model, ids = tiny.shared("llama"), tiny.prompt()
     config = {"max_new_tokens": 16, "do_sample": samples}
     options = {"extra_drafters": repeat, "schedule": "constant"}
@@ -73,7 +51,7 @@ def test_a_new_file_is_a_drafter_that_a_request_can_use(repeat: str, samples: bo
     rounds = [event for event in events if isinstance(event, core.events.DraftRound)]
     assert rounds
     assert all(node.drafter == 0 for one in rounds for node in one.nodes[1:])
-    assert sys.modules[f"{drafters.__name__}.repeat_drafter"].RepeatDrafter.committed
+    assert len(committed) == 2 * len(rounds), "once in each round of both runs"
     if not samples:
         assert result.sequences == core.run(model, core.Request(ids, config, strategy="greedy")).sequences
 

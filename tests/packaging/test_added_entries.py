@@ -47,6 +47,7 @@ ENTRIES = {
          "tests/core/test_cache_plan.py", "tests/packaging/test_names.py", "tests/app/test_guide.py"),
     ),
 }  # fmt: skip
+CACHE = "own_windows"
 
 
 def example(name: str) -> str:
@@ -109,7 +110,9 @@ def added_files(copy: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(one, marks=pytest.mark.slow) for one in ENTRIES if one != CACHE), CACHE]
+)
 def test_every_missing_step_of_a_new_entry_is_named(name: str, copy: Path) -> None:
     code = re.sub(r"    description=.*?\n    \),\n", "", example(name), flags=re.DOTALL)
     file = f"{ENTRIES[name].folder}/{name}.py"

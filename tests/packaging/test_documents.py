@@ -68,6 +68,20 @@ def test_added_strategy_has_its_parameter_checked(example):
         core.run(tiny.shared("llama"), request)
 
 
+def test_added_measure_is_found_and_computes(root, tmp_path, monkeypatch):
+    from decodescope.core import measures
+
+    (code,) = [code for code in examples(root) if "MEASURE = " in code]
+    (tmp_path / "distinct_words.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(measures, "__path__", [*measures.__path__, str(tmp_path)])
+    monkeypatch.setattr(measures.registry, "_entries", None)
+    values, errors = measures.measure(measures.MeasuredText("A cat and a dog."))
+    sys.modules.pop("decodescope.core.measures.distinct_words", None)
+    assert values["distinct_words"] == 0.8
+    assert errors == ()
+    assert "distinct_words" not in measures.measure(measures.MeasuredText(""))[0]
+
+
 USE_OF_THE_PROCESSOR = """
 import sys
 
