@@ -292,7 +292,7 @@ def untranslated() -> Iterator[str]:
 
 def unmarked() -> list[str]:
     """Return the texts of the code that are not marked for translation, so that no catalogue can contain them."""
-    from tests.packaging.test_marked import unmarked_texts  # needs pytest, and only this check does
+    from tests.packaging.test_translation_marks import unmarked_texts  # needs pytest, and only this check does
 
     return unmarked_texts()
 

@@ -47,7 +47,7 @@ def _isolate() -> None:
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
         DECODESCOPE_NATIVE_STEP="0",  # only tests of the native step start a compiler
-        GSETTINGS_BACKEND="memory",  # a desktop's settings, asked for by the program, leave a file behind
+        GSETTINGS_BACKEND="memory",  # reading a desktop's settings creates a file
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",
     )
@@ -67,7 +67,7 @@ _isolate()
 THREADS = int(os.environ["OMP_NUM_THREADS"].partition(",")[0])
 """What torch computes with at the beginning of each test."""
 PATIENCE_MS = 60_000
-"""What a test waits for at the most unless it says otherwise."""
+"""Default timeout of a wait in a test."""
 MOST_MEMORY_BYTES = 8 << 30
 """Private memory of a test process, or of one that it starts. The suite needs less than 2 GiB."""
 

@@ -48,7 +48,7 @@ class Hub:
 
     models: dict[str, Repository] = field(default_factory=dict)
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    """Status and headers of the next answers, whatever is asked."""
+    """Status and headers of the next responses to any request."""
     ignores_ranges: bool = False
     held: threading.Event = field(default_factory=threading.Event)
     """Large files are sent once it is set."""

@@ -16,7 +16,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 GRACE_SECONDS = 2.0
-# tqdm keeps one monitor for the life of the process, whoever showed the first progress bar.
+# tqdm keeps one monitor for the life of the process.
 LASTING_THREADS = {"TMonitor"}
 
 
@@ -58,7 +58,7 @@ class LeakWatch:
         deadline = time.monotonic() + GRACE_SECONDS
         found = self._leftover_objects()
         while found and time.monotonic() < deadline:
-            _let_go()
+            _collect_garbage()
             found = self._leftover_objects()
         return found
 
@@ -73,7 +73,11 @@ class LeakWatch:
 
     def _windows_left(self) -> Iterator[str]:
         for window in QApplication.topLevelWidgets():
-            if window not in self._windows_before and shiboken6.isValid(window) and not self._lasts(window):
+            if (
+                window not in self._windows_before
+                and shiboken6.isValid(window)
+                and not self._belongs_to_an_earlier_window(window)
+            ):
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
 
     def _serves_another(self, thing: Any) -> bool:
@@ -83,7 +87,7 @@ class LeakWatch:
             owner = owner.parent()
         return owner is not None
 
-    def _lasts(self, window: QWidget) -> bool:
+    def _belongs_to_an_earlier_window(self, window: QWidget) -> bool:
         """It belongs to a window that was there before, as the list of a combo box does."""
         owner = window.parentWidget()
         return owner is not None and owner.window() in self._windows_before
@@ -104,7 +108,7 @@ def _describe(thing: Any) -> str:
     return f"{type(thing).__name__} {name or '(no name)'}"
 
 
-def _let_go() -> None:
+def _collect_garbage() -> None:
     """Run pending deletions, and free what only reference cycles still hold."""
     gc.collect()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

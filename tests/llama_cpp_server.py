@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.core.test_remote_real import free_port
+from tests.core.test_remote_transformers_serve import free_port
 
 IS_INSTALLED = find_spec("xllamacpp") is not None
 _SCRIPT = """

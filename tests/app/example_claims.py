@@ -150,7 +150,7 @@ def certain(run: Run, least: float, but: str = "") -> None:
 
 @claim
 def comes_second(run: Run, word: str, other: str, least: float) -> None:
-    """Where it writes `word`, `other` is the next likely, with this share at least."""
+    """Where `word` is generated, `other` is the second choice with at least this probability."""
     (chosen, *_) = [token for token in run.tokens if token.text.strip() == word]
     second = next(one for one in chosen.alternatives if one.id != chosen.id)
     assert second.text.strip() == other
@@ -343,7 +343,7 @@ def few_words_differ(run: Run, most: int) -> None:
 
 @claim
 def banks(run: Run) -> None:
-    """Beams that have met everything and beams that have met nothing run side by side."""
+    """Beams that satisfy all constraints and beams that satisfy none exist at the same time."""
     met = [{item.progress for item in step.candidates if item.fate == "kept"} for step in run.steps]
     required = run.steps[0].required
     assert required

@@ -18,7 +18,7 @@ def read(folder: Path, text: str, scale: float = 1.0, still: bool = False) -> tu
     return read_script(path, scale, still)
 
 
-def test_tables_go_before_defaults(tmp_path: Path) -> None:
+def test_picture_table_overrides_script_defaults(tmp_path: Path) -> None:
     one, other = read(
         tmp_path,
         """
@@ -43,7 +43,7 @@ def test_tables_go_before_defaults(tmp_path: Path) -> None:
     assert (one.number, other.number) == (1, 2)
 
 
-def test_the_command_line_gives_what_neither_says(tmp_path: Path) -> None:
+def test_command_line_values_apply_where_script_sets_none(tmp_path: Path) -> None:
     one, other = read(
         tmp_path, '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\nscale = 1.5\nstill = false', 2.0, still=True
     )
@@ -51,7 +51,7 @@ def test_the_command_line_gives_what_neither_says(tmp_path: Path) -> None:
     assert (other.scale, other.still) == (1.5, False)
 
 
-def test_the_example_of_the_help_is_one(tmp_path: Path) -> None:
+def test_script_example_in_help_is_valid(tmp_path: Path) -> None:
     (picture,) = read(tmp_path, SCRIPT_EXAMPLE.split("\n", 1)[1])
     assert (picture.strategy, picture.view, picture.still) == ("beam_search", "tree", True)
 
@@ -101,14 +101,14 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
         ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 also writes a.png"]),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_named(tmp_path: Path, text: str, told: list[str]) -> None:
+def test_invalid_script_error_names_cause_and_place(tmp_path: Path, text: str, told: list[str]) -> None:
     with pytest.raises(AlbumError) as caught:
         read(tmp_path, text)
     for words in told:
         assert words in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+def test_missing_or_binary_script_raises_album_error(tmp_path: Path) -> None:
     with pytest.raises(AlbumError, match="cannot be read"):
         read_script(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
@@ -116,7 +116,7 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         read_script(tmp_path / "bytes.toml")
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_device_or_folder_as_script_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     for path in (tmp_path / "pipe.toml", Path("/dev/zero"), tmp_path):
         with pytest.raises(AlbumError, match="a folder, a pipe or a device"):
@@ -131,7 +131,7 @@ def test_every_key_of_a_picture_is_documented() -> None:
 
 
 @pytest.mark.parametrize("out", ["../x.png", "a/../../x.svg", "/tmp/x.png"])
-def test_a_picture_stays_below_the_folder_of_its_script(out: str, tmp_path: Path) -> None:
+def test_output_outside_script_folder_requires_allow_outside(out: str, tmp_path: Path) -> None:
     folder = tmp_path / "scripts"
     folder.mkdir()
     script = folder / "script.toml"
@@ -141,7 +141,7 @@ def test_a_picture_stays_below_the_folder_of_its_script(out: str, tmp_path: Path
     assert read_script(script, allow_outside=True)[0].out == folder / out
 
 
-def test_a_link_leads_a_picture_nowhere_else(tmp_path: Path) -> None:
+def test_symlink_out_of_script_folder_requires_allow_outside(tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "scripts"
     outside.mkdir()
     folder.mkdir()
@@ -154,7 +154,7 @@ def test_a_link_leads_a_picture_nowhere_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("allow_outside", [False, True])
-def test_only_pictures_are_replaced(allow_outside: bool, tmp_path: Path) -> None:
+def test_output_overwrites_only_picture_files(allow_outside: bool, tmp_path: Path) -> None:
     script = tmp_path / "script.toml"
     script.write_text('[[picture]]\nout = "x.png"\n')
     target = tmp_path / "x.png"

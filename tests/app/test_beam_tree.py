@@ -12,7 +12,7 @@ from tests.ui.beams import beam_run, beam_steps
 
 
 def candidate(node: int, parent: int, word: str, fate: str = "kept", normalized: float = -1.0, **more: object):
-    """One continuation with the figures that a test does not speak of filled in."""
+    """Return a candidate; values that a test does not set are filled in."""
     fields = {"node": node, "parent": parent, "id": node, "piece": word, "probability": 0.5, "log_probability": -0.69,
               "score": normalized, "normalized": normalized, "rank": 1, "fate": fate, "raw_probability": 0.4,
               "raw_log_probability": -0.92, "raw_rank": 2, "entropy": 1.5, "text": word}  # fmt: skip
@@ -30,7 +30,7 @@ def small_tree() -> BeamTree:
     return tree
 
 
-def test_a_token_tells_what_the_model_thought_of_it_alone() -> None:
+def test_token_has_raw_and_processed_probabilities() -> None:
     token = small_tree().tokens(3)[-1]
     assert (token.raw_probability, token.raw_log_probability, token.rank, token.entropy) == (0.4, -0.92, 2, 1.5)
     assert token.probability == 0.5
@@ -38,7 +38,7 @@ def test_a_token_tells_what_the_model_thought_of_it_alone() -> None:
     assert [(item.id, item.raw_probability, item.rank) for item in token.alternatives] == [(3, 0.4, 2)]
 
 
-def test_paths_and_texts() -> None:
+def test_path_and_text_of_node() -> None:
     tree = small_tree()
     assert [c.node for c in tree.path(7)] == [2, 3, 7]
     assert tree.text(7) == "bcf"
@@ -46,13 +46,13 @@ def test_paths_and_texts() -> None:
     assert tree.path(0) == []
 
 
-def test_who_leads_after_each_step() -> None:
+def test_leader_after_each_step() -> None:
     tree = small_tree()
     assert [tree.leader(count) for count in range(5)] == [0, 1, 3, 6, 6]
     assert [c.piece for c in tree.leading_path(2)] == ["b", "c"]
 
 
-def test_a_change_of_mind_is_placed_where_the_texts_part() -> None:
+def test_leader_change_is_at_divergence_of_texts() -> None:
     tree = small_tree()
     assert (tree.leader_changes(1), tree.leader_changes(2)) == ([], [0])
     assert tree.leader_changes(3) == [0]
@@ -61,13 +61,13 @@ def test_a_change_of_mind_is_placed_where_the_texts_part() -> None:
     assert divergence_index(tree.path(7), tree.path(3)) == 2
 
 
-def test_hypotheses_are_those_that_run_and_the_best_that_ended() -> None:
+def test_hypotheses_are_running_and_best_finished_beams() -> None:
     rows = small_tree().hypotheses(3)
     assert [(row.node, row.state, row.length) for row in rows] == [(6, "finished", 3), (7, "running", 3)]
     assert [row.node for row in small_tree().hypotheses(2)] == [3, 4]
 
 
-def test_no_more_ended_hypotheses_than_beams() -> None:
+def test_finished_hypotheses_are_limited_to_number_of_beams() -> None:
     tree = BeamTree()
     for step in beam_steps(40, beams=3, ends=0.3):
         tree.append(step)
@@ -77,7 +77,7 @@ def test_no_more_ended_hypotheses_than_beams() -> None:
     assert sorted((row.score for row in ended), reverse=True) == sorted(every, reverse=True)[:3]
 
 
-def test_the_final_ranking_has_the_last_word() -> None:
+def test_final_ranking_overrides_leader_and_hypotheses() -> None:
     tree = small_tree()
     tree.append(BeamsRanked((Hypothesis(7, (2, 3, 7), "bcf", -2.7, 3, -0.3, False),)))
     assert tree.leader(3) == 7
@@ -85,7 +85,7 @@ def test_the_final_ranking_has_the_last_word() -> None:
     assert tree.leader(2) == 3
 
 
-def test_tokens_carry_what_was_considered_beside_them() -> None:
+def test_tokens_have_alternatives_of_their_step() -> None:
     tree = small_tree()
     first, second = tree.tokens(4)
     assert [(t.step, t.piece, t.method) for t in (first, second)] == [(0, "a", "beam"), (1, "d", "beam")]
@@ -95,7 +95,7 @@ def test_tokens_carry_what_was_considered_beside_them() -> None:
     assert tree.node_of(second) == 4
 
 
-def test_the_cursor_of_a_run_counts_steps_and_shows_who_led_then() -> None:
+def test_cursor_shows_text_of_leader_at_that_step() -> None:
     run = beam_run(small_tree().steps)
     assert (run.length, run.cursor, run.text) == (3, 3, "ad")
     assert run.move_cursor(2)
@@ -105,19 +105,19 @@ def test_the_cursor_of_a_run_counts_steps_and_shows_who_led_then() -> None:
     assert (run.cursor, run.is_following, run.text) == (3, True, "ad")
 
 
-def test_the_track_has_a_token_for_every_place_of_the_cursor() -> None:
+def test_cursor_tokens_has_one_token_per_step() -> None:
     run = beam_run(beam_steps(30, ends=0.1))
     assert len(run.cursor_tokens) == run.length == 30
 
 
-def test_several_texts_are_the_best_hypotheses_in_order() -> None:
+def test_multiple_sequences_are_best_hypotheses_in_order() -> None:
     run = beam_run(beam_steps(8), sequences=3, ranked=True)
     assert run.beams is not None
     wanted = [row.text for row in run.beams.hypotheses(8)][:3]
     assert [sequence.text for sequence in run.sequences] == wanted
 
 
-def test_an_ending_belongs_to_the_last_step_only() -> None:
+def test_tail_is_shown_at_last_step_only() -> None:
     run = beam_run(small_tree().steps)
     run.apply([SequenceFinished(0, "eos", tail="!")])
     assert run.text == "ad!"
@@ -127,7 +127,7 @@ def test_an_ending_belongs_to_the_last_step_only() -> None:
     assert run.text == "ad!"
 
 
-def test_groups_and_width() -> None:
+def test_tree_has_number_of_groups_and_width() -> None:
     tree = BeamTree()
     for step in beam_steps(3, beams=8, groups=4):
         tree.append(step)

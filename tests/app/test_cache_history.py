@@ -25,7 +25,7 @@ START = len(PROMPT)
 
 
 def plan(window: int | None = None, block: int | None = None, capacity: int | None = None, top: int = 60) -> CachePlan:
-    """One that keeps everything, a window with 2 sinks, blocks in an eighth, or room taken at once."""
+    """A plan of a full, sliding-window (2 sinks), quantized (an eighth of the bytes) or static cache."""
     lengths = tuple(range(START, START + top + 1))
 
     def size(length: int) -> int:
@@ -51,7 +51,7 @@ def plan(window: int | None = None, block: int | None = None, capacity: int | No
 
 
 def measured(written: int, p: CachePlan) -> CacheMeasured:
-    """What the core would measure after `written` tokens."""
+    """Return the core's measurement after `written` tokens."""
     length = START + written - 1
     size, held = p.predicted[p.lengths.index(length)], ()
     if p.block:
@@ -66,7 +66,7 @@ def measured(written: int, p: CachePlan) -> CacheMeasured:
 
 
 def events(p: CachePlan, written: int, every: int = 8) -> list[Event]:
-    """A run of `written` tokens that is measured after the first and then now and then."""
+    """Return events of a run of `written` tokens, measured after the first token and every eighth one."""
     found: list[Event] = [p]
     for number, token in enumerate(story(written), 1):
         found.append(token)
@@ -82,7 +82,7 @@ def model_of(p: CachePlan, written: int = 40) -> CacheHistory:
 
 
 @pytest.mark.parametrize("p", [plan(), plan(window=20), plan(block=8), plan(capacity=70)], ids=lambda p: p.backend)
-def test_every_place_is_told_to_the_byte(p: CachePlan) -> None:
+def test_bytes_at_every_position_match_plan(p: CachePlan) -> None:
     """Between measurements too: exact caches grow as planned, quantized ones block by block."""
     model = model_of(p, 41)
     for x in range(1, 42):
@@ -94,7 +94,7 @@ def test_every_place_is_told_to_the_byte(p: CachePlan) -> None:
         assert point.measured == (x % 8 == 1)
 
 
-def test_the_curve_bends_where_the_window_is_full() -> None:
+def test_curve_is_flat_after_window_is_full() -> None:
     p = plan(window=20)
     curve = {point.x: point.bytes for point in model_of(p).curve(40)}
     assert curve[20 - START] == 19 * EACH
@@ -102,7 +102,7 @@ def test_the_curve_bends_where_the_window_is_full() -> None:
     assert max(curve.values()) == 19 * EACH
 
 
-def test_a_block_that_fills_makes_a_tooth() -> None:
+def test_curve_drops_when_quantized_block_is_full() -> None:
     p = plan(block=8)
     model = model_of(p)
     curve = {model.length_at(point.x): point.bytes for point in model.curve(33) if point.x}
@@ -111,7 +111,7 @@ def test_a_block_that_fills_makes_a_tooth() -> None:
     assert model.peak(33) == max(p.predicted[: 33 + 1])
 
 
-def test_sinks_recent_and_evicted_tokens() -> None:
+def test_sliding_window_marks_sink_recent_and_evicted_tokens() -> None:
     p = plan(window=20)
     run = make_run(story(40))
     row = memory_tokens.token_rows(model_of(p), run, 33)[0]
@@ -128,25 +128,25 @@ def test_sinks_recent_and_evicted_tokens() -> None:
     assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.token_tooltip(model, run, row, START)
 
 
-def test_before_the_window_is_full_nothing_is_evicted() -> None:
+def test_tokens_are_not_evicted_before_window_is_full() -> None:
     model, run = model_of(plan(window=20)), make_run(story(40))
     assert memory_tokens.EVICTED not in memory_tokens.token_rows(model, run, 9)[0].states
     assert memory_tokens.EVICTED in memory_tokens.token_rows(model, run, 14)[0].states
 
 
-def test_packed_and_exact_tokens() -> None:
+def test_quantized_cache_marks_packed_and_exact_tokens() -> None:
     model, run = model_of(plan(block=8)), make_run(story(40))
     row = memory_tokens.token_rows(model, run, 19)[0]
     assert row.states == (memory_tokens.PACKED,) * 24 + (memory_tokens.EXACT,) * 3
     assert f"quantized to 4 bits: {EACH // 8} bytes" in memory_tokens.token_tooltip(model, run, row, 3)
 
 
-def test_room_that_waits() -> None:
+def test_static_cache_marks_reserved_positions() -> None:
     row = memory_tokens.token_rows(model_of(plan(capacity=70)), make_run(story(40)), 11)[0]
     assert row.states.count(memory_tokens.ROOM) == 70 - START - 10
 
 
-def test_both_halves_and_a_state() -> None:
+def test_encoder_decoder_has_two_rows_and_recurrent_state_none() -> None:
     halves = CacheHistory()
     parts = (("host", "self", 4), ("host", "cross", 36))
     halves.append([plan(), *story(1), CacheMeasured(0, 1, 40, 40, parts, (40,))])
@@ -163,7 +163,7 @@ def test_both_halves_and_a_state() -> None:
     assert "does not grow" in report.sentence
 
 
-def test_the_report_speaks_of_the_cursor() -> None:
+def test_report_describes_cache_at_cursor() -> None:
     model, run = model_of(plan(window=20)), make_run(story(40))
     report = cache_report(model, run, 33)
     assert report is not None
@@ -174,7 +174,7 @@ def test_the_report_speaks_of_the_cursor() -> None:
     assert cache_report(CacheHistory(), run, 3) is None
 
 
-def test_the_report_tells_apart_what_lies_where_on_a_card() -> None:
+def test_report_lists_weights_and_memory_per_device() -> None:
     run = Run(RunRequest("", load=LoadRequest("storyteller")))
     run.apply([replace(started(), device="cuda:0", placement=(("cuda:0", 3 << 20), ("cpu", 1 << 20)))])
     model = CacheHistory()
@@ -188,13 +188,13 @@ def test_the_report_tells_apart_what_lies_where_on_a_card() -> None:
     assert "CUDA:0 memory: 5.0 MiB in tensors, 2.0 MiB reserved, 9.0 MiB free" in report.facts
 
 
-def test_the_formula_has_the_numbers_in_it() -> None:
+def test_formula_line_contains_numbers() -> None:
     p = plan(window=20)
     assert formula_line(model_of(p), 15) == f"predicted = {EACH} · min(15, 20 − 1) = {15 * EACH:,} bytes"
     assert formula_lines(model_of(p), 33).startswith("each · min(length, window − 1)\n")
 
 
-def test_fallbacks_are_kept_as_a_line() -> None:
+def test_memory_fallback_is_kept_as_notice() -> None:
     model = CacheHistory()
     model.append([Notice("memory_fallback", "Going on with “Offloaded”."), Notice("setting_ignored", "no")])
     assert model.notices == ["Going on with “Offloaded”."]
@@ -203,14 +203,14 @@ def test_fallbacks_are_kept_as_a_line() -> None:
 # Comparisons
 
 
-def test_the_first_difference() -> None:
+def test_first_difference_returns_index_or_none() -> None:
     assert first_difference([1, 2, 3], [1, 2, 3]) is None
     assert first_difference([1, 2, 3], [1, 9, 3]) == 1
     assert first_difference([1, 2, 3], [1, 2]) == 2
     assert first_difference([], [5]) == 0
 
 
-def test_caches_to_compare() -> None:
+def test_cache_candidates_keep_seed_and_start_with_dynamic() -> None:
     base = RunRequest(
         "Once",
         strategy="beam_search",
@@ -228,14 +228,14 @@ def test_caches_to_compare() -> None:
     assert {candidate.request.seed for candidate in found.values()} == {5}
 
 
-def test_a_cache_that_cannot_serve_the_strategy_has_a_reason() -> None:
+def test_cache_candidate_unsupported_by_strategy_has_reason() -> None:
     base = RunRequest("Once", strategy="token_tree", load=LoadRequest("storyteller"))
     found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
     assert "“Sink”" in found["sink"].reason
     assert not found["dynamic"].reason
 
 
-def test_strategies_to_compare() -> None:
+def test_strategy_candidates_keep_only_shared_settings() -> None:
     base = RunRequest(
         "Once",
         strategy="sampling",
@@ -259,7 +259,7 @@ def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
     return run
 
 
-def test_runs_are_sorted_in_as_they_come() -> None:
+def test_finished_runs_are_assigned_to_their_entries() -> None:
     base = RunRequest("Once", load=LoadRequest("storyteller"))
     chosen = [c for c in cache_candidates(base, None) if c.key in ("dynamic", "static", "sink")]
     comparison = Comparison([ComparisonEntry(candidate) for candidate in chosen])
@@ -282,7 +282,7 @@ def both_halves(written: int, rows: int, p: CachePlan) -> CacheMeasured:
     return CacheMeasured(written - 1, written, own + cross, own + cross, parts, layers)
 
 
-def test_what_the_encoder_read_never_changes_between_measurements() -> None:
+def test_cross_attention_bytes_stay_constant_between_measurements() -> None:
     lengths = tuple(range(1, 40))
     sizes = tuple(4 * (EACH * n + 2 * 960) for n in lengths)
     p = CachePlan("encoder_decoder", NOTHING, 1, lengths, sizes, sizes, None, 0, None, None, None)
@@ -299,7 +299,7 @@ def test_what_the_encoder_read_never_changes_between_measurements() -> None:
     assert (drawn[1].bytes, drawn[2].bytes) == (EACH + 2 * 960, 4 * (2 * EACH + 2 * 960)), "beams part at once"
 
 
-def test_another_cache_takes_over_where_memory_ended() -> None:
+def test_memory_fallback_switches_plan_at_its_step() -> None:
     old, new = plan(), plan(capacity=200)
     model, tokens = CacheHistory(), story(40)
     model.append([old, tokens[0], measured(1, old), *tokens[1:9], measured(9, old), *tokens[9:20],
@@ -312,7 +312,7 @@ def test_another_cache_takes_over_where_memory_ended() -> None:
 
 
 class CountingPoints(list[Any]):
-    """Points that count how often one of them is looked at."""
+    """A list of points that counts its reads."""
 
     looks = 0
 
@@ -331,8 +331,8 @@ class CountingPoints(list[Any]):
             yield point
 
 
-def looks_for(kind: str, count: int) -> int:
-    """How often a point is looked at while the whole curve is drawn and each place is told."""
+def count_reads(kind: str, count: int) -> int:
+    """Count the reads of points while the whole curve and every position are computed."""
     p = plan(block=7 if kind == "blocks" else None, top=count + 1)
     found: list[Event] = [p]
     for number, token in enumerate(story(count), 1):
@@ -355,13 +355,13 @@ def looks_for(kind: str, count: int) -> int:
 
 
 @pytest.mark.parametrize("kind", ["plain", "blocks", "no length"])
-def test_the_cost_of_a_curve_grows_with_its_measurements_and_no_faster(kind: str) -> None:
-    small, large = looks_for(kind, 200), looks_for(kind, 800)
+def test_curve_cost_is_linear_in_measurements(kind: str) -> None:
+    small, large = count_reads(kind, 200), count_reads(kind, 800)
     assert large <= 4 * 1.6 * small  # four times as many, and two more halvings for each
     assert large <= 800 * 60
 
 
-def test_what_is_remembered_is_forgotten_when_more_comes() -> None:
+def test_cached_results_are_invalidated_by_new_events() -> None:
     """In one batch or in many: the history is the same."""
     for p in (plan(), plan(block=7), plan(window=12), plan(capacity=60)):
         whole, piecewise = CacheHistory(), CacheHistory()

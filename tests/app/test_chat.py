@@ -23,7 +23,7 @@ def answer(text: str) -> dict[str, str]:
 
 
 def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reused: int = 0) -> Run:
-    """One message and its answer of one token a character."""
+    """Append a message and its answer, with one token per character."""
     run = Run(RunRequest(talk.with_turns([user(text)])))
     talk.start_answer(run)
     tokens = tuple(PromptToken(n, "x") for n in range(prompt))
@@ -34,7 +34,7 @@ def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reu
     return run
 
 
-def test_an_answer_joins_the_turns_and_tells_its_cost() -> None:
+def test_finished_answer_is_appended_with_its_cost() -> None:
     talk = Conversation()
     say(talk, "Hi", "Hello", prompt=12, reused=9)
     assert [turn.message for turn in talk.turns] == [user("Hi"), answer("Hello")]
@@ -43,14 +43,14 @@ def test_an_answer_joins_the_turns_and_tells_its_cost() -> None:
     assert talk.with_turns([user("So?")]) == (user("Hi"), answer("Hello"), user("So?"))
 
 
-def test_nothing_is_sent_without_a_message() -> None:
+def test_with_turns_without_new_message_is_empty() -> None:
     talk = Conversation()
     assert talk.with_turns([]) == ()
     say(talk, "Hi")
     assert talk.with_turns([]) == ()
 
 
-def test_an_answer_under_way_is_open() -> None:
+def test_unfinished_answer_is_open_and_cannot_be_edited() -> None:
     talk = Conversation()
     run = Run(RunRequest((user("Hi"),)))
     assert talk.start_answer(run) == (user("Hi"),)
@@ -63,7 +63,7 @@ def test_an_answer_under_way_is_open() -> None:
     assert (talk.is_open, talk.can_edit, talk.can_regenerate) == (False, True, True)
 
 
-def test_a_failed_answer_leaves_the_question_to_be_sent_again() -> None:
+def test_failed_answer_keeps_question_for_retry() -> None:
     talk = Conversation()
     run = Run(RunRequest((user("Hi"),)))
     talk.start_answer(run)
@@ -83,7 +83,7 @@ def test_regenerating_replaces_the_answer() -> None:
     assert all(turn.is_in_context for turn in talk.turns)
 
 
-def test_editing_takes_the_last_message_back() -> None:
+def test_remove_last_user_turn_returns_its_text() -> None:
     talk = Conversation()
     say(talk, "Hi")
     say(talk, "And")
@@ -115,17 +115,17 @@ def names(messages: Sequence[Mapping[str, str]]) -> str:
         (3, 0, DROP, "e"),
     ],
 )
-def test_a_full_context_drops_the_oldest_turns_and_no_more(context: int, room: int, policy: str, kept: str) -> None:
+def test_full_context_drops_only_oldest_turns(context: int, room: int, policy: str, kept: str) -> None:
     assert names(trim(LONG, context, room, policy, count)) == kept
 
 
 @pytest.mark.parametrize("policy", [DROP, RESTART])
-def test_what_the_system_said_stays(policy: str) -> None:
+def test_system_turn_is_kept_when_trimming(policy: str) -> None:
     rules = {"role": "system", "content": "Be kind"}
     assert names(trim((rules, *LONG), 54, 0, policy, count)) == {"drop": "Bcde", "anew": "Be"}[policy]
 
 
-def test_turns_without_a_place_are_no_longer_held() -> None:
+def test_trimmed_turns_are_marked_out_of_context() -> None:
     talk = Conversation()
     say(talk, "a" * 10, "b" * 10)
     say(talk, "c" * 10, "d" * 10)
@@ -140,7 +140,7 @@ def test_turns_without_a_place_are_no_longer_held() -> None:
     assert names(talk.with_turns([user("f")])) == "cdezf"
 
 
-def test_rules_are_held_whatever_goes() -> None:
+def test_system_turn_stays_in_context_after_trimming() -> None:
     talk = Conversation()
     rules = {"role": "system", "content": "Be kind"}
     run = Run(RunRequest((rules, user("Hi"))))

@@ -24,12 +24,12 @@ def restored(folder: Path) -> tuple[Conversation, ChatStore]:
     return talk, store
 
 
-def test_without_a_file_there_is_no_chat(config_dir: Path) -> None:
+def test_missing_file_restores_empty_chat(config_dir: Path) -> None:
     talk, store = restored(config_dir)
     assert (talk.turns, talk.when_full, store.notices) == ([], DROP, [])
 
 
-def test_round_trip(config_dir: Path) -> None:
+def test_saved_chat_is_restored_unchanged(config_dir: Path) -> None:
     talk = Conversation(when_full=RESTART)
     talk.turns = [
         ConversationTurn("system", "Be kind"),
@@ -57,7 +57,7 @@ def test_round_trip(config_dir: Path) -> None:
     ],
     ids=["cut", "list", "deep"],
 )
-def test_a_file_that_cannot_be_used_is_set_aside(config_dir: Path, data: Any) -> None:
+def test_unreadable_file_is_set_aside(config_dir: Path, data: Any) -> None:
     path, text = config_dir / "chat.json", data if isinstance(data, str) else json.dumps(data)
     path.write_text(text, encoding="utf-8")
     talk, store = restored(config_dir)
@@ -86,7 +86,7 @@ GOOD = {"role": "user", "content": "Hello"}
     ],
     ids=str,
 )
-def test_what_cannot_be_used_is_left_out_alone(config_dir: Path, data: dict[str, Any], why: str) -> None:
+def test_invalid_value_is_dropped_and_rest_is_kept(config_dir: Path, data: dict[str, Any], why: str) -> None:
     (config_dir / "chat.json").write_text(json.dumps(data), encoding="utf-8")
     talk, store = restored(config_dir)
     assert [(turn.role, turn.content, turn.is_in_context, turn.answer_cost) for turn in talk.turns] == [
@@ -96,15 +96,15 @@ def test_what_cannot_be_used_is_left_out_alone(config_dir: Path, data: dict[str,
     assert json.loads((config_dir / "chat.json.bad-1").read_text(encoding="utf-8")) == data
 
 
-def _is_version_two(monkeypatch: pytest.MonkeyPatch, migrator: Any) -> None:
+def _use_version_two(monkeypatch: pytest.MonkeyPatch, migrator: Any) -> None:
     monkeypatch.setattr(chat_file, "VERSION", 2)
     monkeypatch.setattr(chat_file, "MIGRATORS", {1: migrator})
 
 
-def test_a_copy_is_kept_before_a_migration(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_keeps_copy_of_old_file(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '{"version": 1,  "said": [{"role": "user", "content": "Hello"}]}'
     (config_dir / "chat.json").write_text(text, encoding="utf-8")
-    _is_version_two(monkeypatch, lambda data: {"version": 2, "turns": data["said"]})
+    _use_version_two(monkeypatch, lambda data: {"version": 2, "turns": data["said"]})
     talk, store = restored(config_dir)
     assert ([turn.content for turn in talk.turns], store.notices) == (["Hello"], [])
     store.save(talk)
@@ -113,10 +113,10 @@ def test_a_copy_is_kept_before_a_migration(config_dir: Path, monkeypatch: pytest
     assert not (config_dir / "chat.json.old-2").exists()
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_migration_keeps_file_unchanged(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '{"version": 1,  "turns": []}'
     (config_dir / "chat.json").write_text(text, encoding="utf-8")
-    _is_version_two(monkeypatch, lambda data: {"turns": data["no such key"]})
+    _use_version_two(monkeypatch, lambda data: {"turns": data["no such key"]})
     talk, store = restored(config_dir)
     assert talk.turns == []
     assert "data of version 1 could not be read" in store.notices[0]
@@ -125,13 +125,13 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monke
     assert (config_dir / "chat.json.bad-1").read_text(encoding="utf-8") == text
 
 
-def test_turns_that_are_no_list(config_dir: Path) -> None:
+def test_turns_of_wrong_type_are_reported(config_dir: Path) -> None:
     (config_dir / "chat.json").write_text('{"turns": "none"}', encoding="utf-8")
     talk, store = restored(config_dir)
     assert (talk.turns, "the turns are not a list" in store.notices[0]) == ([], True)
 
 
-def test_two_windows_lose_no_turn(config_dir: Path) -> None:
+def test_saves_of_two_windows_keep_turns_of_both(config_dir: Path) -> None:
     Path(config_dir / "chat.json").write_text(json.dumps({"turns": [GOOD]}), encoding="utf-8")
     (result, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
     for words in ("Mine", "Yours", "Mine again", "Bye"):
@@ -161,12 +161,12 @@ for line in sys.stdin:
 """
 
 
-def _another(folder: Path) -> subprocess.Popen[str]:
+def start_claiming_process(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", _OTHER, str(folder)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def _says(other: subprocess.Popen[str], words: str = "") -> str:
+def describe_reply(other: subprocess.Popen[str], words: str = "") -> str:
     assert other.stdin is not None
     assert other.stdout is not None
     if words:
@@ -175,15 +175,15 @@ def _says(other: subprocess.Popen[str], words: str = "") -> str:
     return other.stdout.readline().strip()
 
 
-def test_programs_keep_a_chat_each(config_dir: Path) -> None:
+def test_each_process_claims_its_own_chat_file(config_dir: Path) -> None:
     result, talk = claim_chat(config_dir), Conversation()
-    others = [_another(config_dir), _another(config_dir)]
-    assert sorted(map(_says, others)) == ["chat-2.json []", "chat-3.json []"]
+    others = [start_claiming_process(config_dir), start_claiming_process(config_dir)]
+    assert sorted(map(describe_reply, others)) == ["chat-2.json []", "chat-3.json []"]
     for number in range(3):
         talk.turns.append(ConversationTurn("user", f"mine {number}"))
         result.save(talk)
         for other in others:
-            assert _says(other, f"other {number}") == "saved"
+            assert describe_reply(other, f"other {number}") == "saved"
     for other in others:
         other.kill()  # its lock goes with it
         other.communicate()
@@ -193,14 +193,14 @@ def test_programs_keep_a_chat_each(config_dir: Path) -> None:
     assert (second.path.name, "chat-2.json" in separate_chat_notice(second)) == ("chat-2.json", True)
     result.release()
     result.release()
-    third = _another(config_dir)
-    assert _says(third) == "chat.json ['mine 0', 'mine 1', 'mine 2']"
+    third = start_claiming_process(config_dir)
+    assert describe_reply(third) == "chat.json ['mine 0', 'mine 1', 'mine 2']"
     third.kill()
     third.communicate()
     second.release()
 
 
-def test_a_folder_without_locks_still_has_a_chat(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_chat_without_lock_support_uses_default_file(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

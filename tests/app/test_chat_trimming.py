@@ -28,7 +28,7 @@ def tokens(model: core.LoadedModel, messages: Any) -> int:
 
 
 def kept(model: core.LoadedModel, context: int, new: int = 0, policy: str = DROP, cache: str = "dynamic") -> int:
-    """How many of the five messages stay in a context of so many tokens."""
+    """Return how many of the five messages fit a context of `size` tokens."""
     model.__dict__["context"] = context
     request = RunRequest(
         TURNS, config={"max_new_tokens": new}, when_full=policy, cache=cache, load=LoadRequest("storyteller")
@@ -38,7 +38,7 @@ def kept(model: core.LoadedModel, context: int, new: int = 0, policy: str = DROP
     return len(result.prompt)
 
 
-def test_not_a_token_too_many_goes(model: core.LoadedModel) -> None:
+def test_trim_drops_only_turns_that_exceed_context(model: core.LoadedModel) -> None:
     whole, later, last = (tokens(model, TURNS[start:]) for start in (0, 2, 4))
     assert whole > later > last
     model.__dict__["context"] = whole
@@ -48,14 +48,14 @@ def test_not_a_token_too_many_goes(model: core.LoadedModel) -> None:
     assert kept(model, whole - 1, policy=RESTART) == 1
 
 
-def test_room_for_the_answer_is_kept_but_not_the_whole_context(model: core.LoadedModel) -> None:
+def test_trim_reserves_room_for_answer_but_not_whole_context(model: core.LoadedModel) -> None:
     whole = tokens(model, TURNS)
     assert kept(model, whole + 10, new=10) == 5
     assert kept(model, whole + 10, new=11) == 3
     assert kept(model, 2 * whole, new=10**6) == 5
 
 
-def test_what_has_no_end_drops_nothing(model: core.LoadedModel) -> None:
+def test_trim_without_context_limit_or_policy_keeps_all_turns(model: core.LoadedModel) -> None:
     assert kept(model, 10, cache="sink") == 5
     assert kept(model, 10, policy="") == 5
     text = RunRequest("Once upon a time " * 50, when_full=DROP, load=LoadRequest("storyteller"))

@@ -55,7 +55,7 @@ def test_help_lists_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_refused_is_refused_in_words(
+def test_invalid_argument_exits_with_explanation(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -86,7 +86,7 @@ def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chinese]:
     set_language("en")
 
 
-def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.CaptureFixture[str]) -> None:
+def test_argparse_messages_are_translated(chinese: Chinese, capsys: pytest.CaptureFixture[str]) -> None:
     reported = []
     for line in ("--help", "--seed", "--run=5", "--theme pink", "--seed x", "--sead=4"):
         with pytest.raises(SystemExit):
@@ -105,7 +105,7 @@ def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.Captu
     assert argparse.ArgumentParser(prog="other").format_usage() == "usage: other [-h]\n"  # others are left alone
 
 
-def test_lines_of_chinese_help_are_no_wider_than_the_terminal(
+def test_chinese_help_wraps_at_terminal_width(
     chinese: Chinese, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "82")  # argparse leaves two free
@@ -117,7 +117,7 @@ def test_lines_of_chinese_help_are_no_wider_than_the_terminal(
     assert [line for line in lines if line.lstrip().startswith(tuple("，。；：、）”"))] == []
 
 
-def test_a_name_that_nothing_is_like() -> None:
+def test_unknown_name_message_shortens_name_and_suggests_similar() -> None:
     assert (
         unknown_name_message("view", "x" * 500, ("tokens", "tree"))
         == f"Unknown view “{'x' * 59}…”. Available: tokens, tree."
@@ -133,33 +133,33 @@ def headless(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_picture_needs_no_screen(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screenshot_without_display_uses_offscreen_platform(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":77")
     assert display.choose_platform(CommandLineOptions(screenshot=Path("out.png"), scale=2.0)) == ""
     assert (os.environ["QT_QPA_PLATFORM"], os.environ["QT_SCALE_FACTOR"]) == ("offscreen", "2")
     monkeypatch.delenv("QT_QPA_PLATFORM")  # monkeypatch restores what it knows of
 
 
-def test_a_window_needs_one(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_without_display_is_refused(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "neither DISPLAY nor WAYLAND_DISPLAY" in display.choose_platform(CommandLineOptions())
     monkeypatch.setenv("DISPLAY", ":0")
     assert display.choose_platform(CommandLineOptions()) == ""
 
 
-def test_without_a_screen_the_program_says_so(tmp_path: Path) -> None:
+def test_program_without_display_exits_with_message(tmp_path: Path) -> None:
     bare = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")}
     command = [sys.executable, "-m", "app", "--config-dir", str(tmp_path)]
     ended = subprocess.run(command, env=bare, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "there is no screen" in ended.stderr) == (1, True)
 
 
-def test_sounds_and_pictures_are_named_one_by_one() -> None:
+def test_media_option_can_be_repeated() -> None:
     read = parse(["--media", "a.png", "--media=b.png"])
     assert read.media == (Path("a.png"), Path("b.png"))
     assert read.sets_more_than_appearance
 
 
-def test_options_of_files_need_their_file() -> None:
+def test_file_options_require_matching_output_file() -> None:
     for arguments in (["--plain-csv"], ["--plain-csv", "--export", "x.png"], ["--allow-outside"]):
         with pytest.raises(SystemExit):
             parse(arguments)

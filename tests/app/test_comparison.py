@@ -57,7 +57,7 @@ def parameter(name: str) -> sweeps.Parameter:
 # Figures
 
 
-def test_figures_by_hand() -> None:
+def test_distinct_and_repeated_match_hand_computed_values() -> None:
     ids = [1, 2, 1, 2, 1, 2, 3]
     assert distinct(ids, 1) == 3 / 7
     assert distinct(ids, 2) == 3 / 6  # 12 21 23
@@ -68,7 +68,7 @@ def test_figures_by_hand() -> None:
     assert repeated([5, 5, 5, 5, 5, 5]) == 1 - 1 / 3
 
 
-def test_means_by_hand() -> None:
+def test_mean_entropy_and_log_probability_match_hand_computed_values() -> None:
     tokens = [replace(token(0, "a"), entropy=math.log(2), raw_log_probability=-1.0),
               replace(token(1, "b"), entropy=math.log(8), raw_log_probability=-3.0)]  # fmt: skip
     assert mean_entropy(tokens) == pytest.approx(2.0)
@@ -77,7 +77,7 @@ def test_means_by_hand() -> None:
     assert mean_log_probability([]) is None
 
 
-def test_a_run_in_figures() -> None:
+def test_run_metrics_of_finished_run() -> None:
     figures = compute_run_metrics(finished(BASE, " a", " b", " a"))
     assert (figures.length, figures.distinct_1, figures.tokens_per_second, figures.seconds) == (4, 2 / 3, 40.0, 2.0)
     assert (figures.cache_bytes, figures.cache_peak, figures.passes, figures.acceptance) == (512, 1024, 12, None)
@@ -87,7 +87,7 @@ def test_a_run_in_figures() -> None:
 # Differences
 
 
-def test_words_that_differ() -> None:
+def test_word_diff_marks_changed_words() -> None:
     reported = word_diff("A fox ran home.", "A  small fox ran away.")
     assert reported == [
         DiffSpan("same", "A"), DiffSpan("own", "  small"), DiffSpan("same", " fox ran"), DiffSpan("missing", " home."),
@@ -96,7 +96,7 @@ def test_words_that_differ() -> None:
 
 
 @given(st.text("ab \n", max_size=30), st.text("ab \n", max_size=30))
-def test_a_diff_holds_both_texts(one: str, other: str) -> None:
+def test_word_diff_contains_both_texts(one: str, other: str) -> None:
     spans = word_diff(one, other)
     assert "".join(span.text for span in spans if span.kind != "missing") == other
     there = [span.text.split() for span in spans if span.kind != "own"]
@@ -105,7 +105,7 @@ def test_a_diff_holds_both_texts(one: str, other: str) -> None:
     assert all(span.kind == "same" for span in word_diff(one, one))
 
 
-def test_where_tokens_part() -> None:
+def test_first_difference_of_token_ids() -> None:
     assert first_difference([1, 2, 3], [1, 2, 3]) is None
     assert first_difference([1, 2, 3], [1, 4]) == 1
     assert first_difference([1, 2], [1, 2, 3]) == 2
@@ -114,7 +114,7 @@ def test_where_tokens_part() -> None:
 # Sweeps
 
 
-def test_values_from_one_end_to_the_other() -> None:
+def test_make_range_spaces_values_evenly_or_logarithmically() -> None:
     assert make_range(parameter("temperature"), 0.1, 0.5, 5) == (0.1, 0.2, 0.3, 0.4, 0.5)
     assert make_range(parameter("top_k"), 1, 3, 9) == (1, 2, 3)
     logarithmic = replace(parameter("temperature"), logarithmic=True)
@@ -130,12 +130,12 @@ def test_values_from_one_end_to_the_other() -> None:
         ("temperature", " , ", "No values given"),
     ],
 )
-def test_a_list_is_refused_with_the_reason(name: str, text: str, cause: str) -> None:
+def test_invalid_value_list_is_rejected_with_cause(name: str, text: str, cause: str) -> None:
     with pytest.raises(InvalidValueError, match=cause):
         parse_values(parameter(name), text)
 
 
-def test_lists_and_ranges_are_checked() -> None:
+def test_value_lists_and_ranges_are_validated() -> None:
     assert parse_values(parameter("temperature"), "0.5; 1, 0.5\n2") == (0.5, 1.0, 2.0)
     assert parse_values(parameter("top_p"), "0.5 off") == (0.5, None) if parameter("top_p").default is None else True
     with pytest.raises(InvalidValueError, match="at most"):
@@ -144,7 +144,7 @@ def test_lists_and_ranges_are_checked() -> None:
         make_range(parameter("top_p"), 0.5, 0.5, 3)
 
 
-def test_every_usual_range_can_be_run() -> None:
+def test_default_range_of_every_parameter_is_valid() -> None:
     for strategy in strategies.registry.values():
         for each in strategy.parameters:
             if each.kind in ("int", "float"):
@@ -166,7 +166,7 @@ def test_a_sweep_is_every_value_with_every_seed() -> None:
     assert sweeps.sweep_unsupported_reason(sweep) == ""
 
 
-def test_a_setting_goes_where_it_belongs() -> None:
+def test_with_setting_sets_config_or_options() -> None:
     swept = with_setting(BASE, parameter("seed_each"), True)
     assert (dict(swept.options), "seed_each" in swept.config) == ({"seed_each": True}, False)
     assert "temperature" not in with_setting(BASE, parameter("temperature"), None).config
@@ -175,14 +175,14 @@ def test_a_setting_goes_where_it_belongs() -> None:
 # What can be compared
 
 
-def test_seeds_of_a_strategy_without_dice_are_refused() -> None:
+def test_seeds_with_deterministic_strategy_are_unsupported() -> None:
     assert [c.request.seed for c in choose.seed_candidates(BASE, 3)] == [7, 8, 9]
     assert choose.seeds_unsupported_reason(BASE) == ""
     assert "does not sample" in choose.seeds_unsupported_reason(RunRequest("", strategy="greedy"))
     assert choose.seeds_unsupported_reason(RunRequest("", strategy="dola", config={"do_sample": True})) == ""
 
 
-def test_models_begin_with_the_runs_own() -> None:
+def test_model_candidates_start_with_model_of_run() -> None:
     base = replace(BASE, load=replace(BASE.load, allow_remote_code=True))
     found = choose.model_candidates(base, catalog.bundled())
     assert found[0].request.load == base.load
@@ -194,7 +194,7 @@ def test_models_begin_with_the_runs_own() -> None:
 # What came of them
 
 
-def test_a_comparison_from_beginning_to_end() -> None:
+def test_comparison_of_seeds_completes() -> None:
     comparison = start_comparison(choose.seed_candidates(BASE, 4))
     assert [request.seed for request in comparison.start()] == [7, 8, 9, 10]
     assert comparison.reference is None
@@ -214,7 +214,7 @@ def test_a_comparison_from_beginning_to_end() -> None:
     assert comparison.is_over
 
 
-def test_runs_that_are_there_need_not_be_made() -> None:
+def test_comparison_of_existing_runs_starts_no_requests() -> None:
     runs = [finished(BASE, " a"), finished(replace(BASE, seed=8), " b"), Run(BASE)]
     found = choose.run_candidates(runs)
     assert [bool(c.reason) for c in found] == [False, False, True]
@@ -224,7 +224,7 @@ def test_runs_that_are_there_need_not_be_made() -> None:
     assert comparison.entry_of(runs[1]) is comparison.entries[1]
 
 
-def test_the_table_names_what_was_swept() -> None:
+def test_comparison_rows_have_column_for_swept_parameter() -> None:
     sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7,))
     comparison = start_comparison(sweeps.sweep_candidates(BASE, sweep), sweep)
     comparison.start()

@@ -30,7 +30,7 @@ def failure() -> BaseException:
     return caught.value
 
 
-def test_a_report_has_versions_classes_and_functions_and_nothing_of_the_user() -> None:
+def test_report_has_versions_and_traceback_but_no_private_data() -> None:
     text = report_text(failure(), "1.2.3")
     assert "Decodescope 1.2.3, Python" in text
     assert "decodescope.core.errors.PromptError\n" in text
@@ -53,14 +53,14 @@ def test_a_report_has_versions_classes_and_functions_and_nothing_of_the_user() -
         ("by alice on box-7.", "by <user> on <computer>."),
     ],
 )
-def test_what_identifies_someone_is_removed(text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrub_removes_identifying_text(text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "alice")
     monkeypatch.setattr(crash_report.platform, "node", lambda: "box-7")
     assert scrub(text) == expected
 
 
-def test_a_report_is_scrubbed_as_a_whole() -> None:
-    """Also what is no message: here the name of the file that raised the exception."""
+def test_report_with_key_in_file_name_is_scrubbed() -> None:
+    """Text outside the message is scrubbed too, here the file name in the traceback."""
     code = compile("1 / 0", "hf_abcdefghijklmnop.py", "exec")
     with pytest.raises(ZeroDivisionError) as raised:
         exec(code, {})
@@ -96,7 +96,7 @@ def test_reports_are_written_for_the_main_thread_and_others(
     assert "nothing was sent" in printed
 
 
-def test_old_reports_are_deleted_and_an_unwritable_folder_is_no_second_crash(tmp_path: Path) -> None:
+def test_write_deletes_old_reports_and_tolerates_unwritable_folder(tmp_path: Path) -> None:
     reporter = CrashReporter(tmp_path / "crashes", "1")
     written = [reporter.write(failure()) for _ in range(crash_report.MAX_REPORTS + 3)]
     assert sorted(reporter.folder.iterdir()) == written[3:]
@@ -104,7 +104,7 @@ def test_old_reports_are_deleted_and_an_unwritable_folder_is_no_second_crash(tmp
     assert CrashReporter(tmp_path / "file" / "crashes", "1").write(failure()) is None
 
 
-def test_a_native_crash_leaves_the_stacks(tmp_path: Path) -> None:
+def test_native_crash_writes_stack_traces(tmp_path: Path) -> None:
     script = (
         "import sys, faulthandler, pathlib\n"
         "from decodescope.app.start.crash_report import CrashReporter\n"
@@ -116,7 +116,7 @@ def test_a_native_crash_leaves_the_stacks(tmp_path: Path) -> None:
     assert "Segmentation fault" in (tmp_path / crash_report.NATIVE_NAME).read_text() or sys.platform == "win32"
 
 
-def test_nothing_is_left_without_a_crash(tmp_path: Path) -> None:
+def test_no_files_are_left_without_crash(tmp_path: Path) -> None:
     with CrashReporter(tmp_path / "crashes", "1"):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False
         (False, "", "Does not fit: 1.0 GiB of 2.0 GiB free"),
     ],
 )
-def test_in_which_weights_it_fits(fits: bool, fits_as: str, told: str) -> None:
+def test_fit_text_names_weights_in_which_model_fits(fits: bool, fits_as: str, told: str) -> None:
     found = replace(FOUND, fits=fits, fits_as=fits_as, figures="needs 1.0 GiB of 2.0 GiB free")
     assert model_page.short_fit_text(found) == told
     assert ("Weights…" in model_page.fit_text(found)) == bool(fits_as)

@@ -25,7 +25,7 @@ from decodescope.app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TE
         ("letter.docx", "PK", ""),
     ],
 )
-def test_a_file_is_offered_for_what_can_read_it(name: str, content: str, action: str, tmp_path: Path) -> None:
+def test_offer_for_file_matches_its_content(name: str, content: str, action: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text(content, encoding="utf-8")
     offer = offer_for_files([str(file)])
@@ -35,7 +35,7 @@ def test_a_file_is_offered_for_what_can_read_it(name: str, content: str, action:
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors.index.json", "config.json", "weights.bin"])
-def test_a_file_of_a_model_stands_for_its_folder(name: str, tmp_path: Path) -> None:
+def test_offer_for_model_file_selects_its_folder(name: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / name).write_text("{}")
     assert offer_for_files([str(tmp_path / name)])[::3] == (MODEL, (str(tmp_path),))
@@ -55,7 +55,7 @@ def test_a_file_of_a_model_stands_for_its_folder(name: str, tmp_path: Path) -> N
         ("javascript:alert(1)", "", ""),
     ],
 )
-def test_addresses_are_models_engines_or_nothing(address: str, action: str, value: str) -> None:
+def test_offer_for_address_is_model_engine_or_none(address: str, action: str, value: str) -> None:
     offer = offer_for_address(address)
     assert offer.action == action
     assert offer.values == ((value,) if value else ())

@@ -33,13 +33,13 @@ def engine() -> Iterator[CoreEngine]:
     engine._unload()
 
 
-def asked(engine: CoreEngine, **config: Any) -> RunRequest:
-    """What the core is asked when that is set."""
+def prepared_request(engine: CoreEngine, **config: Any) -> RunRequest:
+    """Return the request that the core receives with this config."""
     assert engine._model is not None
     return with_phrase_ids(engine._model, replace(REQUEST, config=config))
 
 
-def test_describes_what_it_loaded(engine: CoreEngine) -> None:
+def test_load_returns_model_info(engine: CoreEngine) -> None:
     info = engine.load(LoadRequest("storyteller"))
     assert (info.name, info.device, info.dtype, info.has_chat) == ("storyteller", "cpu", "float32", True)
     assert info.parameters > 1_000_000
@@ -48,8 +48,8 @@ def test_describes_what_it_loaded(engine: CoreEngine) -> None:
     assert "dola" not in info.unsupported_strategies
 
 
-def test_in_another_language_the_same_model_is_described_anew(engine: CoreEngine) -> None:
-    """Why it refuses a cache is a sentence."""
+def test_load_after_language_change_translates_model_info(engine: CoreEngine) -> None:
+    """The reason why a cache is unsupported is a translated sentence."""
     request = LoadRequest("storyteller")
     english, model = engine.load(request), engine._model
     set_language("zh_CN")
@@ -63,11 +63,11 @@ def test_in_another_language_the_same_model_is_described_anew(engine: CoreEngine
     assert engine._model is model
 
 
-def test_the_same_model_is_not_loaded_twice(engine: CoreEngine) -> None:
+def test_load_of_same_model_returns_cached_info(engine: CoreEngine) -> None:
     assert engine.load(LoadRequest("storyteller")) is engine.load(LoadRequest("storyteller"))
 
 
-def test_streams_what_the_core_streams(engine: CoreEngine) -> None:
+def test_stream_yields_events_of_core(engine: CoreEngine) -> None:
     events = list(engine.stream(REQUEST, threading.Event()))
     assert isinstance(events[0], RunStarted)
     assert isinstance(events[-1], Finished)
@@ -75,7 +75,7 @@ def test_streams_what_the_core_streams(engine: CoreEngine) -> None:
     assert events[-1].sequences[0] == tuple(core.run(engine._model, REQUEST).sequences[0])
 
 
-def test_a_run_request_is_the_cores_own(engine: CoreEngine) -> None:
+def test_run_request_matches_core_request(engine: CoreEngine) -> None:
     """In plain values: the same settings as transformers' class write the same tokens."""
     config = GenerationConfig(max_new_tokens=12, do_sample=True, temperature=0.7, top_k=0)
     request = replace(
@@ -87,7 +87,7 @@ def test_a_run_request_is_the_cores_own(engine: CoreEngine) -> None:
     assert pickle.loads(pickle.dumps(request)) == request
 
 
-def test_values_part_into_settings_and_options() -> None:
+def test_with_strategy_splits_values_into_config_and_options() -> None:
     strategy = core.strategies.registry["assisted"]
     request = REQUEST.with_strategy(strategy, {"max_new_tokens": 5, "schedule": "constant"})
     assert (request.strategy, request.config, request.options) == (
@@ -98,13 +98,13 @@ def test_values_part_into_settings_and_options() -> None:
     assert request.settings == {"max_new_tokens": 5, "schedule": "constant"}
 
 
-def test_chats_are_read_as_turns(engine: CoreEngine) -> None:
+def test_stream_accepts_chat_turns(engine: CoreEngine) -> None:
     request = replace(REQUEST, prompt=({"role": "user", "content": "Hi"},))
     assert isinstance(list(engine.stream(request, threading.Event()))[-1], Finished)
 
 
 def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says so once: the window is told of every load that is asked for."""
+    """The window is notified of every requested load, so a run requests its model once."""
     engine, loads = CoreEngine(), []
     load = engine.load
     monkeypatch.setattr(engine, "load", lambda request: loads.append(request) or load(request))
@@ -115,13 +115,13 @@ def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.stream(REQUEST, threading.Event())
 
 
-def test_phrases_become_ids_with_and_without_their_space(engine: CoreEngine) -> None:
+def test_bad_words_become_ids_with_and_without_leading_space(engine: CoreEngine) -> None:
     assert engine._model is not None
     encode = engine._model.tokenizer.encode
-    ids = asked(engine, bad_words_ids=["fox"]).config["bad_words_ids"]
+    ids = prepared_request(engine, bad_words_ids=["fox"]).config["bad_words_ids"]
     assert ids == [encode("fox", add_special_tokens=False), encode(" fox", add_special_tokens=False)]
-    assert asked(engine, bad_words_ids=[[5], [6, 7]]).config["bad_words_ids"] == [[5], [6, 7]]
-    assert asked(engine, stop_strings=["The end"]).config["stop_strings"] == ["The end"]
+    assert prepared_request(engine, bad_words_ids=[[5], [6, 7]]).config["bad_words_ids"] == [[5], [6, 7]]
+    assert prepared_request(engine, stop_strings=["The end"]).config["stop_strings"] == ["The end"]
 
 
 def test_what_if_passes_on_unset_settings_and_options(engine: CoreEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,20 +142,20 @@ def test_a_banned_word_is_not_written(engine: CoreEngine) -> None:
     assert word not in list(engine.stream(banned, threading.Event()))[-1].texts[0].split()
 
 
-def test_single_tokens_are_asked_for_where_phrases_cannot_serve(engine: CoreEngine) -> None:
-    (token,) = asked(engine, suppress_tokens=["."]).config["suppress_tokens"]
+def test_suppress_tokens_with_phrase_is_rejected(engine: CoreEngine) -> None:
+    (token,) = prepared_request(engine, suppress_tokens=["."]).config["suppress_tokens"]
     assert token == engine._model.tokenizer.encode(".", add_special_tokens=False)[0]  # type: ignore[union-attr]
     with pytest.raises(ParameterError, match="single tokens"):
-        asked(engine, suppress_tokens=["a whole sentence of words"])
+        prepared_request(engine, suppress_tokens=["a whole sentence of words"])
 
 
-def test_errors_of_the_core_pass(engine: CoreEngine) -> None:
+def test_load_of_unknown_model_raises_core_error(engine: CoreEngine) -> None:
     with pytest.raises(ModelNotFoundError):
         CoreEngine().load(LoadRequest("no-such-model"))
 
 
-def test_libraries_open_before_the_import_and_only_then() -> None:
-    """In an interpreter of its own: this one has long imported torch."""
+def test_open_libraries_runs_only_before_torch_import() -> None:
+    """Runs in a new interpreter, because this one has imported torch."""
     import subprocess
     import sys
 

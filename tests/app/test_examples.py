@@ -28,12 +28,12 @@ def runs() -> Runs:
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("name", every(3, BY_MODEL))
-def test_its_caption_is_true_of_its_run(name: str, runs: Runs) -> None:
+def test_example_run_satisfies_its_claims(name: str, runs: Runs) -> None:
     assert SHOWS[name], "an example that claims nothing"
     for shown in SHOWS[name]:
         values = {key: value for key, value in shown.items() if key != "kind"}
         CLAIMS[shown["kind"]](runs.of(name), **values)
 
 
-def test_every_claim_is_made() -> None:
+def test_every_claim_kind_is_used() -> None:
     assert {shown["kind"] for shows in SHOWS.values() for shown in shows} == set(CLAIMS)

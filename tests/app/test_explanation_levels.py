@@ -41,7 +41,7 @@ def _holds(claim: Claim, figures: dict[str, float]) -> bool:
     return all(is_close_to(reported, figures[name]) for name, reported in claim.values.items() if name in figures)
 
 
-def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stage_explanation_has_numbers_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder, received = Recorder(monkeypatch), set()
     for event in (event for event in _events("sampling", num_return_sequences=8) if isinstance(event, TokenChosen)):
         for before, stage in zip((None, *event.funnel), event.funnel, strict=False):
@@ -57,7 +57,7 @@ def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.Mo
     assert received == {"settings._BEGIN", "settings._SHIFT", "settings._CUT"}
 
 
-def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_tree_node_explanation_has_numbers_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
     run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
     run.apply(list(_events("sampling", num_return_sequences=8)))
     chorus.update(run)
@@ -91,7 +91,7 @@ def _path(chorus: SampleTree, tokens: list[TokenChosen]) -> list[int]:
     return path
 
 
-def test_a_drafted_node_tells_what_both_models_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drafted_node_report_has_probabilities_of_both_models(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch)
     nodes = [(entry, node) for entry in _events("assisted") if isinstance(entry, DraftRound) for node in entry.nodes]
     for entry, node in nodes:

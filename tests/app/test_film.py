@@ -50,7 +50,7 @@ def test_an_animated_picture_is_read_back(tmp_path: Path, kind: str) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / f"demo.{kind}"]
 
 
-def test_every_step_is_a_picture(tmp_path: Path) -> None:
+def test_png_film_is_folder_of_frames(tmp_path: Path) -> None:
     folder = written(tmp_path / "demo.png")
     assert folder == tmp_path / "demo"
     names = sorted(path.name for path in folder.iterdir())
@@ -63,7 +63,7 @@ def test_every_step_is_a_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["apng", "gif", "png"])
-def test_nothing_is_left_of_a_film_that_is_dropped(tmp_path: Path, kind: str) -> None:
+def test_discard_leaves_no_files(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"demo.{kind}"
     if kind != "png":
         path.write_bytes(b"an older one")
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_a_film_that_is_dropped(tmp_path: Path, kind: str) ->
     assert kind == "png" or path.read_bytes() == b"an older one"
 
 
-def test_what_was_cut_off_is_no_hindrance(tmp_path: Path) -> None:
+def test_leftover_part_files_are_replaced(tmp_path: Path) -> None:
     (tmp_path / ".demo.gif-part").write_bytes(b"GIF89a")
     (tmp_path / ".demo-part").mkdir()
     (tmp_path / ".demo-part" / "0001.png").touch()
@@ -83,7 +83,7 @@ def test_what_was_cut_off_is_no_hindrance(tmp_path: Path) -> None:
     assert sorted(part.name for part in tmp_path.iterdir()) == ["demo", "demo.gif"]
 
 
-def test_what_is_no_film_is_refused(tmp_path: Path) -> None:
+def test_unsupported_film_path_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(FilmError, match=r"\.apng, \.gif"):
         Film(tmp_path / "demo.mp4")
     (tmp_path / "file").touch()
@@ -104,11 +104,11 @@ def needs_ffmpeg() -> None:
 
 
 @pytest.mark.usefixtures("needs_ffmpeg")
-def test_a_webm_is_made(tmp_path: Path) -> None:
+def test_webm_film_is_written(tmp_path: Path) -> None:
     assert written(tmp_path / "demo.webm").read_bytes()[:4] == b"\x1a\x45\xdf\xa3"
 
 
-def test_a_webm_that_fails_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webm_encoder_failure_raises_film_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(store, "FFMPEG", "false")
     film = Film(tmp_path / "demo.webm")

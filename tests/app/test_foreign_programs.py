@@ -111,7 +111,7 @@ def read(folder: Path, name: str, data: object) -> presets.Preset:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_setting_is_read_or_named(name: str, tmp_path: Path) -> None:
+def test_every_setting_is_read_or_reported_unsupported(name: str, tmp_path: Path) -> None:
     program, data, expected, named = FILES[name]
     found = read(tmp_path, name, data)
     assert found.program == program
@@ -123,7 +123,7 @@ def test_every_setting_is_read_or_named(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [{"a": 1}, {"theme": "dark", "size": 3}, {"gamestarted": True, "actions": []}])
-def test_a_file_without_settings_is_refused_with_what_can_be_read(data: dict[str, Any], tmp_path: Path) -> None:
+def test_file_without_settings_error_lists_readable_programs(data: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(presets.PresetProblem, match=r"other\.json contains no settings") as caught:
         read(tmp_path, "other", data)
     assert all(name in caught.value.remedy for name in programs.readable_programs())
@@ -136,7 +136,7 @@ def test_a_broken_file_is_refused(name: str, text: str, tmp_path: Path) -> None:
         read(tmp_path, name, text)
 
 
-def test_files_of_transformers_are_nobody_elses(tmp_path: Path) -> None:
+def test_generation_config_is_not_attributed_to_other_program(tmp_path: Path) -> None:
     for data in ({"do_sample": True, "temperature": 0.4, "max_new_tokens": 5},
                  {"bos_token_id": 1, "eos_token_id": 2, "transformers_version": "4.50", "temperature": 0.6},
                  {"repetition_penalty": 1.1, "top_k": 20}):  # fmt: skip

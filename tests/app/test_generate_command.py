@@ -51,7 +51,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def test_it_writes_recordings_lines_and_a_table(tmp_path: Path) -> None:
+def test_generate_writes_recordings_jsonl_and_csv(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["generate", str(write(tmp_path, *LINES)), "--out", str(out), "--quiet"]) == 0
     found = results(out)
@@ -73,13 +73,13 @@ def test_it_writes_recordings_lines_and_a_table(tmp_path: Path) -> None:
     assert ",=1+1," in (out / "results.csv").read_text("utf-8")
 
 
-def test_a_recording_of_it_opens_in_the_window(tmp_path: Path) -> None:
+def test_recording_of_generate_can_be_loaded(tmp_path: Path) -> None:
     assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path), "--quiet"]) == 0
     run = load_run(core.trace.read(tmp_path / results(tmp_path)[0]["recording"]))
     assert run.text == results(tmp_path)[0]["text"]
 
 
-def test_it_continues_after_an_interruption(
+def test_generate_resumes_after_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream, begun = core.stream, list[int]()
@@ -141,7 +141,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
         ('{"prompt": "x", "cache": 3}', "“cache”"),
     ],
 )  # fmt: skip
-def test_an_invalid_file_is_named_with_its_line(
+def test_invalid_line_error_names_line_number(
     line: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["generate", str(write(tmp_path, line)), "--out", str(tmp_path / "out")]) == 2
@@ -149,13 +149,15 @@ def test_an_invalid_file_is_named_with_its_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_line_that_is_too_long_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_oversized_line_error_names_line_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, LINES[0], {"prompt": "x" * generate.MAX_LINE_BYTES})
     assert main(["generate", str(path), "--out", str(tmp_path / "out")]) == 2
     assert "Line 2: it is longer than 10 MB" in capsys.readouterr().err
 
 
-def test_files_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_input_or_unwritable_output_exits_with_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["generate", str(tmp_path / "none.jsonl"), "--out", str(tmp_path)]) == 2
     assert "none.jsonl cannot be read" in capsys.readouterr().err
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
@@ -169,7 +171,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.Cap
     assert "Errno" not in error
 
 
-def test_a_file_of_windows_with_line_breaks_of_unicode_and_repeated_ids(tmp_path: Path) -> None:
+def test_bom_crlf_unicode_line_breaks_and_repeated_ids_are_accepted(tmp_path: Path) -> None:
     """A byte order mark, CR LF, U+2028 inside a text; runs of one id have recordings of their own."""
     lines = [
         json.dumps({"id": "a\u2028b", "prompt": PROMPT[:count], "settings": {"max_new_tokens": 1}}, ensure_ascii=False)
@@ -182,7 +184,7 @@ def test_a_file_of_windows_with_line_breaks_of_unicode_and_repeated_ids(tmp_path
     assert len({one["recording"] for one in results(tmp_path)}) == 2
 
 
-def test_a_new_line_above_the_others_repeats_nothing(tmp_path: Path) -> None:
+def test_inserted_line_does_not_repeat_finished_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
     first, second = ({"id": name, "prompt": PROMPT, "settings": {"max_new_tokens": 1}} for name in "ab")
     for lines in ([second], [first, second]):

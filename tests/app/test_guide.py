@@ -41,7 +41,7 @@ def words_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_everything_has_its_page_and_its_picture(name: str) -> None:
+def test_every_subject_has_page_and_picture(name: str) -> None:
     page, entry = pages.GUIDE / name, SUBJECTS[name]
     if name in ENTRIES and not page.is_file():
         assert ENTRIES[name].description is not None, (
@@ -68,13 +68,13 @@ def test_every_picture_is_shown_and_made() -> None:
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
-def test_links_lead_somewhere_and_pictures_are_described(page: Path) -> None:
+def test_links_exist_and_pictures_have_descriptions(page: Path) -> None:
     assert [path for path in pages.links(page) if not path.exists()] == []
     assert [path for path, words in pages.shown(page).items() if len(words) < 30] == []
 
 
 @pytest.mark.parametrize("name", [name for name in ENTRIES if (pages.GUIDE / name).is_file()])
-def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> None:
+def test_page_lists_own_settings_and_paper(name: str) -> None:
     entry, text = ENTRIES[name], words_of(name)
     known = {parameter.name for parameter in entry.parameters}
     reported = set(re.findall(r"\| `(\w+)` \|", text))
@@ -82,14 +82,14 @@ def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> Non
     assert all(part.strip() in text for part in entry.paper.split(";"))
 
 
-def test_examples_are_called_by_their_names() -> None:
+def test_pages_use_titles_of_examples() -> None:
     known = {example.title for example in examples.load_examples()}
     named = {title for page in pages.PAGES for title in re.findall(r"\*\*([^*]+)\*\*", words_of(pages.name_of(page)))}
     assert {title for title in named - {"bold"} if not title.startswith("Ctrl+")} <= known
     assert len(named) > 15
 
 
-def test_keys_are_those_of_the_program() -> None:
+def test_pages_name_existing_shortcuts() -> None:
     known = {key for shortcut in SHORTCUTS for key in shortcut.keys}
     named = {key for page in pages.PAGES for key in re.findall(r"Ctrl\+[\w+]+", text_of(pages.name_of(page)))}
     assert named <= known
@@ -102,13 +102,13 @@ def runs() -> GuideRuns:
 
 
 def _share(piece: str) -> Callable[[Run], str]:
-    """What the model gave a token at its first place, as the page writes it."""
+    """Format the model's probability of a token at its first position, as the page does."""
 
-    def told(run: Run) -> str:
+    def format_probability(run: Run) -> str:
         token = next(token for token in run.tokens if piece in {a.text for a in token.alternatives})
         return core.words.percent(next(a.raw_probability for a in token.alternatives if a.text == piece))
 
-    return told
+    return format_probability
 
 
 def _repeated(run: Run) -> str:
@@ -147,7 +147,7 @@ FIGURES: list[tuple[str, str, str, Callable[[Run], object], dict[str, object]]] 
 
 
 @pytest.mark.slow
-def test_figures_are_those_of_the_runs(runs: GuideRuns) -> None:
+def test_figures_in_pages_match_runs(runs: GuideRuns) -> None:
     wrong = []
     for name, picture, words, figure, how in FIGURES:
         reported = words.format(figure(runs.of(pages.pictures()[picture], **how)))
@@ -156,7 +156,7 @@ def test_figures_are_those_of_the_runs(runs: GuideRuns) -> None:
     assert wrong == []
 
 
-def test_settings_that_the_pages_speak_of_are_those_of_the_pictures() -> None:
+def test_settings_in_pages_match_picture_scripts() -> None:
     made = pages.pictures()
     assert made["sink"].cache_parameters == {"window_length": 64}
     assert made["quantized"].cache_parameters == {"nbits": 4, "residual_length": 32}
@@ -183,7 +183,7 @@ def _drawn(words: str, shift: float = 0.0) -> QImage:
     return picture
 
 
-def test_another_raster_matches_and_other_words_do_not(qapp: QApplication) -> None:
+def test_picture_difference_tolerates_rasterization_but_not_other_text(qapp: QApplication) -> None:
     picture = _drawn("and then a fox came by")
     assert difference(picture, picture) == Difference(0.0, 0.0)
     moved = difference(picture, _drawn("and then a fox came by", 0.2))
@@ -193,7 +193,7 @@ def test_another_raster_matches_and_other_words_do_not(qapp: QApplication) -> No
     assert not difference(picture, QImage()).matches
 
 
-def test_the_page_on_the_history_has_its_keys_and_figures_right() -> None:
+def test_history_page_has_current_keys_and_numbers() -> None:
     text = words_of("history.md")
     for action in ("toggle_history", "previous_run", "next_run"):
         assert f"`{key_of(action)}`" in text

@@ -16,7 +16,7 @@ def test_no_page_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_two_lead_to_each_other_and_the_rest_of_the_links_to_files(name: str) -> None:
+def test_page_translations_link_to_each_other_and_links_exist(name: str) -> None:
     english, chinese = pages.GUIDE / name, pages.CHINESE / name
     assert chinese in set(pages.links(english))
     assert english in set(pages.links(chinese))
@@ -27,7 +27,7 @@ def test_the_two_lead_to_each_other_and_the_rest_of_the_links_to_files(name: str
     assert strays == [], "who reads Chinese is led to Chinese"
 
 
-def test_its_own_pictures_are_few_and_all_are_shown() -> None:
+def test_chinese_pictures_are_few_and_all_used() -> None:
     there = set((pages.CHINESE / "pictures").iterdir())
     made = {picture.out.resolve() for picture in pages.pictures(pages.CHINESE).values()}
     shown = {path for page in pages.CHINESE_PAGES for path in pages.shown(page)}

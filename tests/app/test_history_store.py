@@ -35,7 +35,7 @@ def reopened(store: HistoryStore) -> HistoryStore:
     return store
 
 
-def test_what_is_kept_is_there_again(store: HistoryStore, tmp_path: Path) -> None:
+def test_saved_run_is_read_back_after_reopening(store: HistoryStore, tmp_path: Path) -> None:
     stored = run_data(1, seed=7, tokens=40, seconds=0.4, speed=120.5, parent=run_id(9), place=3, message="EOS")
     store.save(stored, recording(tmp_path, 500))
     again = reopened(store)
@@ -49,7 +49,7 @@ def test_what_is_kept_is_there_again(store: HistoryStore, tmp_path: Path) -> Non
     assert again.request(run_id(2)) == {}
 
 
-def test_the_latest_comes_first_and_a_pinned_one_before_it(store: HistoryStore) -> None:
+def test_ids_are_pinned_first_then_newest_first(store: HistoryStore) -> None:
     for number in (2, 1, 3):
         store.save(run_data(number))
     assert store.ids() == [run_id(3), run_id(2), run_id(1)]
@@ -59,7 +59,7 @@ def test_the_latest_comes_first_and_a_pinned_one_before_it(store: HistoryStore) 
     assert (store.latest(), store.latest(store.records([run_id(3)])[0].made)) == (run_id(3), run_id(2))
 
 
-def test_keeping_twice_changes_nothing(store: HistoryStore) -> None:
+def test_saving_same_run_twice_keeps_first(store: HistoryStore) -> None:
     store.save(run_data(1, title="First"))
     store.save(run_data(1, title="Second"))
     assert [record.title for record in store.records(store.ids())] == ["First"]
@@ -73,7 +73,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("has_index", [True, False])
-def test_a_run_is_found_by_parts_of_any_of_its_words(
+def test_search_finds_run_by_part_of_any_word(
     store: HistoryStore, monkeypatch: pytest.MonkeyPatch, has_index: bool
 ) -> None:
     """With SQLite's index and without: the same runs."""
@@ -97,7 +97,9 @@ def test_a_new_title_is_found_and_the_old_one_is_not(store: HistoryStore) -> Non
     assert found.name == "Foxes of the hill"
 
 
-def test_runs_kept_without_an_index_are_found_with_one(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_saved_without_index_are_indexed_when_reopened(
+    store: HistoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program whose SQLite has no full-text search has kept them."""
     store.save(run_data(1, text=" dragons"))
     with monkeypatch.context() as patched:
@@ -106,7 +108,7 @@ def test_runs_kept_without_an_index_are_found_with_one(store: HistoryStore, monk
     assert reopened(store).ids("dragons") == [run_id(2), run_id(1)]
 
 
-def test_any_text_is_kept_and_any_text_can_be_looked_for(store: HistoryStore) -> None:
+def test_any_text_can_be_saved_and_searched(store: HistoryStore) -> None:
     @short(40)
     @given(st.text(max_size=30), st.text(max_size=30))
     def check(text: str, query: str) -> None:
@@ -120,7 +122,7 @@ def test_any_text_is_kept_and_any_text_can_be_looked_for(store: HistoryStore) ->
     check()
 
 
-def test_deleting_can_be_undone_until_it_is_forgotten(store: HistoryStore, tmp_path: Path) -> None:
+def test_delete_can_be_undone_until_forget(store: HistoryStore, tmp_path: Path) -> None:
     store.save(run_data(1), recording(tmp_path))
     store.delete(run_id(1))
     assert (store.ids(), store.ids("fox"), store.totals()) == ([], [], (0, 0))
@@ -134,7 +136,7 @@ def test_deleting_can_be_undone_until_it_is_forgotten(store: HistoryStore, tmp_p
     assert not store.trace_path(run_id(1)).exists()
 
 
-def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
+def test_expired_deletions_are_purged_on_open(
     store: HistoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save(run_data(1), recording(tmp_path))
@@ -143,7 +145,7 @@ def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
     assert not reopened(store).trace_path(run_id(1)).exists()
 
 
-def test_the_oldest_unpinned_run_goes_first(store: HistoryStore, tmp_path: Path) -> None:
+def test_trim_removes_oldest_unpinned_runs(store: HistoryStore, tmp_path: Path) -> None:
     for number in range(6):
         store.save(run_data(number), recording(tmp_path, 10_000))
     store.pin(run_id(0), True)
@@ -155,8 +157,8 @@ def test_the_oldest_unpinned_run_goes_first(store: HistoryStore, tmp_path: Path)
     assert store.ids() == [run_id(0), run_id(5)], "neither a pinned run nor the last one goes"
 
 
-def test_nothing_of_a_forgotten_run_is_on_the_disk(store: HistoryStore, tmp_path: Path) -> None:
-    """Not in the file's free room, not in what SQLite keeps beside it, not in copies."""
+def test_forget_all_erases_data_from_disk(store: HistoryStore, tmp_path: Path) -> None:
+    """Nothing remains in free pages, in SQLite's journal files or in copies."""
     secret = "xylophone-secret-4711"
     store.save(run_data(1, prompt=secret, text=secret, title=secret), recording(tmp_path))
     store.path.with_name(f"{FILE_NAME}.bad-1").write_text(secret)
@@ -170,7 +172,7 @@ def test_nothing_of_a_forgotten_run_is_on_the_disk(store: HistoryStore, tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
-def test_nobody_else_can_read_it(store: HistoryStore, tmp_path: Path) -> None:
+def test_history_files_are_private_to_user(store: HistoryStore, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         reopened(store).save(run_data(1), recording(tmp_path))
@@ -182,7 +184,7 @@ def test_nobody_else_can_read_it(store: HistoryStore, tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_no_name_of_a_file_is_made_of_anything_else(store: HistoryStore) -> None:
+def test_trace_path_of_invalid_id_is_rejected(store: HistoryStore) -> None:
     for odd in ("../escape", "", "a/b", "ABC", "x" * 20, "0" * 65):
         with pytest.raises(ValueError, match="no run's id"):
             store.trace_path(odd)
@@ -197,7 +199,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_set_aside_with_notice(tmp_path: Path, damage: str) -> None:
     path, what = tmp_path / FILE_NAME, DAMAGES[damage]
     if isinstance(what, bytes):
         path.write_bytes(what)
@@ -221,8 +223,8 @@ def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> No
     store.close()
 
 
-def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> None:
-    """The last page of the texts, which nothing reads before the index counts them."""
+def test_damage_found_by_search_index_starts_new_file(tmp_path: Path) -> None:
+    """Damage the last page of texts, which is read only when the index counts them."""
     store = HistoryStore(tmp_path)
     for number in range(200):
         store.save(run_data(number, "A fox" * 200))
@@ -286,8 +288,8 @@ def _no_ranking(values: object) -> object:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_something_of_another_kind_is_damage(tmp_path: Path, odd: str) -> None:
-    """SQLite keeps anything in any column; a list of runs had ended raw with it."""
+def test_column_of_wrong_type_is_treated_as_damage(tmp_path: Path, odd: str) -> None:
+    """SQLite accepts any type in any column; listing such runs must not raise a raw error."""
     change, question, answer = ODD[odd]
     store = with_odd_values(tmp_path, change)
     assert question(store) == answer
@@ -296,14 +298,14 @@ def test_something_of_another_kind_is_damage(tmp_path: Path, odd: str) -> None:
     store.close()
 
 
-def test_a_recording_that_has_gone_is_told(store: HistoryStore, tmp_path: Path) -> None:
+def test_save_with_missing_recording_raises_storage_error(store: HistoryStore, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="gone"):
         store.save(run_data(1), tmp_path / "gone")
     assert store.ids() == []
 
 
-def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, and not file after file for ever."""
+def test_unreadable_replacement_file_raises_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is raised once; the store does not create one file after another."""
 
     opened: list[sqlite3.Connection] = []
 
@@ -321,8 +323,8 @@ def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytes
             connection.execute("SELECT 1")
 
 
-def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
-    """Pages in the middle are destroyed: the run that is being kept goes into a new file, the old one stays."""
+def test_damage_found_during_save_keeps_run_and_old_file(tmp_path: Path) -> None:
+    """Pages in the middle are damaged: the run is saved in a new file and the old file is kept."""
     store = HistoryStore(tmp_path)
     for number in range(300):
         store.save(run_data(number))
@@ -338,7 +340,7 @@ def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_later_versions_file_is_left_alone(store: HistoryStore) -> None:
+def test_file_of_newer_version_is_kept_unchanged(store: HistoryStore) -> None:
     store.save(run_data(1))
     store.close()
     with sqlite3.connect(store.path) as connection:
@@ -359,7 +361,7 @@ def _fail_late(connection: sqlite3.Connection) -> None:
     raise KeyError("mood")
 
 
-def test_before_a_migration_a_copy_is_set_aside(store: HistoryStore) -> None:
+def test_migration_keeps_copy_of_old_file(store: HistoryStore) -> None:
     store.save(run_data(1))
     store.close()
     newer = HistoryStore(store.path.parent, (*MIGRATIONS, _add_column))
@@ -370,7 +372,7 @@ def test_before_a_migration_a_copy_is_set_aside(store: HistoryStore) -> None:
         HistoryStore(store.path.parent)
 
 
-def test_a_migration_that_fails_leaves_the_file_byte_for_byte(store: HistoryStore) -> None:
+def test_failed_migration_keeps_file_unchanged(store: HistoryStore) -> None:
     store.save(run_data(1))
     store.close()
     as_it_was = store.path.read_bytes()
@@ -387,13 +389,13 @@ def all_ids_of(path: Path) -> list[str]:
     return found
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_raises_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot be written"):
         HistoryStore(tmp_path / "file" / "history")
 
 
-def test_two_programs_at_once_lose_nothing(store: HistoryStore) -> None:
+def test_concurrent_saves_of_two_processes_keep_all_runs(store: HistoryStore) -> None:
     folder = store.path.parent
     programs = [start_saving_process(folder, first, 25) for first in (100, 200)]
     for number in range(25):
@@ -407,7 +409,7 @@ def test_two_programs_at_once_lose_nothing(store: HistoryStore) -> None:
 
 
 def kill_once(folder: Path, first: int, after: int) -> list[str]:
-    """A program is killed right after it has said that the `after`-th run is kept; the ids that it had kept."""
+    """Kill a process right after it printed the `after`-th saved run; return the saved ids."""
     program = start_saving_process(folder, first, 10_000)
     assert program.stdout is not None
     reported = [program.stdout.readline().strip() for _ in range(after + 1)]
@@ -430,12 +432,12 @@ def check_kills(folder: Path, moments: list[int]) -> None:
     store.close()
 
 
-def test_a_killed_program_loses_nothing_that_was_kept(tmp_path: Path) -> None:
+def test_killed_process_keeps_saved_runs(tmp_path: Path) -> None:
     check_kills(tmp_path, [0, 1, 4, 9, 17])
 
 
 @pytest.mark.fuzz
-def test_a_program_killed_at_fifty_random_moments_loses_nothing(tmp_path: Path) -> None:
+def test_process_killed_at_fifty_random_times_keeps_saved_runs(tmp_path: Path) -> None:
     import random
 
     check_kills(tmp_path, [random.Random(number).randrange(60) for number in range(50)])

@@ -15,7 +15,7 @@ HERE = Path(app.__file__).parent
 
 
 def uses(path: Path) -> list[str]:
-    """Where a file makes or derives from one of them."""
+    """Return where a file creates or subclasses one of these classes."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[ast.expr] = []
@@ -30,11 +30,11 @@ def uses(path: Path) -> list[str]:
     return found
 
 
-def test_values_are_edited_in_controls_that_ignore_the_wheel() -> None:
+def test_source_uses_only_inputs_that_ignore_wheel() -> None:
     files = [path for path in HERE.rglob("*.py") if path != HERE / "widgets" / "inputs.py"]
     assert len(files) > 300
     assert [use for path in files for use in uses(path)] == [], "use app.widgets.inputs"
 
 
-def test_the_check_sees_what_it_is_to_see() -> None:
+def test_check_finds_wheel_sensitive_classes() -> None:
     assert len(uses(HERE / "widgets" / "inputs.py")) == 5

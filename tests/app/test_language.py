@@ -21,7 +21,7 @@ from decodescope.resources.language import ENGLISH, LANGUAGES, current_language
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qapp: QApplication) -> Iterator[None]:
+def restore_english(qapp: QApplication) -> Iterator[None]:
     yield
     set_language(ENGLISH)
 
@@ -38,13 +38,13 @@ def _english_again(qapp: QApplication) -> Iterator[None]:
         ([], "en"),
     ],
 )
-def test_the_first_language_that_is_there_is_spoken(system: list[str], code: str) -> None:
+def test_system_language_resolves_to_first_available(system: list[str], code: str) -> None:
     with mock.patch.object(QLocale, "uiLanguages", return_value=system):
         assert resolve_language("system") == code
     assert (resolve_language("zh_CN"), resolve_language("en")) == ("zh_CN", "en")
 
 
-def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
+def test_numbers_and_qt_texts_follow_language(qtbot: QtBot) -> None:
     reported = {}
     for code in LANGUAGES:
         set_language(code)
@@ -67,14 +67,14 @@ def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
         (3, "system"),
     ],
 )
-def test_the_settings_name_it_before_they_are_read(config_dir: Path, kept: object, found: str) -> None:
+def test_saved_language_is_available_before_settings_are_loaded(config_dir: Path, kept: object, found: str) -> None:
     store = SettingsStore(config_dir)
     assert store.saved_language == "system"
     store.path.write_text(json.dumps({"appearance": kept}))
     assert store.saved_language == found
 
 
-def test_the_command_line_is_heard_in_any_form() -> None:
+def test_peek_option_accepts_every_form() -> None:
     known = LANGUAGE_CHOICES
     assert peek_option(["--run", "--language", "zh_CN"], "--language", known) == "zh_CN"
     assert peek_option(["--language=en", "x.decodescope"], "--language", known) == "en"
@@ -84,7 +84,7 @@ def test_the_command_line_is_heard_in_any_form() -> None:
     assert peek_option([], "--config-dir") == ""
 
 
-def test_a_mistake_is_told_in_the_language_that_the_line_names(config_dir: Path) -> None:
+def test_command_line_error_uses_language_option(config_dir: Path) -> None:
     for line, code in ((["--language", "zh_CN", "--seed", "x"], "zh_CN"), (["--seed", "x"], "en")):
         with pytest.raises(SystemExit):
             main(["--config-dir", str(config_dir), *line])

@@ -11,7 +11,7 @@ from tests import leaks
 from tests.leaks import LeakWatch
 
 
-def test_a_thread_is_told_of_unless_it_serves_an_older_window(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_thread_is_reported_unless_owned_by_older_window(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaks, "GRACE_SECONDS", 0.0)
     older = QWidget()
     qtbot.addWidget(older)

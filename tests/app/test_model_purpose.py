@@ -11,7 +11,7 @@ from decodescope.app.state.model_description import BUNDLED, describe_model
 from decodescope.core import Modalities, ModelEntry
 from decodescope.core.models import catalog
 
-TEXT, HEARS, SEES = Modalities(), Modalities(text=False, sound=True), Modalities(text=False, picture=True)
+TEXT, AUDIO, IMAGES = Modalities(), Modalities(text=False, sound=True), Modalities(text=False, picture=True)
 
 
 def entry(model_type: str, title: str, family: str, writes_back: bool = False, takes: Modalities = TEXT) -> ModelEntry:
@@ -34,24 +34,24 @@ def entry(model_type: str, title: str, family: str, writes_back: bool = False, t
         (entry("bart", "bart-large-cnn", "Bart", True), "Summarises (Bart)"),
         (entry("marian", "opus-mt-en-fr", "Marian", True), "Translates (Marian)"),
         (entry("m2m_100", "nllb-200-distilled-600M", "M2M100", True), "Translates (M2M100)"),
-        (entry("whisper", "whisper-tiny", "Whisper", True, HEARS), "Transcribes speech (Whisper)"),
-        (entry("git", "git-base", "Git", False, SEES), "Describes images (Git)"),
+        (entry("whisper", "whisper-tiny", "Whisper", True, AUDIO), "Transcribes speech (Whisper)"),
+        (entry("git", "git-base", "Git", False, IMAGES), "Describes images (Git)"),
         (entry("idefics3", "SmolVLM", "Idefics3", False, Modalities(picture=True)),
          "Writes text about images (Idefics3)"),
         (entry("qwen2_audio", "Qwen2-Audio", "Qwen2Audio", False, Modalities(sound=True)),
          "Writes text about audio (Qwen2Audio)"),
     ],
 )  # fmt: skip
-def test_what_a_model_does_is_said_in_words(known: ModelEntry, expected: str) -> None:
+def test_describe_model_states_purpose(known: ModelEntry, expected: str) -> None:
     assert describe_model(known) == expected
 
 
-def test_every_bundled_model_has_a_line_of_its_own() -> None:
+def test_every_bundled_model_has_unique_description() -> None:
     assert {model.name for model in catalog.bundled()} == set(BUNDLED)
     assert len(set(BUNDLED.values())) == len(BUNDLED)
 
 
-def test_the_picker_says_purpose_then_size_and_keeps_the_build_for_the_tip() -> None:
+def test_subtitle_has_purpose_and_size_and_tooltip_architecture() -> None:
     models = ModelList()
     models.refresh(())
     items = {item.data: item for item in models.items()}
@@ -68,7 +68,7 @@ def test_the_picker_says_purpose_then_size_and_keeps_the_build_for_the_tip() -> 
     )
 
 
-def test_drafts_say_it_too() -> None:
+def test_draft_subtitle_starts_with_purpose() -> None:
     models = ModelList()
     models.refresh(())
     drafts = {item.data: item.subtitle for item in models.drafts_for("storyteller")}

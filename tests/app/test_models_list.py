@@ -19,7 +19,7 @@ def models() -> ModelList:
     return models
 
 
-def test_who_can_draft_for_the_storyteller(models: ModelList) -> None:
+def test_drafts_for_storyteller_have_reasons_when_unsupported(models: ModelList) -> None:
     reasons = {item.data: item.reason for item in models.drafts_for("storyteller")}
     assert reasons["storyteller-draft"] == ""
     assert "encoder–decoder" in reasons["summarizer"]
@@ -28,14 +28,14 @@ def test_who_can_draft_for_the_storyteller(models: ModelList) -> None:
     assert "storyteller" not in reasons
 
 
-def test_the_list_says_what_a_run_of_that_size_takes(models: ModelList) -> None:
+def test_item_help_names_run_size(models: ModelList) -> None:
     assert models.set_run_size(300, 4)
     assert not models.set_run_size(300, 4)
     (item,) = [item for item in models.items() if item.data == "storyteller"]
     assert "for 300 tokens × 4" in item.help
 
 
-def test_a_remembered_folder_that_is_broken_is_told(tmp_path: Path) -> None:
+def test_broken_remembered_folder_has_reason(tmp_path: Path) -> None:
     models, broken, gone = ModelList(), tmp_path / "broken", tmp_path / "gone"
     broken.mkdir()
     os.mkfifo(broken / "tokenizer.json")
@@ -49,7 +49,7 @@ def test_a_remembered_folder_that_is_broken_is_told(tmp_path: Path) -> None:
     assert len(models.drafts_for("storyteller")) == len(models.names) - 1
 
 
-def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> None:
+def test_folder_problem_has_cause_and_remedy(models: ModelList, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[" * 100_000)
     assert models.add_folder(str(tmp_path)) is None
     cause, remedy = models.folder_problem(str(tmp_path))
@@ -58,7 +58,7 @@ def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> 
     assert models.folder_problem(str(catalog.BUNDLED / "storyteller")) == ("", "")
 
 
-def test_a_model_is_said_to_be_read_from_the_disk_where_it_is() -> None:
+def test_subtitle_names_disk_offload_only_with_low_memory_limit() -> None:
     models = ModelList()
     models.refresh(())
     reported = {}

@@ -1,4 +1,4 @@
-"""Files that the system asks the running program to open, as the Finder of macOS does."""
+"""Files that the system opens in the running program, as the macOS Finder does."""
 
 import sys
 
@@ -10,17 +10,17 @@ from PySide6.QtWidgets import QApplication
 from decodescope.app.start.application import Application, OpenedFiles
 
 
-def asked(path: str) -> QFileOpenEvent:
+def file_open_event(path: str) -> QFileOpenEvent:
     return QFileOpenEvent(QUrl.fromLocalFile(path))
 
 
-def test_files_that_arrive_before_the_window_are_opened_once_it_is_there():
+def test_files_received_before_window_are_opened_later():
     opened, files = [], OpenedFiles()
-    assert files.handle(asked("/a.decodescope"))
+    assert files.handle(file_open_event("/a.decodescope"))
     assert not files.handle(QEvent(QEvent.Type.ApplicationFontChange))
     assert not files.handle(QFileOpenEvent(QUrl("https://example.org/b.decodescope"))), "not a file of this computer"
     files.open_with(opened.append)
-    assert files.handle(asked("/b.decodescope"))
+    assert files.handle(file_open_event("/b.decodescope"))
     assert [path.rpartition("/")[2] for path in opened] == ["a.decodescope", "b.decodescope"]
     files.open_with(opened.append)
     assert len(opened) == 2
@@ -39,7 +39,7 @@ QCoreApplication.sendEvent(application, QFileOpenEvent(QUrl.fromLocalFile(sys.ar
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the path is written as on POSIX systems")
 def test_the_application_receives_the_event():
-    """In a process of its own: pytest-qt has an application of another class."""
+    """Runs in a new process, because pytest-qt's application has another class."""
     import subprocess
 
     assert issubclass(Application, QApplication)

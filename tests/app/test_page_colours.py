@@ -25,17 +25,17 @@ def colours() -> dict[str, tuple[str, str]]:
     return {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", page)}
 
 
-def test_surfaces_and_fates() -> None:
+def test_page_colours_match_theme() -> None:
     found = colours()
     assert {css: found[css] for css in NAMES} == {css: (LIGHT[name], DARK[name]) for css, name in NAMES.items()}
 
 
 @pytest.mark.parametrize("stop", range(5))
-def test_probabilities(stop: int) -> None:
+def test_page_probability_ramp_matches_theme(stop: int) -> None:
     assert colours()[f"ramp-{stop}"] == (RAMPS["light"][stop], RAMPS["dark"][stop])
 
 
-def test_settings_have_their_titles() -> None:
+def test_page_lists_settings_by_title() -> None:
     started = next(event for event in events("sampling") if isinstance(event, RunStarted))
     named = (("max_new_tokens", 60), ("nbits", 4), ("of another version", 1))
     page = core.page_text([replace(started, settings=named), *events("sampling")[1:]])

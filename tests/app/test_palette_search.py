@@ -27,7 +27,7 @@ def titles(query: str, *entries: PaletteEntry, recent: tuple[str, ...] = ()) -> 
     [("temp", "Temperature"), ("bs", "Beam search"), ("dbs", "Diverse beam search"), ("TOP", "Top-p"),
      ("tp", "Top-p"), ("beam div", "Diverse beam search"), ("150", "Text at 150 %"), ("spec", "Speculation")],
 )  # fmt: skip
-def test_the_likeliest_comes_first(query: str, first: str) -> None:
+def test_best_match_is_first(query: str, first: str) -> None:
     assert titles(query)[0] == first
 
 
@@ -36,14 +36,14 @@ def test_letters_out_of_order_are_not_found() -> None:
     assert match("aa", "a") is None
 
 
-def test_what_is_marked_are_the_letters_that_were_typed() -> None:
+def test_match_marks_initials_of_words() -> None:
     best = match("dbs", "Diverse beam search")
     assert best is not None
     assert [("Diverse beam search")[place] for place in best.positions] == ["D", "b", "s"]
 
 
 @given(st.text(max_size=12), st.text(max_size=30))
-def test_marked_letters_spell_what_was_typed(query: str, text: str) -> None:
+def test_matched_positions_spell_query(query: str, text: str) -> None:
     """No letter is lost or moved, whatever the script; what is found is in order."""
     best = match(query, text)
     if best is None:
@@ -63,13 +63,13 @@ def test_marked_letters_spell_what_was_typed(query: str, text: str) -> None:
         ("SAVE", ["Save", "Save the run", "Keep", "Auto save", "Unsaved"]),
     ],
 )
-def test_exact_then_prefix_then_synonym_then_word_then_part(query: str, order: list[str]) -> None:
+def test_order_is_exact_prefix_synonym_word_part(query: str, order: list[str]) -> None:
     listed = (entry("Unsaved"), entry("Keep", "save"), entry("Auto save"), entry("Save the run"), entry("Save"))
     assert titles(query, *listed) == order
 
 
 @pytest.mark.parametrize("query", ["topp", "top p", "top-p", "Top P"])
-def test_signs_between_letters_do_not_matter(query: str) -> None:
+def test_punctuation_in_query_is_ignored(query: str) -> None:
     assert titles(query)[0] == "Top-p"
 
 
@@ -78,16 +78,16 @@ def test_scattered_letters_are_no_match() -> None:
     assert match("hlp", "Help") is None
 
 
-def test_chinese_is_found_by_any_of_its_characters() -> None:
+def test_chinese_title_matches_any_character() -> None:
     assert titles("温", entry("设定温度"), entry("温度")) == ["温度", "设定温度"]
     assert titles("温度", entry("Temperature", "温度")) == ["Temperature"]
 
 
-def test_words_may_be_spread_over_title_and_synonyms() -> None:
+def test_query_words_match_across_title_and_synonyms() -> None:
     assert titles("bigger text", entry("Larger text", "bigger", "font")) == ["Larger text"]
 
 
-def test_a_mistyped_word_is_found_only_where_nothing_else_is() -> None:
+def test_misspelled_query_matches_only_without_exact_match() -> None:
     listed = (entry("Temperature"), entry("Tempo"))
     assert titles("temprature", *listed) == ["Temperature"]
     assert titles("tempearture", *listed) == ["Temperature"]
@@ -95,19 +95,19 @@ def test_a_mistyped_word_is_found_only_where_nothing_else_is() -> None:
     assert titles("tmp", *listed) == []
 
 
-def test_another_name_is_found_too_but_after_a_title() -> None:
+def test_synonym_match_ranks_after_title_match() -> None:
     listed = (entry("温度", "Temperature"), entry("Temperature of the room"))
     assert titles("temp", *listed) == ["Temperature of the room", "温度"]
     assert titles("温", *listed) == ["温度"]
     assert rank_entries(listed, "temp", ())[1].positions == ()
 
 
-def test_what_was_used_last_comes_first_while_nothing_is_typed() -> None:
+def test_empty_query_lists_recent_entries_first() -> None:
     assert titles("", recent=("Typical", "Top-p"))[:3] == ["Typical", "Top-p", "Temperature"]
     assert titles("t", recent=("Typical",))[0] == "Typical"
 
 
-def test_what_cannot_be_done_comes_after_what_can() -> None:
+def test_disabled_entries_rank_after_enabled() -> None:
     listed = (entry("Beam search", reason="Not now."), entry("Beam sampling"))
     assert titles("beam", *listed) == ["Beam sampling", "Beam search"]
     assert titles("beam search", *listed)[0] == "Beam search", "who types the whole title wants to know why not"

@@ -49,7 +49,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_looks_like_html_stays_text(text: str) -> None:
+def test_html_like_text_is_escaped_to_plain_text(text: str) -> None:
     assert Qt.mightBeRichText(text), "the case shows nothing"
     assert not Qt.mightBeRichText(as_plain_text(text))
     assert from_plain_text(as_plain_text(text)) == text
@@ -58,19 +58,19 @@ def test_what_looks_like_html_stays_text(text: str) -> None:
 
 @given(st.lists(PIECES).map("".join) | st.text())
 @example("<" * 9)
-def test_no_text_is_taken_for_html(text: str) -> None:
+def test_escaped_text_is_never_rich_text(text: str) -> None:
     assert not Qt.mightBeRichText(as_plain_text(text))
     assert not Qt.mightBeRichText(tooltip(text))
     assert as_plain_text(text).replace(JOINER, "") == text.replace(JOINER, "")
 
 
 @pytest.mark.parametrize("text", ["", "a < b", "x <3 y", "R&D & more", "plain\nlines", "1 > 0", "&amp;"])
-def test_other_texts_stay_as_they_are(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert as_plain_text(text) == text or from_plain_text(as_plain_text(text)) == text
     assert tooltip(text).replace(JOINER, "") == text
 
 
-def test_a_long_tooltip_is_wrapped_and_cut() -> None:
+def test_long_tooltip_is_wrapped_and_truncated() -> None:
     lines = tooltip("word " * 400).split("\n")
     assert len(lines) > 10
     assert max(map(len, lines)) <= MAX_LINE
@@ -78,12 +78,12 @@ def test_a_long_tooltip_is_wrapped_and_cut() -> None:
     assert len(tooltip("x\n" * 100_000)) < 5_000
 
 
-def test_captions_and_titles_keep_their_marks() -> None:
+def test_captions_and_titles_escape_special_characters() -> None:
     assert caption("R&D") == "R&&D"
     assert window_title("a[*]b") == "a[*][*]b"
 
 
-def test_a_shown_tooltip_opens_no_picture(qtbot: QtBot, tmp_path: Path) -> None:
+def test_tooltip_with_image_tag_shows_text(qtbot: QtBot, tmp_path: Path) -> None:
     picture = QImage(400, 400, QImage.Format.Format_RGB32)
     picture.fill(0)
     assert picture.save(str(tmp_path / "x.png"))
@@ -99,7 +99,7 @@ def test_a_shown_tooltip_opens_no_picture(qtbot: QtBot, tmp_path: Path) -> None:
     show_tooltip(QPoint(5, 5), "", widget)
 
 
-def test_labels_take_what_qlabel_takes(qtbot: QtBot) -> None:
+def test_plain_label_accepts_qlabel_arguments(qtbot: QtBot) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     text = HOSTILE[0]
@@ -127,7 +127,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _is_own(node: ast.expr, helpers: set[str]) -> bool:
-    """Whether an expression is the program's own words, or has gone through one of the helpers."""
+    """Return whether an expression is a literal of the program or a call of one of the helpers."""
     match node:
         case ast.Constant():
             return True
@@ -156,7 +156,7 @@ def _shown_tips(node: ast.Call) -> Iterator[ast.expr]:
         yield from (one.value for one in node.keywords if one.arg == "tooltip")
 
 
-def test_tooltips_go_through_the_helper() -> None:
+def test_source_sets_tooltips_through_helper() -> None:
     faults = [
         f"{path}:{node.lineno}: {ast.unparse(node)}"
         for path, tree in _modules()
@@ -168,7 +168,7 @@ def test_tooltips_go_through_the_helper() -> None:
     assert faults == [], "wrap the text in app.widgets.plain_text.tooltip"
 
 
-def test_labels_and_shown_tips_come_from_the_helper() -> None:
+def test_source_creates_labels_through_helper() -> None:
     faults = [
         f"{path}:{node.lineno}"
         for path, tree in _modules()
@@ -183,7 +183,7 @@ def test_labels_and_shown_tips_come_from_the_helper() -> None:
     )
 
 
-def test_captions_go_through_the_helper() -> None:
+def test_source_sets_captions_through_helper() -> None:
     kinds = ("QPushButton", "QRadioButton", "QCheckBox", "addSection", "addMenu", "addTab", "QAction")
     menu_bar = "app/panels/menu_bar.py"
     allowed = {(menu_bar, "parent.addMenu(title)"), (menu_bar, "menu.addAction(action)")}  # the program's own menus
@@ -202,7 +202,7 @@ def test_captions_go_through_the_helper() -> None:
 
 
 def _is_widget(node: ast.expr) -> bool:
-    """`QPushButton(self)`, `QPushButton(self.page)` and so on, and the signs of the program's own buttons."""
+    """Return whether an argument is a parent widget or a symbol instead of a caption."""
     return ast.unparse(node) in {
         "self",
         "parent",

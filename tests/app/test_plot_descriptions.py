@@ -20,7 +20,7 @@ def window() -> PlotSpec:
     return PlotSpec(WRITTEN, HELD, xs, areas, (PlotLine("dynamic cache", "faint", ((0.0, 0.0), (200.0, 409600.0))),))
 
 
-def test_a_curve_is_told_as_one_would_say_it() -> None:
+def test_curve_is_described_in_sentences() -> None:
     assert describe_plot(window()) == (
         "Total rises from 0 B at 0 to 128 KiB at 64 and stays there to 200. "
         "Dynamic cache rises from 0 B at 0 to 400 KiB at 200."
@@ -35,11 +35,11 @@ def test_a_curve_is_told_as_one_would_say_it() -> None:
         (((0.0, 5.0), (4.0, 1.0), (9.0, 6.0)), "Surprise goes from 5 at 0 to 6 at 9; lowest 1 at 4, highest 6 at 9."),
     ],
 )
-def test_shapes(points: tuple[tuple[float, float], ...], told: str) -> None:
+def test_curve_shape_is_described_in_words(points: tuple[tuple[float, float], ...], told: str) -> None:
     assert describe_plot(PlotSpec(lines=(PlotLine("surprise", "accent", points),))) == told
 
 
-def test_bars_are_told_by_their_names() -> None:
+def test_bars_are_described_by_name() -> None:
     names = PlotAxis("cache", labels=("Dynamic", "Static", "Sink"))
     few = PlotSpec(PlotAxis("speed"), names, bars=(PlotBars("", "accent", (3.0, 1.0, 2.0)),), is_horizontal=True)
     assert describe_plot(few) == "Dynamic: 3, Static: 1, Sink: 2."
@@ -55,7 +55,7 @@ def test_bars_are_told_by_their_names() -> None:
     assert describe_plot(PlotSpec()) == "Nothing to show yet."
 
 
-def test_a_place_is_told_with_all_its_values() -> None:
+def test_describe_position_lists_all_values() -> None:
     assert describe_position(window(), 32).split("\n") == ["32 generated tokens", "keys 32.0 KiB", "values 64.0 KiB",
                                             "dynamic cache 64.0 KiB"]  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_a_table_has_every_value() -> None:
     assert len(rows) == 27
 
 
-def test_only_the_part_that_is_seen() -> None:
+def test_between_clips_plot_to_visible_range() -> None:
     part = window().between(60.0, 100.0)
     assert (part.xs[0], part.xs[-1]) == (60.0, 100.0)
     assert part.areas[0].values[0] == 60 * 1024.0
@@ -75,7 +75,7 @@ def test_only_the_part_that_is_seen() -> None:
     assert part.height == window().height, "the scale stays"
 
 
-def test_ticks_are_round_in_their_unit() -> None:
+def test_tick_values_are_round_in_their_unit() -> None:
     top = 400 * 1024.0
     values = tick_values(HELD, 0.0, top, top, 6)
     assert [tick_text(HELD, value, top) for value in values] == ["0", "100", "200", "300", "400"]
@@ -86,5 +86,5 @@ def test_ticks_are_round_in_their_unit() -> None:
 
 
 @pytest.mark.parametrize(("span", "most", "step"), [(10, 5, 2), (1, 4, 0.5), (7, 8, 1), (0.9, 9, 0.1), (400, 8, 50)])
-def test_steps_are_of_few_digits(span: float, most: int, step: float) -> None:
+def test_round_step_has_few_digits(span: float, most: int, step: float) -> None:
     assert round_step(span, most) == pytest.approx(step)

@@ -29,13 +29,13 @@ def saved(folder: Path, strategy: str, values: dict[str, Any], **extra: Any) -> 
         ("dola", {"dola_layers": "low", "do_sample": False, "repetition_penalty": 1.2}),
     ],
 )
-def test_what_is_saved_is_loaded(tmp_path: Path, strategy: str, values: dict[str, Any]) -> None:
+def test_saved_preset_is_loaded_unchanged(tmp_path: Path, strategy: str, values: dict[str, Any]) -> None:
     preset = presets.load_preset(saved(tmp_path, strategy, values))
     assert (preset.strategy, dict(preset.values)) == (strategy, values)
     assert preset.notice == ""
 
 
-def test_transformers_reads_several_of_a_folder_by_name(tmp_path: Path) -> None:
+def test_transformers_reads_saved_presets_by_file_name(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 
     presets.save_preset(tmp_path, Preset("careful", "sampling", {"temperature": 0.7}))
@@ -47,7 +47,7 @@ def test_transformers_reads_several_of_a_folder_by_name(tmp_path: Path) -> None:
     assert [name for name, _path in presets.folder_presets(tmp_path)] == ["careful", "contrastive"]
 
 
-def test_reads_what_transformers_writes(tmp_path: Path) -> None:
+def test_load_preset_reads_generation_config_of_transformers(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 
     config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.8, pad_token_id=3, watermark_me=1)
@@ -61,7 +61,7 @@ def test_reads_what_transformers_writes(tmp_path: Path) -> None:
     assert again.extra["pad_token_id"] == 3
 
 
-def test_options_of_a_strategy_stand_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strategy_options_are_saved_separately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     own = replace(registry["greedy"].parameter("max_new_tokens"), name="width", option=True)
@@ -87,17 +87,17 @@ def test_options_of_a_strategy_stand_apart(tmp_path: Path, monkeypatch: pytest.M
         ({"prompt_lookup_num_tokens": 3}, "prompt_lookup"),
     ],
 )
-def test_flags_decide_as_in_transformers(data: dict[str, Any], mode: str) -> None:
+def test_mode_of_config_matches_transformers(data: dict[str, Any], mode: str) -> None:
     assert presets.mode_of(data) == mode
 
 
-def test_a_strategy_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_strategy_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PresetProblem, match="reading tea leaves"):
         presets.preset_from_config("odd", {presets.OWN_KEY: {"strategy": "reading_tea_leaves"}})
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3"])
-def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
+def test_invalid_json_preset_is_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PresetProblem, match=r"x\.json"):
@@ -105,14 +105,14 @@ def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "9" * 5000, "\xff"])
-def test_a_file_that_no_reader_gets_through(tmp_path: Path, text: str) -> None:
+def test_extreme_json_preset_is_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(PresetProblem, match=r"x\.json cannot be read"):
         presets.load_preset(path)
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_pipe_folder_or_missing_path_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.json").mkdir()
     for name in ("pipe.json", "folder.json", "absent.json"):
@@ -121,7 +121,7 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     assert presets.folder_presets(tmp_path) == []
 
 
-def test_a_folder_that_may_not_be_looked_into_has_no_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_folder_has_no_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -138,7 +138,7 @@ def test_a_folder_that_may_not_be_looked_into_has_no_presets(tmp_path: Path, mon
     ],
     ids=str,
 )  # fmt: skip
-def test_wrong_values_are_left_out_one_by_one(wrong: dict[str, Any]) -> None:
+def test_invalid_values_are_dropped_individually(wrong: dict[str, Any]) -> None:
     preset = presets.preset_from_config("odd", {"do_sample": True, "top_p": 0.5, **wrong})
     assert dict(preset.values) == {"top_p": 0.5}
     assert next(iter(wrong)) in preset.notice
@@ -162,12 +162,12 @@ def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])
-def test_names_that_are_no_file_names(tmp_path: Path, name: str) -> None:
+def test_invalid_preset_name_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(PresetProblem, match="is not a valid file name"):
         presets.save_preset(tmp_path, Preset(name, "greedy"))
 
 
-def test_the_shipped_ones_are_whole() -> None:
+def test_shipped_presets_load_without_notices() -> None:
     shipped = presets.folder_presets(resources.path("presets"))
     assert [name for name, _path in shipped] == ["Careful", "KoboldCpp", "Playful", "llama.cpp"]
     for _name, path in shipped:

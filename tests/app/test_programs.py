@@ -31,7 +31,7 @@ def without(preset: presets.Preset) -> str:
 
 
 @pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
-def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+def test_exported_settings_are_read_back(name: str, tmp_path: Path) -> None:
     values = {**CHANGED, "stages": ORDER}
     data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == ()
@@ -48,14 +48,16 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     [{"dynatemp_low": 0.5, "dynatemp_high": 1.5, "dynatemp_exponent": 2.0}, {"mirostat_tau": 3.0, "mirostat_eta": 0.2}],
     ids=["heat", "mirostat"],
 )
-def test_heat_and_mirostat_come_back(name: str, values: dict[str, float], tmp_path: Path) -> None:
+def test_dynamic_temperature_and_mirostat_survive_round_trip(
+    name: str, values: dict[str, float], tmp_path: Path
+) -> None:
     data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == (("mirostat_tau",) if "mirostat_tau" in values else ()), "there the cut moves otherwise"
     read = preset(tmp_path, data)
     assert {key: read.values[key] for key in values} == pytest.approx(values)
 
 
-def test_the_default_chains_are_presets() -> None:
+def test_default_sampler_chains_exist_as_presets() -> None:
     folder = resources.path("presets")
     llama, kobold = (presets.load_preset(folder / f"{name}.json") for name in ("llama.cpp", "KoboldCpp"))
     assert (llama.program, llama.notice) == ("llama.cpp", "")
@@ -67,19 +69,19 @@ def test_the_default_chains_are_presets() -> None:
     assert kobold.values["stages"][-1] == "xtc_probability"
 
 
-def test_a_sampler_that_is_left_out_is_off(tmp_path: Path) -> None:
+def test_omitted_sampler_is_disabled(tmp_path: Path) -> None:
     read = preset(tmp_path, {"samplers": ["top_k", "temperature"], "top_k": 5, "top_p": 0.5, "repeat_penalty": 1.3})
     assert (read.values["top_k"], read.values["top_p"], read.values["repetition_penalty"]) == (5, 1.0, 1.0)
     assert read.values["stages"] == ["top_k", "temperature"]
 
 
-def test_what_a_server_tells_of_itself_is_read(tmp_path: Path) -> None:
+def test_server_default_settings_are_read(tmp_path: Path) -> None:
     reported = {"default_generation_settings": {"params": {"temperature": 0.3, "top_k": 7, "n_predict": 12}}}
     read = preset(tmp_path, reported)
     assert (read.values["temperature"], read.values["top_k"], read.values["max_new_tokens"]) == (0.3, 7, 12)
 
 
-def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
+def test_unsupported_settings_are_reported(tmp_path: Path) -> None:
     llama = {"n_predict": 5, "presence_penalty": 0.5, "mirostat": 3, "repeat_penalty": 1.1, "repeat_last_n": 64,
              "samplers": ["top_k", "infill"], "cache_prompt": True, "dry_sequence_breakers": ["."],
              "seed": 7}  # fmt: skip
@@ -95,31 +97,31 @@ def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["hot", True, [1], {}])
-def test_a_broken_number_is_named_and_left_at_its_default(value: object, tmp_path: Path) -> None:
+def test_non_number_value_keeps_default_and_is_reported(value: object, tmp_path: Path) -> None:
     read = preset(tmp_path, {"rep_pen": 1.0, "temperature": value})
     assert read.values["temperature"] == 0.75
     assert "temperature is not a number and was left at 0.75." in read.notice
 
 
-def test_a_value_out_of_range_is_refused_as_everywhere(tmp_path: Path) -> None:
+def test_value_out_of_range_is_dropped_and_reported(tmp_path: Path) -> None:
     read = preset(tmp_path, {"rep_pen": 1.0, "top_p": 4.0})
     assert "top_p" not in read.values
     assert "top_p" in read.notice
 
 
-def test_no_heat_is_greedy(tmp_path: Path) -> None:
+def test_temperature_zero_is_greedy(tmp_path: Path) -> None:
     assert preset(tmp_path, {"n_predict": 9, "temperature": 0}).strategy == "greedy"
     data, _ = programs.export_settings(programs.WRITABLE_PROGRAMS["llama.cpp"], "greedy", {"max_new_tokens": 9})
     assert data["temperature"] == 0
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '"a"'])
-def test_a_broken_file_says_so(text: str, tmp_path: Path) -> None:
+def test_invalid_file_raises_preset_problem(text: str, tmp_path: Path) -> None:
     with pytest.raises(presets.PresetProblem):
         preset(tmp_path, text)
 
 
-def test_what_a_program_lacks_is_named_when_it_is_written() -> None:
+def test_export_reports_settings_unsupported_by_program() -> None:
     values = {"top_h": 0.4, "eta_cutoff": 0.01, "temperature": 0.9}
     _, left = programs.export_settings(programs.WRITABLE_PROGRAMS["KoboldCpp"], "sampling", values)
     assert set(left) == {"top_h", "eta_cutoff"}
@@ -127,15 +129,15 @@ def test_what_a_program_lacks_is_named_when_it_is_written() -> None:
     assert left == ("Beam search",)
 
 
-def test_a_generation_config_stays_one(tmp_path: Path) -> None:
+def test_generation_config_is_not_attributed_to_program(tmp_path: Path) -> None:
     read = preset(tmp_path, {"do_sample": True, "typical_p": 0.5, "mirostat": 1})
     assert read.program == ""
     assert preset(tmp_path, {"temperature": 0.5, "do_sample": True}).program == ""
 
 
 @pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
-def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) -> None:
-    """As a drag in the funnel sets it; what is not named keeps its place."""
+def test_order_of_two_stages_keeps_other_stages_enabled(name: str, tmp_path: Path) -> None:
+    """Dragging in the funnel stores such an order; stages that are not listed keep their position."""
     values = {"temperature": 1.3, "top_p": 0.8, "min_p": 0.1, "stages": ["top_p", "temperature"]}
     data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == (("stages",) if name == "KoboldCpp" else ()), "there min-p goes with top-p"
@@ -147,7 +149,7 @@ def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
-def test_what_a_program_takes_otherwise_is_named(name: str) -> None:
+def test_export_reports_unsupported_stage_order(name: str) -> None:
     program = programs.WRITABLE_PROGRAMS[name]
     assert programs.export_settings(program, "sampling", {"temperature": 1.5, "top_k": 40, "top_p": 1.0})[1] == ()
     odd = {"xtc_probability": 0.5, "top_k": 40, "stages": ["xtc_probability", "top_k"]}
@@ -160,7 +162,7 @@ BESIDE = {"temperature": 0.7, "dynatemp_range": 0.2, "top_k": 5, "top_p": 0.5, "
 
 
 @pytest.mark.parametrize("mode", [1, 2])
-def test_mirostat_leaves_of_llama_cpp_a_fixed_temperature_alone(mode: int, tmp_path: Path) -> None:
+def test_llama_cpp_mirostat_keeps_only_temperature(mode: int, tmp_path: Path) -> None:
     """common_sampler_init: with mirostat its chain is temp and mirostat, whatever `samplers` and the rest say."""
     file = {**BESIDE, "repeat_penalty": 1.3, "typical_p": 0.5, "top_n_sigma": 1.0, "mirostat": mode, "mirostat_tau": 3,
             "samplers": ["dry", "top_k"], "presence_penalty": 1}  # fmt: skip
@@ -176,7 +178,7 @@ def test_mirostat_leaves_of_llama_cpp_a_fixed_temperature_alone(mode: int, tmp_p
     assert "presence_penalty" not in without(read), "it does nothing there either"
 
 
-def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tmp_path: Path) -> None:
+def test_koboldcpp_mirostat_keeps_only_dry_penalty_and_temperature(tmp_path: Path) -> None:
     """SampleLogits: DRY first, then the penalty, the temperature and mirostat, whatever `sampler_order` says."""
     file = {**BESIDE, "rep_pen": 1.3, "rep_pen_range": 10**6, "typical": 0.5, "nsigma": 1.0, "tfs": 0.5, "mirostat": 2,
             "sampler_order": [5, 0, 6]}  # fmt: skip
@@ -191,7 +193,7 @@ def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tm
 
 
 @pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
-def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None:
+def test_export_with_mirostat_reports_ignored_settings(name: str) -> None:
     values = {"mirostat_tau": 2.0, "top_k": 40, "dry_multiplier": 0.8, "dry_base": 2.0, "repetition_penalty": 1.2,
               "dynatemp_low": 0.5, "dynatemp_high": 1.5, "xtc_threshold": 0.3}  # fmt: skip
     _, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
@@ -206,6 +208,6 @@ def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None
 @pytest.mark.parametrize(
     "name", ["samplers", "sampler_order", "dry_sequence_breakers", "stop", "stop_sequence", "temperature", "n_predict"]
 )
-def test_no_value_of_another_kind_stops_the_reading(name: str, value: object, tmp_path: Path) -> None:
+def test_value_of_wrong_type_does_not_stop_reading(name: str, value: object, tmp_path: Path) -> None:
     for own in ("repeat_penalty", "rep_pen"):
         assert preset(tmp_path, {own: 1.0, name: value}).program

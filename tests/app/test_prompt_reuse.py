@@ -37,7 +37,7 @@ def run(model: core.LoadedModel) -> Run:
         "Once upon a time, there was a 🐢",
     ],
 )
-def test_what_is_told_is_reused(model: core.LoadedModel, run: Run, text: str) -> None:
+def test_reuse_estimate_does_not_exceed_actual_reuse(model: core.LoadedModel, run: Run, text: str) -> None:
     found, store = estimate_reuse(run, text), core.PrefixStore()
     assert found is not None
     for prompt in (OLD, text):
@@ -52,14 +52,14 @@ def test_what_is_told_is_reused(model: core.LoadedModel, run: Run, text: str) ->
     assert text[: found.characters] == OLD[: found.characters]
 
 
-def test_nothing_is_told_where_there_is_nothing_to_tell(run: Run) -> None:
+def test_reuse_estimate_without_shared_prefix_is_none(run: Run) -> None:
     assert estimate_reuse(None, "x") is None
     assert estimate_reuse(run, OLD) is None
     assert estimate_reuse(run, "The fox") is None
     assert estimate_reuse(Run(RunRequest(OLD)), "Once") is None
 
 
-def test_shared_start() -> None:
+def test_common_prefix_length() -> None:
     assert [common_prefix_length(*pair) for pair in (("ab", "ac"), ("ab", "ab"), ("", "x"), ("a", "abc"))] == [
         1,
         2,

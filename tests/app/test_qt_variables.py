@@ -31,7 +31,7 @@ from decodescope.app.start.qt_variables import remove_invalid_variables
         ("QT_DPI_ADJUSTMENT_POLICY", "Sideways"),
     ],
 )
-def test_a_value_out_of_range_is_removed_and_named(name: str, value: str) -> None:
+def test_variable_out_of_range_is_removed_and_reported(name: str, value: str) -> None:
     variables = {name: value, "HOME": "/x"}
     (notice,) = remove_invalid_variables(variables)
     assert variables == {"HOME": "/x"}
@@ -45,13 +45,13 @@ def test_a_value_out_of_range_is_removed_and_named(name: str, value: str) -> Non
      ("QT_SCREEN_SCALE_FACTORS", "HDMI-1=1.5;eDP-1=2;"), ("QT_FONT_DPI", "144"), ("QT_USE_PHYSICAL_DPI", "1"),
      ("QT_SCALE_FACTOR_ROUNDING_POLICY", "PassThrough"), ("QT_QPA_PLATFORM", "offscreen")],
 )  # fmt: skip
-def test_a_value_in_range_stays(name: str, value: str) -> None:
+def test_variable_in_range_is_kept(name: str, value: str) -> None:
     variables = {name: value}
     assert remove_invalid_variables(variables) == []
     assert variables == {name: value}
 
 
-def test_factors_that_are_too_large_together_are_not_multiplied() -> None:
+def test_screen_factors_with_too_large_product_are_removed() -> None:
     variables = {"QT_SCALE_FACTOR": "6", "QT_SCREEN_SCALE_FACTORS": "1;6"}
     (notice,) = remove_invalid_variables(variables)
     assert variables == {"QT_SCALE_FACTOR": "6"}
@@ -59,13 +59,13 @@ def test_factors_that_are_too_large_together_are_not_multiplied() -> None:
 
 
 @pytest.mark.parametrize("text", ["0x0", "0x900", "1440x0"])
-def test_a_size_has_pixels(text: str) -> None:
+def test_window_size_without_pixels_is_rejected(text: str) -> None:
     with pytest.raises(Exception, match="too small"):
         parse_size(text)
 
 
 @pytest.mark.slow
-def test_the_program_starts_with_values_that_qt_cannot_use(tmp_path: Path) -> None:
+def test_program_starts_with_invalid_qt_variables(tmp_path: Path) -> None:
     bad = {"QT_SCALE_FACTOR": "nan", "QT_FONT_DPI": "99999", "QT_SCREEN_SCALE_FACTORS": "1000"}
     variables = {**os.environ, **bad, "QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "app", "--screenshot", str(tmp_path / "x.png"), "--config-dir", str(tmp_path)]

@@ -33,14 +33,14 @@ def trace(*events: Event, request: Any = None, extra: Any = None, **more: Any) -
     return Trace(header, list(events), **more)
 
 
-def test_the_cores_request_is_completed_by_what_the_run_found() -> None:
+def test_core_request_is_completed_from_run_started_event() -> None:
     requested = {"prompt": [1, 2], "strategy": None, "config": {"top_k": 5}, "drafters": ["d"], "cache": "dynamic"}
     request = load_run(trace(STARTED, TOKEN, request=requested)).request
     assert (request.prompt, request.strategy, request.cache, request.model) == ((1, 2), "sampling", "static", "m")
     assert (request.config, request.draft_names) == ({"top_k": 5}, ("d",))
 
 
-def test_a_request_that_is_none_does_not_hide_the_run() -> None:
+def test_invalid_request_in_trace_still_loads_run() -> None:
     run = load_run(trace(STARTED, TOKEN, request={"prompt": 3.5}, extra={WINDOW_REQUEST_KEY: {"strategy": 7}}))
     assert run.request.prompt == "Once"
     assert run.text == " upon"
@@ -54,7 +54,7 @@ def test_a_request_that_is_none_does_not_hide_the_run() -> None:
         ({"failure": Failure("NumericError", "Not a number", "It was none.")}, "failed", "Not a number"),
     ],
 )
-def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, message: str) -> None:
+def test_unfinished_run_has_outcome_with_message(more: dict[str, Any], kind: str, message: str) -> None:
     outcome = load_run(trace(STARTED, TOKEN, **more)).outcome
     assert outcome is not None
     assert (outcome.kind, outcome.message) == (kind, message)
@@ -71,6 +71,6 @@ def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, mes
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_what_no_view_could_ever_finish_is_refused(event: Event) -> None:
+def test_implausible_event_is_rejected(event: Event) -> None:
     with pytest.raises(TraceError, match="inconsistent"):
         load_run(trace(STARTED, event))

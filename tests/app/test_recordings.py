@@ -33,7 +33,7 @@ def program_that_writes(folder: Path, run: str) -> subprocess.Popen[str]:
     return program
 
 
-def test_what_a_killed_program_left_is_found_by_one_window_alone(tmp_path: Path) -> None:
+def test_abandoned_recording_is_claimed_by_one_window(tmp_path: Path) -> None:
     program = program_that_writes(tmp_path, run_id(1))
     first, second = ActiveRecordings(tmp_path), ActiveRecordings(tmp_path)
     assert first.claim_abandoned() == {}, "its program is alive"
@@ -49,7 +49,7 @@ def test_what_a_killed_program_left_is_found_by_one_window_alone(tmp_path: Path)
     assert list((tmp_path / "under-way").iterdir()) == []
 
 
-def test_two_windows_do_not_find_each_others(tmp_path: Path) -> None:
+def test_recordings_of_other_open_window_are_not_claimed(tmp_path: Path) -> None:
     one, other = ActiveRecordings(tmp_path), ActiveRecordings(tmp_path)
     places = [one.create_file(run_id(1)), other.create_file(run_id(2)), one.create_file(run_id(3))]
     assert places[0].parent == places[2].parent != places[1].parent
@@ -61,7 +61,7 @@ def test_two_windows_do_not_find_each_others(tmp_path: Path) -> None:
     assert list((tmp_path / "under-way").iterdir()) == []
 
 
-def test_the_place_is_this_users_alone(tmp_path: Path) -> None:
+def test_recording_files_are_private_to_user(tmp_path: Path) -> None:
     recordings = ActiveRecordings(tmp_path / "history")
     path = recordings.create_file(run_id(1))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -69,7 +69,7 @@ def test_the_place_is_this_users_alone(tmp_path: Path) -> None:
     recordings.close()
 
 
-def test_other_files_are_no_recordings(tmp_path: Path) -> None:
+def test_unrelated_files_are_not_claimed(tmp_path: Path) -> None:
     stray = tmp_path / "under-way" / "window"
     stray.mkdir(parents=True)
     for name in ("notes.txt", "../x.decodescope", "ABC.decodescope"):
@@ -81,7 +81,7 @@ def test_other_files_are_no_recordings(tmp_path: Path) -> None:
     assert (stray / "notes.txt").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_raises_storage_error(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("in the way")
     with pytest.raises(StorageError, match="so this run is not saved"):
         ActiveRecordings(tmp_path / "history").create_file(run_id(1))

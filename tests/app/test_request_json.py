@@ -36,12 +36,12 @@ requests = st.builds(
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(requests)
-def test_what_is_written_is_read_back(request: RunRequest) -> None:
+def test_request_survives_json_round_trip(request: RunRequest) -> None:
     written = json.dumps(request_to_json(request), allow_nan=False)
     assert request_from_json(json.loads(written)) == request
 
 
-def test_no_field_is_forgotten() -> None:
+def test_request_json_contains_every_field() -> None:
     plain, live, permissions = (
         request_to_json(RunRequest("")),
         {"drafters"},
@@ -52,12 +52,12 @@ def test_no_field_is_forgotten() -> None:
     assert set(plain["load"]) == {field.name for field in fields(LoadRequest)} - permissions
 
 
-def test_an_older_file_has_defaults_for_the_rest_and_a_later_ones_fields_are_dropped() -> None:
+def test_missing_fields_get_defaults_and_unknown_fields_are_dropped() -> None:
     plain = {"prompt": "Hello", "seed": 7, "load": {"model": "tiny", "quantum": True}, "tomorrow": [1]}
     assert request_from_json(plain) == RunRequest("Hello", seed=7, load=LoadRequest("tiny"))
 
 
-def test_permissions_do_not_travel() -> None:
+def test_permissions_are_not_stored_in_json() -> None:
     request = RunRequest("Hello", load=LoadRequest("tiny", allow_pickle=True, allow_remote_code=True))
     plain = request_to_json(request)
     assert "allow_pickle" not in json.dumps(plain)
@@ -83,7 +83,7 @@ def test_permissions_do_not_travel() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_named(plain: Any, field: str, words: str) -> None:
+def test_invalid_request_error_names_field(plain: Any, field: str, words: str) -> None:
     with pytest.raises(RequestFormatError) as caught:
         request_from_json(plain)
     assert (caught.value.field, words in caught.value.cause) == (field, True)

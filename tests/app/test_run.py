@@ -21,7 +21,7 @@ def run_of(texts: int = 1, tokens: int = 4) -> Run:
     return run
 
 
-def test_sorts_events_in() -> None:
+def test_apply_stores_events_by_kind() -> None:
     run = run_of()
     assert run.started is not None
     assert [token.text for token in run.prompt] == ["One", " two"]
@@ -41,7 +41,7 @@ def test_cursor_follows_until_it_is_moved() -> None:
     assert (run.cursor, run.text) == (1, " a")
 
 
-def test_cursor_at_the_end_follows_again_and_is_kept_in_bounds() -> None:
+def test_cursor_at_end_follows_and_is_clamped() -> None:
     run = run_of()
     run.move_cursor(-5)
     assert run.cursor == 0
@@ -58,7 +58,7 @@ def test_selection_outside_is_none() -> None:
     assert run.selected is None
 
 
-def test_each_text_has_its_own_tokens() -> None:
+def test_each_sequence_has_its_own_tokens() -> None:
     run = run_of(texts=3)
     assert len(run.sequences) == 3
     run.select(1)
@@ -69,7 +69,7 @@ def test_each_text_has_its_own_tokens() -> None:
         run.show_sequence(3)
 
 
-def test_tail_comes_with_the_last_token_only() -> None:
+def test_tail_is_shown_after_last_token_only() -> None:
     run = Run(RunRequest(""))
     run.apply([chosen(0, " a"), chosen(1, ""), SequenceFinished(0, "eos", tail="�")])
     assert run.text == " a�"
@@ -92,14 +92,14 @@ def test_notices_are_kept() -> None:
         ("stop_string", "The end", None, "stop text after 1 token: 'The end'"),
     ],
 )
-def test_endings_in_words(reason: Ending, string: str, limit: float | None, words: str) -> None:
+def test_completed_outcome_describes_ending(reason: Ending, string: str, limit: float | None, words: str) -> None:
     run = Run(RunRequest(""))
     ended = SequenceFinished(0, reason, string, limit)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
     assert run_status.completed_outcome(run) == run_status.Outcome("completed", words)
 
 
-def test_obeyed_stop_is_stopped() -> None:
+def test_stopped_run_has_stopped_outcome() -> None:
     run = Run(RunRequest(""))
     run.apply([SequenceFinished(0, "stopped"), Finished("stopped", ((),), ("",), Metrics())])
     assert run_status.completed_outcome(run).kind == "stopped"

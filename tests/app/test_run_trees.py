@@ -24,7 +24,7 @@ def branch(parent: Run, place: int, words: str) -> Run:
     return run
 
 
-def test_a_family_is_all_that_came_from_one_run() -> None:
+def test_tree_contains_all_descendants_of_one_run() -> None:
     family = RunTrees()
     for one in (member("a"), member("x"), member("c", "b"), member("b", "a"), member("y", "x")):
         family.add(one)
@@ -33,14 +33,14 @@ def test_a_family_is_all_that_came_from_one_run() -> None:
     assert family.tree_of("nobody") == []
 
 
-def test_what_is_learned_later_takes_the_place_of_what_was_known() -> None:
+def test_later_entry_replaces_earlier_entry() -> None:
     family = RunTrees()
     family.add(member("a"))
     family.add(member("a", tokens=9))
     assert [one.tokens for one in family.tree_of("a")] == [9]
 
 
-def test_circles_end() -> None:
+def test_cyclic_parents_terminate() -> None:
     family = RunTrees()
     family.add(member("a", "b"))
     family.add(member("b", "a"))
@@ -48,7 +48,7 @@ def test_circles_end() -> None:
     assert parents_first([member("a", "b"), member("b", "a")]) == []
 
 
-def test_a_branch_is_called_by_what_stands_instead() -> None:
+def test_branch_excerpt_is_replacement_text() -> None:
     first = make_run([token(0, " fox"), token(1, " named"), token(2, " Mia")])
     second = branch(first, 2, " Leo")
     reported = make_entry(second)
@@ -58,7 +58,7 @@ def test_a_branch_is_called_by_what_stands_instead() -> None:
     assert make_entry(first).summary == "Greedy · 3 tokens"
 
 
-def test_nodes_tell_the_shown_run_from_the_others() -> None:
+def test_tree_nodes_mark_shown_run() -> None:
     first = make_run([token(0, " fox"), token(1, " named")])
     second = branch(first, 1, " called")
     scored = Run(make_score_request(second))

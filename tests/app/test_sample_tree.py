@@ -39,7 +39,7 @@ def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
     return chorus
 
 
-def test_a_tree_by_hand() -> None:
+def test_tree_of_samples_matches_hand_computed_counts() -> None:
     chorus = grown(TEXTS)
     reported = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
     assert reported == [
@@ -73,7 +73,7 @@ def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
         assert chorus.text(chorus.end_of(number)) == "".join(text)
 
 
-def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
+def test_incremental_updates_add_whole_depths_and_equal_full_tree() -> None:
     whole, run, chorus = grown(TEXTS), run_of(TEXTS), SampleTree()
     part = Run(run.request)
     sizes = []
@@ -99,7 +99,7 @@ def test_the_same_seeds_grow_the_same_tree() -> None:
     assert trees[0] == trees[1]
 
 
-def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
+def test_samples_have_seeds_nodes_and_states() -> None:
     run = run_of(TEXTS)
     chorus = SampleTree()
     chorus.update(run)
@@ -111,7 +111,7 @@ def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
     assert list_samples(run, chorus)[0].seed is None
 
 
-def test_a_request_becomes_a_chorus() -> None:
+def test_make_samples_request_converts_to_sampling() -> None:
     base = RunRequest(
         "Once", strategy="beam_search", config={"max_new_tokens": 30, "num_beams": 4, "repetition_penalty": 1.2},
         load=LoadRequest("storyteller"), seed=5,

@@ -24,13 +24,13 @@ def shown(*numbers: int) -> tuple[NavigationHistory, list[Run]]:
     return generations, list(made.values())
 
 
-def test_a_run_that_is_shown_again_is_the_last_one() -> None:
+def test_run_shown_again_moves_to_end() -> None:
     generations, (one, two, three) = shown(1, 2, 3, 1)
     assert generations.ids == [two.id, three.id, one.id]
     assert (generations.neighbour(-1), generations.neighbour(1)) == (three.id, None)
 
 
-def test_going_back_and_making_another_loses_nothing() -> None:
+def test_new_run_after_going_back_keeps_all_runs() -> None:
     generations, (one, two) = shown(1, 2)
     generations.go(one.id)
     generations.show(one)
@@ -40,12 +40,12 @@ def test_going_back_and_making_another_loses_nothing() -> None:
     assert generations.ids == [one.id, two.id, three.id]
 
 
-def test_few_runs_are_held_whole() -> None:
+def test_only_latest_runs_stay_in_memory() -> None:
     generations, runs = shown(*range(MAX_RUNS_IN_MEMORY + 3))
     assert [generations.run_in_memory(run.id) is run for run in runs] == [False] * 3 + [True] * MAX_RUNS_IN_MEMORY
 
 
-def test_what_is_gone_is_gone_but_the_shown_one() -> None:
+def test_remove_keeps_shown_run() -> None:
     generations, (one, two, three) = shown(1, 2, 3)
     generations.insert_first("earlier")
     assert (generations.shown, generations.ids[0]) == (three.id, "earlier")
@@ -55,7 +55,7 @@ def test_what_is_gone_is_gone_but_the_shown_one() -> None:
     assert generations.run_in_memory(one.id) is None
 
 
-def test_what_is_kept_of_a_run() -> None:
+def test_saved_data_of_finished_run() -> None:
     run = make_run(story(5), finished=True)
     run.outcome = Outcome("completed", "EOS after 5 tokens")
     record, searched, request = saved_run_data(run, created_at=7.0)
@@ -65,13 +65,13 @@ def test_what_is_kept_of_a_run() -> None:
     assert request["load"]["model"] == "storyteller"
 
 
-def test_what_is_kept_of_a_run_that_was_cut_short() -> None:
+def test_saved_data_of_unfinished_run_is_stopped() -> None:
     record = saved_run_data(make_run(story(5))).record
     assert (record.outcome, record.tokens, record.words) == ("stopped", 5, "fox named Mia.")
     assert record.seconds == pytest.approx(0.07)
 
 
-def test_what_is_kept_of_a_chat_and_of_a_branch() -> None:
+def test_saved_data_of_chat_branch_and_scored_text() -> None:
     turns = ({"role": "user", "content": "Hello\nthere"}, {"role": "assistant", "content": "Yes?"})
     chat = Run(
         RunRequest(
@@ -85,9 +85,7 @@ def test_what_is_kept_of_a_chat_and_of_a_branch() -> None:
     assert (scored.strategy, scored.opening) == ("scored", "A text")
 
 
-def test_the_history_lies_with_the_users_data_or_beside_settings_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_folder_is_default_or_custom_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings_file, "default_folder", lambda: tmp_path / "config")
     monkeypatch.setattr(settings_file, "default_data_folder", lambda: tmp_path / "data")
     assert SettingsStore(tmp_path / "config").data_folder == tmp_path / "data"

@@ -25,11 +25,11 @@ def compared(step: int, bits: float) -> TokenCompared:
 
 
 @pytest.mark.parametrize(("rank", "wanted"), [(1, 0), (10, 0), (11, 1), (100, 1), (101, 2), (1000, 2), (1001, 3)])
-def test_bands_are_those_of_gltr(rank: int, wanted: int) -> None:
+def test_rank_bands_match_gltr(rank: int, wanted: int) -> None:
     assert band(rank) == wanted
 
 
-def test_mean_and_perplexity() -> None:
+def test_score_stats_match_hand_computed_values() -> None:
     tokens = [token(0, " a", 0.5, 1), token(1, " b", 0.125, 20), token(2, " c", 0.25, 4000)]
     found = compute_score_stats(tokens)
     mean = sum(one.raw_log_probability for one in tokens) / 3
@@ -40,7 +40,7 @@ def test_mean_and_perplexity() -> None:
     assert bands_text(found) == "rank ≤ 10: 33 % · ≤ 100: 33 % · ≤ 1,000: 0 % · more: 33 %"
 
 
-def test_nothing_and_the_impossible() -> None:
+def test_perplexity_of_no_tokens_is_one_and_of_impossible_infinite() -> None:
     assert compute_score_stats([]).perplexity == 1.0
     never = token(0, " a", 0.5, 1)
     object.__setattr__(never, "raw_log_probability", -math.inf)
@@ -48,13 +48,13 @@ def test_nothing_and_the_impossible() -> None:
     assert "perplexity ∞" in summary_text(compute_score_stats([never]))
 
 
-def test_where_two_models_part_most() -> None:
+def test_largest_divergences_are_sorted() -> None:
     found = [compared(0, 0.5), compared(1, 4.0), compared(2, 0.0), compared(3, 4.0)]
     assert [one.step for one in largest_divergences(found, 3)] == [1, 3, 0]
     assert mean_divergence(found) == pytest.approx(8.5 / 4)
 
 
-def test_a_run_is_scored_with_its_prompt_and_without_its_settings() -> None:
+def test_score_request_keeps_prompt_and_drops_settings() -> None:
     run = make_run([token(0, " fox"), token(1, " named")])
     request = make_score_request(run, "other")
     assert (request.prompt, request.beginning) == (run.request.prompt, tuple(one.id for one in run.tokens))

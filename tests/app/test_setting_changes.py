@@ -17,11 +17,11 @@ RAN = RunRequest(
 )
 
 
-def test_the_same_is_no_change() -> None:
+def test_equal_settings_have_no_changes() -> None:
     assert list_changes(RAN, replace(RAN, prompt="Another", when_full="drop", top_n=3)) == []
 
 
-def test_every_kind_of_change_is_named_with_both_values() -> None:
+def test_every_change_lists_old_and_new_value() -> None:
     now = replace(
         RAN,
         config={"temperature": 1.9, "max_new_tokens": 40, "top_k": 5},
@@ -38,6 +38,6 @@ def test_every_kind_of_change_is_named_with_both_values() -> None:
     assert "4 → 2" in reported.values()
 
 
-def test_another_strategy_is_one_change_and_not_a_dozen() -> None:
+def test_other_strategy_is_listed_as_one_change() -> None:
     now = replace(RAN, strategy="assisted", config={"max_new_tokens": 9}, cache="static", draft_names=("small",))
     assert dict(list_changes(RAN, now)).keys() == {"Strategy", "Cache", "Drafts"}

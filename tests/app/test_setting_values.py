@@ -15,12 +15,12 @@ from decodescope.core.strategies import Parameter, registry
 SAMPLING = registry["sampling"]
 
 
-def test_a_grammar_nested_without_end_is_told() -> None:
+def test_too_deeply_nested_grammar_is_rejected() -> None:
     with pytest.raises(setting_values.InvalidValueError, match="nested too deep"):
         setting_values.parse(SAMPLING.parameter("grammar"), '{"a":' * 20_000)
 
 
-def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_grammar_path_to_pipe_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.lark")
     with pytest.raises(InvalidValueError, match="is not a regular file"):
         setting_values.parse(SAMPLING.parameter("grammar"), str(tmp_path / "pipe.lark"))
@@ -40,7 +40,7 @@ def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         ("suppress_tokens", "", None),
     ],
 )
-def test_reads(name: str, text: str, value: Any) -> None:
+def test_parse_returns_value(name: str, text: str, value: Any) -> None:
     assert setting_values.parse(SAMPLING.parameter(name), text) == value
 
 
@@ -56,12 +56,12 @@ def test_reads(name: str, text: str, value: Any) -> None:
         ("bad_words_ids", "[[1, 2]", "not valid JSON"),
     ],
 )
-def test_says_why_not(name: str, text: str, why: str) -> None:
+def test_parse_of_invalid_text_gives_reason(name: str, text: str, why: str) -> None:
     with pytest.raises(InvalidValueError, match=why):
         setting_values.parse(SAMPLING.parameter(name), text)
 
 
-def test_choices() -> None:
+def test_parse_of_choice_or_list() -> None:
     layers = registry["dola"].parameter("dola_layers")
     assert setting_values.parse(layers, "high") == "high"
     assert setting_values.parse(layers, "[2, 4]") == [2, 4]
@@ -70,7 +70,7 @@ def test_choices() -> None:
 
 
 @pytest.mark.parametrize("value", [None, ["a b", "c\nd"], [[1, 2], [3]], [5, 6]])
-def test_text_fields_give_back_what_they_show(value: Any) -> None:
+def test_formatted_token_list_is_parsed_back(value: Any) -> None:
     assert setting_values.parse_tokens(setting_values.format_text(value)) == value
 
 
@@ -82,11 +82,11 @@ def test_summary_is_short() -> None:
     assert setting_values.short_text(None) == "off"
 
 
-def test_a_name_with_capitals_of_its_own_keeps_them() -> None:
+def test_summary_keeps_capitals_of_names() -> None:
     sampling = registry["sampling"].parameters
     assert setting_values.summary(sampling, {"temperature": 0.8, "dry_multiplier": 0.5}) == "temperature 0.8 · DRY 0.5"
 
 
-def test_within_leaves_other_types_alone() -> None:
+def test_check_range_ignores_non_numbers() -> None:
     flag = Parameter("x", "X", "bool", False, "help", minimum=5)
     assert setting_values.check_range(flag, True) is True

@@ -24,13 +24,13 @@ def write(folder: Path, data: Any) -> SettingsStore:
     return store
 
 
-def test_defaults_without_a_file(config_dir: Path) -> None:
+def test_missing_file_gives_defaults(config_dir: Path) -> None:
     store = SettingsStore(config_dir)
     assert store.load().appearance.theme == "system"
     assert store.notices == []
 
 
-def test_round_trip(config_dir: Path) -> None:
+def test_saved_settings_are_loaded_unchanged(config_dir: Path) -> None:
     store = SettingsStore(config_dir)
     settings = store.load()
     settings.appearance.theme, settings.appearance.font_scale = "dark", 1.5
@@ -53,7 +53,7 @@ BROKEN = ["{not json", "[1, 2]", "\xff\xfe", "[" * 100_000, '{"a":' * 900 + "1" 
 
 
 @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
-def test_a_broken_file_is_set_aside_and_named(config_dir: Path, text: str) -> None:
+def test_unreadable_file_is_set_aside_and_reported(config_dir: Path, text: str) -> None:
     store = write(config_dir, text)
     assert store.settings.appearance.font_scale == 1.0
     aside = config_dir / "settings.json.bad-1"
@@ -63,7 +63,7 @@ def test_a_broken_file_is_set_aside_and_named(config_dir: Path, text: str) -> No
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_not_opened(config_dir: Path, make: Callable[[Path], None]) -> None:
+def test_pipe_folder_or_device_as_settings_file_is_set_aside(config_dir: Path, make: Callable[[Path], None]) -> None:
     make(config_dir / "settings.json")
     store = SettingsStore(config_dir)
     assert store.load().appearance.font_scale == 1.0
@@ -72,7 +72,7 @@ def test_what_is_no_file_is_not_opened(config_dir: Path, make: Callable[[Path], 
     assert SettingsStore(config_dir).load() == store.settings
 
 
-def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_config_folder_that_is_file_raises_storage_error(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("in the way", encoding="utf-8")
     store = SettingsStore(tmp_path / "config")
     store.load()
@@ -104,7 +104,7 @@ def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
         ("layout", "sides", [300]),
     ],
 )
-def test_a_bad_key_is_reset_alone(config_dir: Path, section: str, key: str, bad: Any) -> None:
+def test_invalid_key_is_reset_alone(config_dir: Path, section: str, key: str, bad: Any) -> None:
     data = {"choices": {"version": 2, "chat": True}}
     data.setdefault(section, {"version": 1})[key] = bad
     store = write(config_dir, data)
@@ -114,14 +114,14 @@ def test_a_bad_key_is_reset_alone(config_dir: Path, section: str, key: str, bad:
     assert (config_dir / "settings.json.bad-1").read_text(encoding="utf-8") == json.dumps(data)
 
 
-def test_a_section_that_is_no_section(config_dir: Path) -> None:
+def test_section_of_wrong_type_is_reset_and_reported(config_dir: Path) -> None:
     store = write(config_dir, {"appearance": 7, "choices": {"version": 1, "seed": 5}})
     assert store.settings.choices.seed == 5
     assert "appearance" in store.notices[0]
 
 
 @pytest.mark.parametrize("version", ["1e999", '"two"', "-1", "true", "[]", "1.5", "null"])
-def test_a_version_that_is_none_resets_its_section_alone(config_dir: Path, version: str) -> None:
+def test_invalid_version_resets_only_its_section(config_dir: Path, version: str) -> None:
     store = write(config_dir, f'{{"appearance": {{"version": {version}, "theme": "dark"}}, "choices": {{"seed": 5}}}}')
     assert (store.settings.appearance.theme, store.settings.choices.seed) == ("system", 5)
     assert "appearance (its version is not a number)" in store.notices[0]
@@ -137,7 +137,9 @@ def test_a_version_that_is_none_resets_its_section_alone(config_dir: Path, versi
         ({"values": {"sampling": {"top_p": 0.5}}, "cache_values": {"quantized": {"nbits": "four"}}}, "quantized.nbits"),
     ],
 )
-def test_remembered_parameters_are_checked_one_by_one(config_dir: Path, values: dict[str, Any], place: str) -> None:
+def test_invalid_remembered_parameters_are_dropped_individually(
+    config_dir: Path, values: dict[str, Any], place: str
+) -> None:
     store = write(config_dir, {"choices": {"version": 2, **values}})
     store.drop_invalid_values()
     assert store.settings.choices.values == {"sampling": {"top_p": 0.5}}
@@ -146,7 +148,7 @@ def test_remembered_parameters_are_checked_one_by_one(config_dir: Path, values: 
     assert "settings.json.bad-1" in store.notices[0]
 
 
-def test_a_newer_programs_file_is_kept_byte_for_byte(config_dir: Path) -> None:
+def test_file_of_newer_version_is_copied_unchanged(config_dir: Path) -> None:
     text = '{"choices": {"version": 99, "seed": 5,   "dice": "blue"}}'
     store = write(config_dir, text)
     assert store.settings.choices.seed == 5
@@ -156,7 +158,7 @@ def test_a_newer_programs_file_is_kept_byte_for_byte(config_dir: Path) -> None:
     assert json.loads(store.path.read_text(encoding="utf-8"))["choices"]["dice"] == "blue"
 
 
-def test_a_copy_is_kept_before_a_migration(config_dir: Path) -> None:
+def test_migration_keeps_copy_of_old_file(config_dir: Path) -> None:
     text = '{"choices": {"version": 1, "draft": "little",  "seed": 5}}'
     store = write(config_dir, text)
     assert store.settings.choices.drafts == ["little"]
@@ -166,11 +168,11 @@ def test_a_copy_is_kept_before_a_migration(config_dir: Path) -> None:
     assert not (config_dir / "settings.json.old-2").exists()
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stumble(data: dict[str, Any]) -> dict[str, Any]:
+def test_failed_migration_keeps_file_unchanged(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_migration(data: dict[str, Any]) -> dict[str, Any]:
         return {"seed": data["no such key"]}
 
-    monkeypatch.setattr(sections.LastChoices, "migrators", {1: stumble})
+    monkeypatch.setattr(sections.LastChoices, "migrators", {1: fail_migration})
     text = '{"choices": {"version": 1, "seed": 5},  "appearance": {"theme": "dark"}}'
     store = write(config_dir, text)
     assert (store.settings.choices.seed, store.settings.appearance.theme) == (42, "dark")
@@ -178,7 +180,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monke
     assert (config_dir / "settings.json.bad-1").read_text(encoding="utf-8") == text
 
 
-def test_a_copy_of_the_same_is_kept_once(config_dir: Path) -> None:
+def test_identical_invalid_file_is_copied_once(config_dir: Path) -> None:
     for _ in range(3):
         write(config_dir, {"appearance": {"theme": "pink"}})
     write(config_dir, {"appearance": {"theme": "grey"}})
@@ -202,6 +204,6 @@ def test_migrators_run_in_order() -> None:
     assert Third("x").write() == {"version": 3, "new": "x"}
 
 
-def test_every_section_reads_what_it_writes() -> None:
+def test_every_section_survives_round_trip() -> None:
     for section in SECTIONS.values():
         assert section.read(section().write()) == (section(), [])

@@ -24,7 +24,7 @@ ctypes.CDLL(None).malloc_stats()
 
 
 def heaps(told: str, **environment: str) -> tuple[str, int]:
-    """What `told` gives, and how many heaps there are behind a thread that has allocated."""
+    """Return the value of an expression and the number of heaps after a thread has allocated."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(told=told)],
@@ -33,10 +33,10 @@ def heaps(told: str, **environment: str) -> tuple[str, int]:
     return done.stdout.strip(), done.stderr.count("Arena ")
 
 
-def test_a_thread_has_a_heap_of_its_own_unless_it_is_told() -> None:
+def test_threads_share_heap_only_after_share_heap() -> None:
     assert heaps("None") == ("None", 2)
     assert heaps("share_heap()") == ("True", 1)
 
 
-def test_what_the_user_has_set_goes_before_it() -> None:
+def test_user_setting_overrides_share_heap() -> None:
     assert heaps("share_heap()", **{SETTING: "4"}) == ("False", 2)

@@ -42,9 +42,7 @@ def shown_in_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str
     return terminal.getvalue()
 
 
-def test_text_and_facts_are_printed_plain_without_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_without_terminal_prints_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = recording(tmp_path, {"max_new_tokens": 6, "do_sample": True}, seed=5)
     assert main(["show", str(path)]) == 0
     out = capsys.readouterr().out
@@ -55,7 +53,7 @@ def test_text_and_facts_are_printed_plain_without_a_terminal(
     assert "Alternatives" in capsys.readouterr().out
 
 
-def test_a_terminal_shows_colours_unless_they_are_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_in_terminal_uses_colors_unless_disabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(recording(tmp_path, {"max_new_tokens": 6}))
     out = shown_in_a_terminal(monkeypatch, path)
     assert "\x1b[" in out
@@ -91,13 +89,13 @@ def test_control_characters_of_a_recording_do_not_reach_the_terminal(
     assert "[bold]" in out
 
 
-def test_a_terminal_of_one_column_gets_lines_of_twenty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_in_one_column_terminal_uses_minimum_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(recording(tmp_path, {"max_new_tokens": 6}))
     monkeypatch.setenv("COLUMNS", "1")
     assert "Model: tiny-llama" in shown_in_a_terminal(monkeypatch, path, "--no-color")
 
 
-def test_it_needs_no_qt(tmp_path: Path) -> None:
+def test_show_runs_without_qt(tmp_path: Path) -> None:
     """A server without Qt's libraries can run the commands."""
     code = "import sys; sys.modules['PySide6'] = None; import decodescope; sys.exit(decodescope.main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "show", str(recording(tmp_path, {"max_new_tokens": 2}))]
@@ -106,7 +104,7 @@ def test_it_needs_no_qt(tmp_path: Path) -> None:
     assert "tiny-llama" in done.stdout
 
 
-def test_a_damaged_or_missing_recording_has_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_or_missing_recording_exits_with_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(tmp_path / "none.decodescope")]) == 1
     path = recording(tmp_path, {"max_new_tokens": 6})
     path.write_bytes(path.read_bytes()[:-40])

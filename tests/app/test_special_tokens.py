@@ -44,7 +44,7 @@ def events_of(model: core.LoadedModel, prompt: str, forced: str, **more: Any) ->
     return core.run(model, core.Request(prompt, config)).events
 
 
-def test_an_ordinary_token_in_angle_brackets_is_text_everywhere(model: core.LoadedModel) -> None:
+def test_ordinary_token_in_angle_brackets_is_shown_as_text(model: core.LoadedModel) -> None:
     events = events_of(model, PROMPT, "<b>")
     started = next(event for event in events if isinstance(event, RunStarted))
     chosen = next(event for event in events if isinstance(event, TokenChosen))
@@ -68,7 +68,7 @@ def test_an_ordinary_token_in_angle_brackets_is_text_everywhere(model: core.Load
     assert forbidden_reason("<b>", False) == "“<b>”: not allowed by the grammar"
 
 
-def test_a_special_token_that_the_decoder_alone_marks_is_shown_and_not_copied(model: core.LoadedModel) -> None:
+def test_special_token_of_decoder_is_shown_but_not_copied(model: core.LoadedModel) -> None:
     events = events_of(model, f"cat{SPECIAL}", SPECIAL)
     started = next(event for event in events if isinstance(event, RunStarted))
     chosen = next(event for event in events if isinstance(event, TokenChosen))
@@ -87,7 +87,7 @@ def test_beams_and_drafts_mark_special_tokens(model: core.LoadedModel) -> None:
     assert {one.special for one in found if one.piece != SPECIAL} <= {False}
 
 
-def test_a_recording_without_marks_is_judged_by_its_letters() -> None:
+def test_recording_without_special_flag_uses_spelling() -> None:
     assert words.control_name("<|end|>") == "end"
     assert words.control_name("<|end|>", False) == ""
     assert words.control_name("▁odd", True) == "▁odd"
@@ -96,8 +96,8 @@ def test_a_recording_without_marks_is_judged_by_its_letters() -> None:
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_a_banned_word_is_written_in_no_way(name: str) -> None:
-    """The bans cover the word at a text's start, behind a bracket, a quotation mark, a line break and a space."""
+def test_banned_word_is_banned_in_every_position(name: str) -> None:
+    """The bans cover the word at the start and after a bracket, quotation mark, line break or space."""
     tokenizer = FAMILIES[name]()
     made = tiny.make("llama", vocab_size=700)
     made.tokenizer = tokenizer
@@ -108,8 +108,8 @@ def test_a_banned_word_is_written_in_no_way(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\n", "", "   ", "\u200b", " word"])
-def test_a_row_of_the_token_view_stays_short(qapp: object, text: str) -> None:
-    """Counted in pieces that the last row shapes: it is shaped again for every new token."""
+def test_row_of_token_view_is_bounded_in_length(qapp: object, text: str) -> None:
+    """The last row is shaped again for every new token, so its number of pieces is limited."""
     column = TokenColumn(theme_for("light"), 0)
     tokens = [scripted.token(number, text, piece=text or "⟨E2⟩") for number in range(3000)]
     for end in range(0, len(tokens) + 1, 50):

@@ -11,11 +11,11 @@ from decodescope.core.events import CacheMeasured, Finished, Metrics, Prefilled
 from tests.ui.fake_engine import chosen
 
 
-def test_nothing_is_known_at_first() -> None:
+def test_new_run_has_no_status_numbers() -> None:
     assert run_status.compute_status_numbers(Run(RunRequest(""))) == run_status.StatusNumbers()
 
 
-def test_figures_under_way() -> None:
+def test_status_numbers_of_active_run() -> None:
     run = Run(RunRequest(""))
     run.apply([Prefilled(10, 0.02), chosen(0, " a", seconds=0.01)])
     assert run_status.compute_status_numbers(run).decode is None
@@ -27,13 +27,13 @@ def test_figures_under_way() -> None:
     assert known.cache == 4096
 
 
-def test_texts_side_by_side_add_up() -> None:
+def test_decode_speed_sums_over_sequences() -> None:
     run = Run(RunRequest(""))
     run.apply([chosen(step, " a", sequence, 0.01) for step in range(3) for sequence in range(4)])
     assert run_status.compute_status_numbers(run).decode == pytest.approx(4 * 2 / 0.02)
 
 
-def test_the_runs_own_metrics_win() -> None:
+def test_final_metrics_override_estimates() -> None:
     run = Run(RunRequest(""))
     metrics = Metrics(time_to_first_token=0.5, prefill_tokens_per_second=7, decode_tokens_per_second=9, cache_bytes=3)
     run.apply([Prefilled(10, 0.02), Finished("completed", ((),), ("",), metrics)])

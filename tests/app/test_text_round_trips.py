@@ -37,7 +37,7 @@ OF_TEXTS = [p for p in PARAMETERS if p.kind != "text"]
 OF_ONE_TEXT = [p for p in PARAMETERS if p.kind == "text"]
 
 
-def test_there_are_such_parameters() -> None:
+def test_text_parameters_are_found() -> None:
     assert {"stop_strings", "bad_words_ids", "must_contain"} <= {p.name for p in PARAMETERS}
 
 
@@ -47,7 +47,7 @@ def _name(parameter: Parameter) -> str:
 
 @pytest.mark.parametrize("parameter", OF_TEXTS, ids=_name)
 @pytest.mark.parametrize("text", NASTY)
-def test_lists_of_texts_on_the_command_line(parameter: Parameter, text: str) -> None:
+def test_text_lists_survive_command_line_round_trip(parameter: Parameter, text: str) -> None:
     for texts in ([text], ["first", text], [text, "last"]):
         assert setting_values.parse(parameter, setting_values.format_text(texts)) == texts
         assert setting_values.parse(parameter, json.dumps(texts)) == texts
@@ -61,23 +61,23 @@ def test_lists_of_texts_on_the_command_line(parameter: Parameter, text: str) -> 
         ("C:\\dir", ["C:\\dir"]), ("\t", ["\t"]), ("x\\r\\ny", ["x\r\ny"]), ("a\u2028b", ["a\u2028b"]),
     ],
 )  # fmt: skip
-def test_a_stop_text_as_it_is_typed(text: str, read: Any) -> None:
+def test_typed_stop_strings_are_parsed(text: str, read: Any) -> None:
     assert setting_values.parse(core.strategies.registry["greedy"].parameter("stop_strings"), text) == read
 
 
 @pytest.mark.parametrize("text", ["none", " cat", "cat ", "off"])
-def test_a_banned_word_as_it_is_typed(text: str) -> None:
+def test_typed_banned_word_is_kept_unchanged(text: str) -> None:
     assert setting_values.parse(core.strategies.registry["greedy"].parameter("bad_words_ids"), text) == [text]
 
 
 @pytest.mark.parametrize("parameter", OF_ONE_TEXT, ids=_name)
 @pytest.mark.parametrize("text", NASTY)
-def test_a_text_on_the_command_line(parameter: Parameter, text: str) -> None:
+def test_text_survives_command_line_parsing(parameter: Parameter, text: str) -> None:
     assert setting_values.parse(parameter, text) == text
 
 
 @pytest.mark.parametrize("texts", [[text] for text in NASTY] + [list(NASTY), ["", "a"], ["a", ""]], ids=repr)
-def test_lines(texts: list[str]) -> None:
+def test_text_lines_survive_round_trip(texts: list[str]) -> None:
     assert text_formats.read_lines(text_formats.write_lines(texts)) == texts
     assert setting_values.parse_lines(setting_values.format_text(texts)) == texts
     assert setting_values.parse_tokens(setting_values.format_text(texts)) == texts
@@ -94,14 +94,14 @@ def _values(strategy: core.strategies.Strategy) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", core.strategies.registry)
-def test_presets(name: str, tmp_path: Path) -> None:
+def test_presets_survive_round_trip(name: str, tmp_path: Path) -> None:
     made = _values(core.strategies.registry[name])
     path = presets.save_preset(tmp_path, presets.Preset("mine", name, made))
     assert dict(presets.load_preset(path).values) == made
 
 
 @pytest.mark.parametrize("name", core.strategies.registry)
-def test_requests_in_json(name: str) -> None:
+def test_requests_survive_json_round_trip(name: str) -> None:
     request = RunRequest("".join(NASTY), strategy=name, config=_values(core.strategies.registry[name]), beginning=NASTY)
     back = request_json.request_from_json(json.loads(json.dumps(request_json.request_to_json(request))))
     assert (back.prompt, dict(back.config), dict(back.options)) == (request.prompt, request.config, request.options)
@@ -109,13 +109,13 @@ def test_requests_in_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*NASTY, "".join(NASTY), "word " * 60 + "\u2028" + "word\u00a0" * 60])
-def test_source_of_scripts(text: str) -> None:
+def test_source_literals_survive_evaluation(text: str) -> None:
     assert eval(literal(text)) == text
     assert eval(multiline_literal(text)) == text
     assert eval(literal({"stop_strings": [text]})) == {"stop_strings": [text]}
 
 
-def test_a_recording(tmp_path: Path) -> None:
+def test_recording_keeps_texts_of_request(tmp_path: Path) -> None:
     model = core.load("storyteller")
     config = {"max_new_tokens": 2, "stop_strings": list(NASTY[4:])}
     request = core.Request("Once upon a\u00a0time\u2028", config)

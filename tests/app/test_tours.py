@@ -72,14 +72,14 @@ def measured(tour: Tour, place: int, runs: Mapping[str, Run]) -> dict[str, Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Numbers may be reckoned in another order."""
+    """Compare with a tolerance, because sums may be computed in another order."""
     if isinstance(one, float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-9)
     return bool(one == other)
 
 
 def check_tour(tour: Tour, maker: Maker) -> list[bool]:
-    """Hold every sentence of a tour against its runs; gives back which effects were there."""
+    """Check every sentence of a tour against its runs; return which effects occurred."""
     runs: dict[str, Run] = {}
     appeared = []
     for place, step in enumerate(tour.steps):
@@ -101,8 +101,8 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
 
 
 @pytest.mark.parametrize("tour", every(3, TOURS), ids=lambda tour: tour.name)
-def test_every_sentence_is_true_of_its_runs(tour: Tour, maker: Maker) -> None:
-    """And with the bundled models every effect is there."""
+def test_tour_sentences_match_their_runs(tour: Tour, maker: Maker) -> None:
+    """With the bundled models every effect occurs."""
     assert all(check_tour(tour, maker))
 
 
@@ -110,8 +110,8 @@ SHOWN_AT_A_TOKEN = {"chance_at", "final_chance_at", "first_chance_at", "first_fi
 
 
 @pytest.mark.parametrize("tour", every(3, TOURS), ids=lambda tour: tour.name)
-def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Maker) -> None:
-    """What is said of the selected token is what the card and the bars beside it show, digit by digit."""
+def test_numbers_in_tour_sentences_match_inspector(tour: Tour, maker: Maker) -> None:
+    """Numbers about the selected token equal those of the card and the bars, digit by digit."""
     runs: dict[str, Run] = {}
     for place, step in enumerate(tour.steps):
         if step.run:
@@ -129,7 +129,7 @@ def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Ma
                 assert reported.numbers[name].text in shown_there, (tour.name, place, name)
 
 
-def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
+def test_compared_passes_have_same_prompt() -> None:
     for tour in TOURS:
         counted = {
             str(wanted.of[0]) for step in tour.steps for wanted in step.figures.values() if wanted.measure == "passes"
@@ -137,7 +137,7 @@ def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
         assert len({tour.runs[name].prompt for name in counted}) <= 1, tour.name
 
 
-def test_the_passes_add_up_to_the_rounds_beside_them(maker: Maker) -> None:
+def test_passes_equal_rounds_plus_others(maker: Maker) -> None:
     for name, of in (("draft", "drafted"), ("tree", "tree")):
         run = maker.run(find_tour(name).runs[of])
         step = next(step for step in find_tour(name).steps if "passes" in step.figures)
@@ -151,22 +151,22 @@ def other_seed(setting: TourSetting) -> TourSetting:
 
 
 def other_prompt(setting: TourSetting) -> TourSetting:
-    """Nothing was tried out for this one."""
+    """A prompt for which the tours were not tuned."""
     return replace(setting, prompt="The king had three", seed=setting.seed + 1)
 
 
 def shorter(setting: TourSetting) -> TourSetting:
-    """So short that most effects cannot be there."""
+    """A run too short for most effects."""
     return replace(setting, parameters={**setting.parameters, "max_new_tokens": 6})
 
 
 def other_model(setting: TourSetting) -> TourSetting:
-    """One that knows less, and no longer agrees with its draft."""
+    """A weaker model that disagrees with its draft model more often."""
     return replace(setting, model="storyteller-draft-b")
 
 
 def window_model(setting: TourSetting) -> TourSetting:
-    """One whose layers forget by themselves; the caches that forget or round cannot serve it."""
+    """A sliding-window model; eviction and quantized caches do not support it."""
     return replace(setting, model="storyteller-window") if setting.cache == "dynamic" else setting
 
 
@@ -174,7 +174,7 @@ MORE = [pytest.param(one, marks=pytest.mark.fuzz) for one in (other_seed, other_
 
 
 @pytest.mark.parametrize("change", [shorter, other_model, *MORE])
-def test_no_sentence_is_untrue_of_other_runs(change: Callable[[TourSetting], TourSetting], maker: Maker) -> None:
+def test_tour_sentences_match_changed_runs(change: Callable[[TourSetting], TourSetting], maker: Maker) -> None:
     for tour in TOURS:
         check_tour(replace(tour, runs={name: change(setting) for name, setting in tour.runs.items()}), maker)
 
@@ -188,7 +188,7 @@ def test_a_short_text_shows_no_loop(maker: Maker) -> None:
     ]
 
 
-def test_the_tours_of_the_program_can_all_be_read() -> None:
+def test_all_shipped_tours_are_valid() -> None:
     assert not PROBLEMS
     assert names_and_titles() == [(tour.name, tour.title) for tour in TOURS]
     assert len({tour.name for tour in TOURS}) == len(TOURS)
@@ -254,7 +254,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_tour_says_what_is_wrong_and_the_others_still_work(tmp_path: Path, name: str) -> None:
+def test_invalid_tour_is_reported_and_others_load(tmp_path: Path, name: str) -> None:
     reported, expected = BAD[name]
     (tmp_path / "a.toml").write_text(reported, encoding="utf-8")
     (tmp_path / "b.toml").write_text(GOOD, encoding="utf-8")
@@ -266,12 +266,12 @@ def test_a_bad_tour_says_what_is_wrong_and_the_others_still_work(tmp_path: Path,
     assert [problem.cause for problem in problems] == [raised.value.cause]
 
 
-def test_an_unknown_name_lists_those_there_are() -> None:
+def test_unknown_tour_error_lists_available_tours() -> None:
     with pytest.raises(TourError, match=r"Did you mean “likeliest”.*Available: .*likeliest"):
         find_tour("likliest")
 
 
-def test_every_figure_that_is_said_is_checked() -> None:
+def test_every_measure_in_tours_has_check() -> None:
     used = {wanted.measure for tour in TOURS for step in tour.steps for wanted in step.figures.values()}
     assert used <= set(CHECKS)
     assert all(placeholders(step.text) <= set(step.figures) for tour in TOURS for step in tour.steps)

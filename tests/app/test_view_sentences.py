@@ -232,7 +232,7 @@ MEMORY_CLAIMS: list[tuple[str, Callable[..., bool]]] = [
 
 
 def check_claims(said: str, claims: list[tuple[str, Callable[..., bool]]], *facts: Any) -> Iterator[int]:
-    """Numbers of the claims that a text makes. Fails for one that is false, and for words that claim nothing."""
+    """Return the numbers of the claims in a text; fail for a false claim or a text without one."""
     rest = str(said)
     while rest:
         for number, (pattern, is_true) in enumerate(claims):
@@ -247,7 +247,7 @@ def check_claims(said: str, claims: list[tuple[str, Callable[..., bool]]], *fact
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("name", MEMORY_RUNS)
-def test_what_the_memory_view_says_is_true(name: str, hybrids: dict[str, str]) -> None:
+def test_memory_view_sentences_match_events(name: str, hybrids: dict[str, str]) -> None:
     settings = {"model": "storyteller", "strategy": "greedy", **MEMORY_RUNS[name]}
     model = settings["model"] = hybrids.get(settings["model"], settings["model"])
     rows = settings.get("num_beams") or settings.get("num_return_sequences") or 1
@@ -280,7 +280,7 @@ def test_what_the_memory_view_says_is_true(name: str, hybrids: dict[str, str]) -
 
 
 def _check_cells(history: Any, run: Run, x: int, event: CacheMeasured) -> None:
-    """The bytes in the tooltips of all tokens are those of the cache, without what it keeps besides."""
+    """Check that the bytes in all token tooltips add up to the cache, without its extra buffers."""
     said = 0
     for row in token_rows(history, run, x):
         for index in range(len(row.states)):
@@ -412,7 +412,7 @@ ROUND = (rf"Round (\d+): (\d+) tokens? drafted(?: in a tree of depth (\d+))?, (?
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", SPECULATION_RUNS)
-def test_what_the_speculation_view_says_is_true(name: str) -> None:
+def test_speculation_view_sentences_match_events(name: str) -> None:
     run = make_run("storyteller", **SPECULATION_RUNS[name])
     rounds, drafters = run.rounds.rounds, drafter_names(run.request)
     assert rounds
@@ -444,7 +444,7 @@ def test_what_the_speculation_view_says_is_true(name: str) -> None:
         assert share == sum(len(entry.accepted) >= at for entry in examined) / len(examined)
 
 
-def test_a_choice_among_drafters_is_explained_by_its_figures() -> None:
+def test_drafter_choice_sentence_matches_measured_speeds() -> None:
     """With longer texts several drafters are compared; the one that was used is the best, or named as an exception."""
     run = make_run(
         "storyteller", "assisted", drafts=(DRAFT, OTHER_DRAFT), several="choose", max_new_tokens=150,
@@ -510,7 +510,7 @@ def test_the_end_of_a_stopped_text_is_no_difference() -> None:
     assert re.fullmatch("differs at 12: the end, not “.+”", entry_summary(comparison, entry))
 
 
-def test_tokens_that_are_written_alike_are_told_apart_by_their_ids() -> None:
+def test_equal_looking_tokens_are_distinguished_by_id() -> None:
     runs = []
     for number in (71, 72):
         run = Run(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")))

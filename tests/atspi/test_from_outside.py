@@ -22,7 +22,7 @@ PROGRAM = (sys.executable, "-m", "app", "--model", "storyteller", "--strategy", 
            "max_new_tokens=12", "--prompt", "Once upon a time", "--size", "1280x800")  # fmt: skip
 
 
-def missing() -> str:
+def missing_requirements() -> str:
     """What this machine lacks for it; nothing where all is there."""
     if not sys.platform.startswith("linux") or not Path(SYSTEM_PYTHON).exists():
         return "AT-SPI, which is Linux's"
@@ -65,13 +65,13 @@ def environment(folder: Path, display: str) -> dict[str, str]:
 
 @pytest.fixture
 def needs_accessibility_bus() -> None:
-    if lacking := missing():
+    if lacking := missing_requirements():
         pytest.skip(f"not on this machine: {lacking}; .ci/run installs it")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_accessibility_bus")
-def test_a_screen_reader_finds_the_program_presses_run_and_reads_the_text(tmp_path: Path) -> None:
+def test_screen_reader_presses_run_and_reads_the_generated_text(tmp_path: Path) -> None:
     with screen() as display:
         done = subprocess.run(
             ["dbus-run-session", "--", "bash", "-c", SESSION, "session", *PROGRAM],

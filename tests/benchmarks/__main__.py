@@ -1,7 +1,7 @@
-"""python -m tests.benchmarks [NAME …]: every ratio as it is found, beside what it should reach.
+"""python -m tests.benchmarks [NAME …]: print each ratio with its target.
 
-`--compare tests/benchmarks/baseline.json` says what has changed by more than its noise; `--save FILE --times 3` makes
-such a file anew, on an idle machine.
+`--compare tests/benchmarks/baseline.json` lists changes beyond their noise; `--save FILE --times 3` makes
+such a file again, on an idle machine.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def main() -> None:
         print(json.dumps(runs[-1], ensure_ascii=False, indent=2))
     if options.save:
         there = baseline.load(options.save) if options.names and options.save.exists() else {}
-        baseline.save(options.save, there | baseline.summary(runs))  # of the others it keeps what it knew
+        baseline.save(options.save, there | baseline.summary(runs))  # the values of other modules are kept
 
 
 def one_run(
     modules: list[str], options: argparse.Namespace, before: Mapping[str, baseline.BaselineValue] | None
 ) -> Figures:
-    """All figures once, printed as they are found unless JSON is wanted."""
+    """Measure all values once and print each when it is found, unless JSON is requested."""
     figures: Figures = {}
     for module in modules:
         for name, value in measured(module, options.quick):
@@ -144,7 +144,7 @@ def measured(module: str, quick: bool) -> Iterator[tuple[str, float]]:
 
 
 def line(name: str, value: float) -> str:
-    """What, measured, wanted."""
+    """Name, measured value, target."""
     return f"{name:<{_WIDTH}}  {value:8.2f}  {target(name)}".rstrip()
 
 

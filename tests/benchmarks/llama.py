@@ -49,7 +49,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 """Config values of each model, as its config.json has them."""
 FORMATS = (("F32", "auto"), ("BF16", "auto"), ("Q8_0", "auto"), ("Q4_0", "auto"), ("Q4_1", "auto"))
-"""Format of the file, and the weights asked for."""
+"""Format of the file, and the requested weights."""
 PROMPT_TOKENS, NEW_TOKENS, TOP_N = 512, 48, 10
 _READ_BYTES = 1 << 29
 

@@ -68,7 +68,7 @@ def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
 def _prediction_and_gain(
     model: core.LoadedModel, draft: core.LoadedModel, rounds: int
 ) -> tuple[list[float], list[float]]:
-    """Foretold ÷ measured, and drafted ÷ plain, of each round; one before them has the draft length learn."""
+    """Predicted ÷ measured, and drafted ÷ plain, of each round; a first round adapts the draft length."""
     plain = core.Request(PROMPT, {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False}, top_n=0)
     longer = {"max_new_tokens": 80, "min_new_tokens": 80, "do_sample": False}
     drafted = replace(plain, config=longer, strategy="assisted", drafters=(draft,))

@@ -1,4 +1,4 @@
-"""Tensors of the pretend card: the device says `cuda:N`, the values are in host memory."""
+"""Tensors of the pretend card: the device is named `cuda:N`, the values are in host memory."""
 
 from __future__ import annotations
 

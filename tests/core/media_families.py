@@ -248,7 +248,7 @@ def _qwen3_vl_moe() -> Made:
     return t.Qwen3VLMoeForConditionalGeneration(config), processor
 
 
-# -- an encoder that sees
+# -- image encoders
 
 
 def _blip() -> Made:

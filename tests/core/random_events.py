@@ -32,7 +32,7 @@ _SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
 
 
 def random_value(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
-    """Values of a kind; lists grow shorter the deeper they lie."""
+    """Return a strategy for values of a type; deeper lists are shorter."""
     match kind:
         case str():
             return _SIMPLE[kind]

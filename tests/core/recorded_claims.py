@@ -23,7 +23,7 @@ class Claim(NamedTuple):
     name: str
     """Module and name: `tokens._AHEAD`."""
     values: Mapping[str, str]
-    """What stood in its places."""
+    """Values of its placeholders."""
     text: str
 
 

@@ -35,7 +35,7 @@ def similar_model(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedM
 
 
 @cache
-@torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
+@torch.random.fork_rng()  # keeps the state of the global random generator
 def six_token_model(seed: int) -> core.LoadedModel:
     """Create a model over six tokens, so that a few hundred runs fill every cell of a table."""
     torch.manual_seed(seed)

@@ -25,7 +25,7 @@ class Table:
         self._known: dict[Path, torch.Tensor] = {}
 
     def __call__(self, path: Path) -> torch.Tensor:
-        """Probabilities [6] behind a path."""
+        """Probabilities [6] after a path."""
         found = self._known.get(path)
         if found is None:
             generator = np.random.default_rng([self._seed, *path, len(path)])

@@ -31,7 +31,7 @@ def tokenizer(kind: str) -> PreTrainedTokenizerFast:
 def model(kind: str = "byte level", architecture: str = "llama", seed: int = 0) -> core.LoadedModel:
     """A random network with that tokenizer; do not change it."""
     spelled = tokenizer(kind)
-    network = tiny.make(architecture, seed=seed, scale=2.0, vocab_size=len(spelled) + 3).model  # some ids are nobody's
+    network = tiny.make(architecture, seed=seed, scale=2.0, vocab_size=len(spelled) + 3).model  # some ids have no token
     return core.wrap(network, spelled, name=f"spelled-{kind}-{architecture}-{seed}")
 
 

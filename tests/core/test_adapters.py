@@ -1,4 +1,4 @@
-"""Adapters: equal to PEFT, exact at strength 0, on every kind of weights; what does not fit is named."""
+"""Adapters: equal to PEFT, exact at strength 0, on every kind of weights; others are refused with a reason."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def lora(llama: core.LoadedModel, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_equals_peft_and_the_base_at_strength_zero(case: str, tmp_path: Path) -> None:
+def test_adapter_equals_peft_and_at_strength_zero_the_base(case: str, tmp_path: Path) -> None:
     kind, settings = CASES[case]
     model = make(kind)
     before, scored = logits_of(model.model), _scored(model)
@@ -172,8 +172,8 @@ def test_the_strength_multiplies_every_kind_of_change(case: str, layer: str, tmp
 
 
 @pytest.mark.parametrize("weights", ["int8", "int4", "bfloat16", "Q8_0", "F16"])
-def test_on_packed_weights(weights: str, tmp_path: Path) -> None:
-    """The same change is added to the product of packed weights; PEFT does it to the weights that they stand for."""
+def test_adapter_on_packed_weights_equals_peft(weights: str, tmp_path: Path) -> None:
+    """The same change is added to the product of packed weights; PEFT adds it to the unpacked weights."""
     model = gguf_models.make("llama")
     if weights in ("Q8_0", "F16"):
         packed = core.load(save_gguf(model, tmp_path / "base.gguf", weights))
@@ -195,7 +195,7 @@ def test_on_packed_weights(weights: str, tmp_path: Path) -> None:
     assert torch.equal(logits_of(packed.model), before)
 
 
-def test_replaced_modules_of_packed_weights(tmp_path: Path) -> None:
+def test_adapter_replaces_modules_of_packed_weights(tmp_path: Path) -> None:
     model = gguf_models.make("qwen2")
     model.model.save_pretrained(tmp_path / "base")
     settings = {"target_modules": ["q_proj"], "modules_to_save": ["lm_head", "embed_tokens"]}
@@ -225,7 +225,7 @@ def test_every_strategy_writes_with_the_adapter(strategy: str, llama: core.Loade
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static", "sink", "quantized", "offloaded", "offloaded_static"])
-def test_every_cache_with_the_adapter(cache: str, llama: core.LoadedModel, lora: Path) -> None:
+def test_every_cache_generates_the_same_with_the_adapter(cache: str, llama: core.LoadedModel, lora: Path) -> None:
     expected = core.run(llama, core.Request([5, 6, 7], {"max_new_tokens": 8}, adapters=[lora])).sequences
     request = core.Request([5, 6, 7], {"max_new_tokens": 8}, cache=cache, adapters=[lora])
     assert core.run(llama, request).sequences == expected
@@ -283,7 +283,7 @@ def test_script_writes_the_same_text(flavour: Any, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out.strip() == core.run(model, request).texts[0].strip()
 
 
-def test_script_says_what_peft_cannot_do(tmp_path: Path) -> None:
+def test_script_explains_that_peft_cannot_read_gguf(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     request = core.Request("x", adapters=[tmp_path / "a.gguf"])
     assert "PEFT does not read" in core.why_not_generate(request, model="storyteller")
@@ -381,7 +381,7 @@ def _wide(tensors: dict[str, torch.Tensor]) -> None:
     tensors[_first(tensors)] = torch.zeros(4, 65)
 
 
-def _stranger(tensors: dict[str, torch.Tensor]) -> None:
+def _add_unknown_layer(tensors: dict[str, torch.Tensor]) -> None:
     for part, shape in (("A", (4, 64)), ("B", (64, 4))):
         tensors[f"base_model.model.model.layers.7.self_attn.q_proj.lora_{part}.weight"] = torch.zeros(shape)
 
@@ -403,7 +403,7 @@ def _replace_norm(tensors: dict[str, torch.Tensor], value: torch.Tensor) -> None
     tensors["base_model.model.model.norm.weight"] = value
 
 
-def _nameless(tensors: dict[str, torch.Tensor]) -> None:
+def _add_unknown_name(tensors: dict[str, torch.Tensor]) -> None:
     tensors["lora_A"] = torch.zeros(4, 64)
 
 
@@ -412,7 +412,7 @@ def _long_name(tensors: dict[str, torch.Tensor]) -> None:
         tensors[f"base_model.model.{'z' * 100_000}.lora_{part}.weight"] = torch.zeros(shape)
 
 
-def _lie(folder: Path, **entry: Any) -> None:
+def _falsify_header(folder: Path, **entry: Any) -> None:
     """Change an entry in the header of the weights, and leave their bytes."""
     file = folder / "adapter_model.safetensors"
     raw = file.read_bytes()
@@ -442,7 +442,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "one matrix": (_edited(lambda _, tensors: _pop(tensors)), "only one of the two"),
     "nan": (_edited(lambda _, tensors: _nan(tensors)), "not finite"),
     "shape": (_edited(lambda _, tensors: _wide(tensors)), "65"),
-    "layer": (_edited(lambda _, tensors: _stranger(tensors)), "layers.7"),
+    "layer": (_edited(lambda _, tensors: _add_unknown_layer(tensors)), "layers.7"),
     "vocabulary": (_edited(lambda _, tensors: _vocabulary(tensors)), "300 tokens"),
     "norm": (_edited(lambda _, tensors: _norm(tensors)), "RMSNorm"),
     "empty": (_edited(lambda _, tensors: tensors.clear()), "no weights"),
@@ -457,11 +457,11 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "scale nan": (_edited(lambda config, _: config.update(alpha_pattern={"q_proj": float("nan")})), "scale nan"),
     "integers": (_edited(lambda _, tensors: _convert(tensors, torch.int8)), "int8"),
     "scalar": (_edited(lambda _, tensors: _replace_norm(tensors, torch.tensor(1.0))), "model's is 64"),
-    "nameless": (_edited(lambda _, tensors: _nameless(tensors)), "unknown meaning"),
+    "nameless": (_edited(lambda _, tensors: _add_unknown_name(tensors)), "unknown meaning"),
     "long name": (_edited(lambda _, tensors: _long_name(tensors)), "zzz…"),
-    "lying offsets": (lambda folder: _lie(folder, data_offsets=[0, 10**12]), "bytes are present"),
-    "lying shape": (lambda folder: _lie(folder, shape=[1, 1]), "contradicts its content"),
-    "lying type": (lambda folder: _lie(folder, dtype="F4"), "contradicts its content"),
+    "lying offsets": (lambda folder: _falsify_header(folder, data_offsets=[0, 10**12]), "bytes are present"),
+    "lying shape": (lambda folder: _falsify_header(folder, shape=[1, 1]), "contradicts its content"),
+    "lying type": (lambda folder: _falsify_header(folder, dtype="F4"), "contradicts its content"),
     "weights loop": (lambda folder: _link_to_itself(folder / "adapter_model.safetensors"), "no weights"),
     "config loop": (lambda folder: _link_to_itself(folder / "adapter_config.json"), "adapter_config.json"),
     "not json": (lambda folder: (folder / "adapter_config.json").write_text("{") and None, "JSON"),
@@ -469,7 +469,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_named_with_a_remedy(fault: str, llama: core.LoadedModel, lora: Path) -> None:
+def test_faulty_adapter_raises_an_error_with_a_remedy(fault: str, llama: core.LoadedModel, lora: Path) -> None:
     edit, named = FAULTS[fault]
     edit(lora)
     before = logits_of(llama.model)
@@ -489,7 +489,7 @@ def test_float8_adapter_works(llama: core.LoadedModel, lora: Path) -> None:
     assert torch.equal(llama.model.get_parameter("model.norm.weight"), norm.float())
 
 
-def test_a_file_overwritten_in_use_changes_nothing(llama: core.LoadedModel, lora: Path) -> None:
+def test_overwriting_an_adapter_in_use_keeps_its_weights(llama: core.LoadedModel, lora: Path) -> None:
     """A training run overwrites its adapter in place."""
     llama.adapters.set([lora])
     expected = logits_of(llama.model)
@@ -511,7 +511,7 @@ def test_a_file_overwritten_in_use_changes_nothing(llama: core.LoadedModel, lora
     assert not llama.adapters.is_outdated(lora)
 
 
-def test_adapter_of_another_model_names_its_base(lora: Path) -> None:
+def test_adapter_that_does_not_fit_names_its_base_model(lora: Path) -> None:
     _edited(lambda config, _: config.update(base_model_name_or_path="acme/big"))(lora)
     other = gguf_models.make("gpt2")
     with pytest.raises(AdapterError, match="does not fit") as caught:
@@ -532,7 +532,7 @@ def test_pickled_weights_need_permission(llama: core.LoadedModel, lora: Path) ->
     assert torch.equal(logits_of(llama.model), expected)
 
 
-def test_patterns_that_never_end_are_not_tried(llama: core.LoadedModel, lora: Path) -> None:
+def test_catastrophic_regex_patterns_are_not_evaluated(llama: core.LoadedModel, lora: Path) -> None:
     _edited(lambda config, _: config.update(rank_pattern={"(([a-z_.0-9]+)+)+x": 9}))(lora)
     llama.adapters.set([lora])
     assert llama.adapters.active
@@ -546,7 +546,7 @@ def test_arguments_are_checked(value: Any, llama: core.LoadedModel) -> None:
         llama.adapters.set(value)
 
 
-def test_missing_adapter(llama: core.LoadedModel, tmp_path: Path) -> None:
+def test_missing_adapter_raises_an_error(llama: core.LoadedModel, tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match="no adapter at"):
         core.run(llama, core.Request([5], adapters=[tmp_path / "none"]))
     with pytest.raises(AdapterError, match="not an adapter"):
@@ -554,7 +554,7 @@ def test_missing_adapter(llama: core.LoadedModel, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["~nobody-here/lora", "x" * 5000, "a\0b", "owner/" + "n" * 500, "\ud800"])
-def test_names_that_no_file_can_have(name: str, llama: core.LoadedModel) -> None:
+def test_invalid_adapter_file_names_raise_an_error(name: str, llama: core.LoadedModel) -> None:
     with pytest.raises(AdapterError, match="no adapter at"):
         llama.adapters.set([name])
     problem = core.adapters.adapter_problem(name)
@@ -563,14 +563,14 @@ def test_names_that_no_file_can_have(name: str, llama: core.LoadedModel) -> None
 
 
 @pytest.mark.parametrize("strength", ["nan", "inf", "-1e999", "9"])
-def test_the_strength_is_named(strength: str) -> None:
+def test_strength_out_of_range_is_named_in_the_error(strength: str) -> None:
     with pytest.raises(ParameterError, match=f"strength of the adapter a is {float(strength)}"):
         core.adapters.parse_choice(f"a={strength}")
     with pytest.raises(ParameterError, match="strength of the adapter a is 1000"):
         core.adapters.check_adapters([("a", 10**400)])
 
 
-def test_folder_that_links_to_itself(llama: core.LoadedModel, tmp_path: Path) -> None:
+def test_folder_linking_to_itself_raises_adapter_error(llama: core.LoadedModel, tmp_path: Path) -> None:
     _link_to_itself(tmp_path / "loop")
     with pytest.raises(AdapterError, match="no adapter at"):
         llama.adapters.set([tmp_path / "loop"])
@@ -579,7 +579,7 @@ def test_folder_that_links_to_itself(llama: core.LoadedModel, tmp_path: Path) ->
     assert "Errno" not in problem[0]
 
 
-def test_gguf_faults(llama: core.LoadedModel, lora: Path, tmp_path: Path) -> None:
+def test_faulty_gguf_adapter_raises_an_error(llama: core.LoadedModel, lora: Path, tmp_path: Path) -> None:
     adapter = write_gguf_adapter(llama, lora, tmp_path / "lora.gguf")
     with pytest.raises(AdapterError, match="architecture"):
         gguf_models.make("gpt2").adapters.set([adapter])

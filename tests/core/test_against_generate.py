@@ -62,7 +62,7 @@ def ours(model: core.LoadedModel, ids: list[int], settings: GenerationConfig, se
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", tiny.ALL)
-def test_greedy(kind: str) -> None:
+def test_greedy_equals_generate(kind: str) -> None:
     model = tiny.shared(kind)
     for seed in range(3):
         ids = tiny.prompt(5 + 9 * seed, seed)
@@ -73,7 +73,7 @@ def test_greedy(kind: str) -> None:
 @pytest.mark.every(4)
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", tiny.ALL)
-def test_processors(kind: str, processor: str) -> None:
+def test_processors_equal_generate(kind: str, processor: str) -> None:
     model, ids, settings = tiny.shared(kind), tiny.prompt(), config(**PROCESSORS[processor])
     assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
 
@@ -93,21 +93,21 @@ def test_sampling_draws_as_generate_does(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
-def test_guidance(kind: str) -> None:
+def test_guidance_equals_generate(kind: str) -> None:
     model, ids = tiny.shared(kind), tiny.prompt()
     settings = config(guidance_scale=1.6)
     assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5"])
-def test_forced_bos(kind: str) -> None:
+def test_forced_bos_token_equals_generate(kind: str) -> None:
     model, ids, settings = tiny.shared(kind), tiny.prompt(), config(forced_bos_token_id=9)
     result = ours(model, ids, settings)
     assert result[0][0] == 9
     assert result == tiny.reference(model, ids, settings)
 
 
-def test_watermark() -> None:
+def test_watermark_equals_generate() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt()
     settings = config(watermarking_config={"bias": 3.0, "greenlist_ratio": 0.3})
     assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
@@ -115,7 +115,7 @@ def test_watermark() -> None:
 
 
 def test_model_defaults_are_honoured() -> None:
-    """What the model's own generation_config sets holds where the request says nothing."""
+    """Settings of the model's generation_config apply where the request contains none."""
     model, ids = tiny.make("llama"), tiny.prompt()
     model.model.generation_config.repetition_penalty = 1.5
     model.model.generation_config.max_new_tokens = 9
@@ -124,13 +124,13 @@ def test_model_defaults_are_honoured() -> None:
     assert settings == {"eos_token_id": 2, "max_new_tokens": 9, "repetition_penalty": 1.5}
 
 
-def test_without_limits_twenty_tokens() -> None:
+def test_run_without_limits_generates_twenty_tokens() -> None:
     model = tiny.make("llama", eos_token_id=None)
     assert len(ours(model, tiny.prompt(), GenerationConfig())[0]) == 20
 
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gemma3", "t5", "mamba"])
-def test_windows_and_states_over_a_long_text(kind: str) -> None:
+def test_long_text_with_windows_and_states_equals_generate(kind: str) -> None:
     """Far beyond the sliding window of 8."""
     model = tiny.shared(kind)
     settings = config(max_new_tokens=80, repetition_penalty=1.3, suppress_tokens=[2])

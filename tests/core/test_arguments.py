@@ -1,4 +1,4 @@
-"""What is no setting: an argument of a public function that is of a wrong kind is named in an error of core.errors."""
+"""Arguments of public functions that have a wrong type raise an error of core.errors that names them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from transformers import GenerationConfig
 
 from decodescope import core
-from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
+from tests.core.invalid_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 IDS = [5, 6, 7, 8, 9]
 
@@ -77,18 +77,18 @@ NAMES = (
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", NAMES)
-def test_an_argument_of_another_kind_is_named(
+def test_wrong_argument_types_raise_core_errors(
     calls: Calls, name: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """It is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
+    """The value is accepted, or refused by an error of core.errors; no raw Python exception."""
     monkeypatch.chdir(tmp_path)  # some of them are paths
     function, right = calls[name]
     consumed(function(**right))
     pass_odd_values(function, right, [*ODD, *ODDER])
 
 
-def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
+def test_invalid_cancel_or_scores_is_named(storyteller: core.LoadedModel) -> None:
     with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Pass a threading\.Event, or None\."):
         core.run(storyteller, core.Request("Hi"), cancel=True)  # type: ignore[arg-type]
     with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Pass a decodescope\.ScoreCache, or None\."):
@@ -96,7 +96,7 @@ def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_a_page_s_path_that_no_disk_can_hold_is_named(tmp_path: Path, name: str) -> None:
+def test_page_at_an_impossible_path_raises_file_not_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(core.errors.FileNotWrittenError):
         core.page([], tmp_path / name)
 
@@ -113,7 +113,7 @@ def test_an_event_of_other_processes_cancels(storyteller: core.LoadedModel) -> N
     [{"watermark_bias": "x"}, {"watermark_bias": 2.0, "watermark_ratio": "a"}, {"synthid_length": -3},
      {"watermark_bias": 2.0, "watermark_scheme": "odd"}, {"synthid_length": 5, "synthid_keys": "a"}],
 )  # fmt: skip
-def test_a_watermark_that_cannot_be_is_named(storyteller: core.LoadedModel, watermark: dict[str, object]) -> None:
+def test_invalid_watermark_is_named(storyteller: core.LoadedModel, watermark: dict[str, object]) -> None:
     with pytest.raises(core.errors.ParameterError) as reported:
         list(core.score_stream(storyteller, "Hello there", watermark=watermark))
     assert reported.value.parameter in watermark

@@ -64,7 +64,7 @@ def execute(script: str) -> tuple[dict[str, Any], str]:
 
 
 def written(names: dict[str, Any]) -> list[list[int]]:
-    """New tokens of `outputs`, without the padding behind the end."""
+    """New tokens of `outputs`, without the padding after the end."""
     start = 1 if names["model"].config.is_encoder_decoder else names["inputs"]["input_ids"].shape[1]
     return [row[start:].tolist() for row in names["outputs"]]
 
@@ -143,7 +143,7 @@ def test_the_core_form_is_the_same_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "t5", "mamba"])
-def test_other_architectures(kind: str, folders: Path) -> None:
+def test_script_of_other_architectures_generates_the_same(kind: str, folders: Path) -> None:
     model, ids = core.load(folders / kind), tiny.prompt()
     for fields in ({"strategy": "greedy"}, {"strategy": "sampling", "seed": 4}):
         request = core.Request(ids, {"max_new_tokens": 20}, **fields)
@@ -153,20 +153,20 @@ def test_other_architectures(kind: str, folders: Path) -> None:
         assert printed == f"{expected[0] if kind != 't5' else [3, *expected[0]]}\n"
 
 
-def test_an_encoder_decoder_and_its_text() -> None:
+def test_script_of_an_encoder_decoder_generates_the_same() -> None:
     request = core.Request("The fox ran over the hill. It was late.", {"max_new_tokens": 12}, "beam_search")
     _, printed = execute(core.as_code(request, model=bundled("summarizer")))
     assert printed == f"{core.run(bundled('summarizer'), request).texts[0]}\n"
 
 
-def test_a_chat_goes_through_the_template() -> None:
+def test_script_of_a_chat_applies_the_chat_template() -> None:
     request = core.Request(TALK, {"max_new_tokens": 12}, "greedy")
     for flavour in ("transformers", "core"):
         _, printed = execute(core.as_code(request, flavour, model="storyteller"))
         assert printed == f"{core.run(bundled('storyteller'), request).texts[0]}\n"
 
 
-def test_only_what_differs_from_the_defaults_is_said() -> None:
+def test_script_contains_only_settings_that_differ_from_defaults() -> None:
     config = {"max_new_tokens": 16, "temperature": 1.0, "top_k": 50, "top_p": 0.9, "repetition_penalty": 1.0}
     script = core.as_code(core.Request("Once", config, "sampling"), model="storyteller")
     assert "model.generate(**inputs, max_new_tokens=16, top_p=0.9, do_sample=True)" in script
@@ -177,7 +177,7 @@ def test_only_what_differs_from_the_defaults_is_said() -> None:
     assert 'request = decodescope.Request("Once")\n' in short
 
 
-def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
+def test_script_contains_a_default_that_the_model_overrides(folders: Path) -> None:
     model = tiny.make("llama")
     model.model.generation_config.do_sample = True
     model.model.generation_config.temperature = 0.4
@@ -216,7 +216,7 @@ def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
         ({"strategy": "greedy", "cache": "offloaded"}, "not to disk"),
     ],
 )
-def test_what_transformers_has_not_is_said(fields: dict[str, Any], reason: str) -> None:
+def test_script_explains_what_generate_cannot_do(fields: dict[str, Any], reason: str) -> None:
     request, drafters = request_of(fields)
     script = core.as_code(request, model="storyteller", drafters=drafters)
     head = [line.removeprefix("# ") for line in script.splitlines() if line.startswith("#")]
@@ -229,7 +229,7 @@ def test_what_transformers_has_not_is_said(fields: dict[str, Any], reason: str) 
     )
 
 
-def test_the_caches_of_graphics_cards() -> None:
+def test_script_uses_the_caches_of_graphics_cards() -> None:
     for name in ("offloaded", "offloaded_static"):
         request = core.Request("Once", None, "greedy", cache=name)
         script = core.as_code(request, model="storyteller", device="cuda", dtype="bfloat16")
@@ -240,18 +240,18 @@ def test_the_caches_of_graphics_cards() -> None:
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4", "fp8"])
-def test_quantized_weights_are_loaded_as_such(kind: str) -> None:
+def test_script_loads_quantized_weights(kind: str) -> None:
     for flavour in ("transformers", "core"):
         script = core.as_code(core.Request("Once"), flavour, model="storyteller", dtype=kind)
         assert f'load("storyteller", weights="{kind}")' in script
 
 
-def test_a_model_that_is_not_here_is_named_all_the_same() -> None:
+def test_script_names_a_model_that_is_not_installed() -> None:
     assert 'from_pretrained("someone/model",' in core.as_code(core.Request("Once"), model="someone/model")
     assert "Insert yours here" in core.as_code(core.Request("Once"))
 
 
-def test_what_no_run_could_have_is_refused() -> None:
+def test_script_of_an_invalid_request_is_refused() -> None:
     for request, error in (
         (core.Request("a", strategy="greed"), core.errors.StrategyError),
         (core.Request("a", cache="dynamo"), core.errors.CacheError),
@@ -266,7 +266,7 @@ ANYTHING = st.text(st.characters(codec=None)) | st.text("a\"'\\\n\r\t{}\u2028 \0
 
 @settings(max_examples=40)
 @given(ANYTHING)
-def test_any_prompt_compiles_and_is_what_it_was(prompt: str) -> None:
+def test_any_prompt_survives_as_a_literal(prompt: str) -> None:
     for request in (core.Request(prompt), core.Request([{"role": "user", "content": prompt}])):
         for flavour in ("transformers", "core"):
             compile(core.as_code(request, flavour), "script.py", "exec")
@@ -282,7 +282,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-def test_any_plain_value_is_what_it_was(value: object) -> None:
+def test_any_plain_value_survives_as_a_literal(value: object) -> None:
     assert eval(literal(value)) == value
 
 
@@ -304,7 +304,7 @@ def test_transformers_reads_a_gguf_file(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"), [("gemma2", "“gemma2”"), ("mixtral", "experts"), ("llama-linear", "scaling")]
 )
-def test_a_gguf_file_that_transformers_reads_differently_is_loaded_here(
+def test_script_loads_gguf_that_transformers_misreads_with_core(
     kind: str, reason: str, tmp_path: Path
 ) -> None:  # fmt: skip
     path = gguf_models.save(kind, gguf_models.make(kind), tmp_path / "tiny.gguf", "F32")

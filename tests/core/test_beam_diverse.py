@@ -17,7 +17,7 @@ KINDS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "t5", "bart")
 
 @pytest.mark.parametrize("kind", every(3, KINDS))
 @pytest.mark.parametrize(("groups", "width", "penalty"), [(4, 1, 1.5), (2, 2, 0.7), (3, 2, 0.0)])
-def test_equals_the_plain_search(kind: str, groups: int, width: int, penalty: float) -> None:
+def test_diverse_search_equals_the_reference_search(kind: str, groups: int, width: int, penalty: float) -> None:
     model, ids = tiny.make(kind, scale=3.0), tiny.prompt()
     expected = diverse(model, ids, groups, width, penalty, steps=10, eos={2})
     beams = groups * width
@@ -31,7 +31,7 @@ def test_equals_the_plain_search(kind: str, groups: int, width: int, penalty: fl
 
 @pytest.mark.parametrize("settings", [{"early_stopping": True}, {"length_penalty": -1.0}, {"length_penalty": 0.0}])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_several_end_tokens(seed: int, settings: dict[str, Any]) -> None:
+def test_diverse_search_with_several_end_tokens_equals_reference(seed: int, settings: dict[str, Any]) -> None:
     model, ids, eos = tiny.make("llama", seed, scale=2.0), tiny.prompt(seed=seed), {2, 11, 17, 30, 41}
     expected = diverse(
         model, ids, 3, 2, 1.0, 9, eos, settings.get("length_penalty", 1.0), settings.get("early_stopping", False)
@@ -44,7 +44,7 @@ def test_several_end_tokens(seed: int, settings: dict[str, Any]) -> None:
     assert found.scores == pytest.approx([score for _, score in expected], abs=2e-4)
 
 
-def test_penalties_are_told() -> None:
+def test_candidates_report_their_diversity_penalty() -> None:
     found = run(
         tiny.shared("llama"), tiny.prompt(), num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=4
     )
@@ -58,7 +58,7 @@ def test_penalties_are_told() -> None:
             stored += [item.id for item in members if item.fate in ("kept", "early_stopped", "finished")][:1]
 
 
-def test_penalised_tokens_give_way() -> None:
+def test_large_penalty_makes_groups_choose_different_tokens() -> None:
     """With a great penalty no two groups choose the same token at a step."""
     found = run(
         tiny.shared("llama"), tiny.prompt(), num_beams=4, num_beam_groups=4, diversity_penalty=500.0, max_new_tokens=6,
@@ -73,7 +73,7 @@ def test_groups_must_divide_the_beams() -> None:
     assert caught.value.parameter == "num_beam_groups"
 
 
-def test_processors_that_remember_follow_their_groups() -> None:
+def test_stateful_processors_follow_their_groups() -> None:
     """A watermark with a memory of its rows neither fails nor mixes groups up."""
     model, ids = tiny.shared("llama"), tiny.prompt()
     watermark = {"keys": [3, 5, 7], "ngram_len": 3, "context_history_size": 16}

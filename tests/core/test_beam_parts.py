@@ -1,4 +1,4 @@
-"""The parts of the beam machine by themselves: stopping rules, the moving cache, spelling, words, memory."""
+"""Parts of beam search: stopping rules, cache reordering, decoding, explanations, memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ended(score: float, length: int, penalty: float = 1.0) -> BeamNode:
     return node
 
 
-def test_only_the_best_hypotheses_stay() -> None:
+def test_hypotheses_keep_only_the_best() -> None:
     stored = Hypotheses(2, False, 1.0, 10)
     first, second, third = ended(-4.0, 2), ended(-2.0, 2), ended(-3.0, 3)
     stored.add_finished([first])
@@ -51,7 +51,9 @@ def test_only_the_best_hypotheses_stay() -> None:
         ("never", -1.0, -0.3, True),
     ],
 )
-def test_when_a_search_may_stop(early: bool | str, penalty: float, open_score: float, done: bool) -> None:
+def test_search_is_done_by_early_stopping_and_length_penalty(
+    early: bool | str, penalty: float, open_score: float, done: bool
+) -> None:
     stored = Hypotheses(2, early, penalty, 10)
     for _ in range(2):
         worst = ended(-1.0, 1, penalty)
@@ -60,7 +62,7 @@ def test_when_a_search_may_stop(early: bool | str, penalty: float, open_score: f
     assert stored.is_done is done
 
 
-def test_an_unfilled_list_never_stops() -> None:
+def test_search_with_too_few_hypotheses_is_not_done() -> None:
     stored = Hypotheses(2, True, 1.0, 10)
     stored.add_finished([ended(-0.1, 1)])
     stored.update_bound(-100.0, -50.0)
@@ -68,7 +70,7 @@ def test_an_unfilled_list_never_stops() -> None:
 
 
 @pytest.mark.parametrize("rows", [[0, 0, 2], [1, 2, 0], [2, 2, 2], [0, 1], [0, 1, 2, 2, 1]])
-def test_rows_move_as_index_select_would_move_them(rows: list[int]) -> None:
+def test_reorder_moves_rows_like_index_select(rows: list[int]) -> None:
     cache, states = DynamicCache(), torch.randn(3, 2, 5, 4)
     cache.update(states.clone(), states.clone() * 2, 0)
     storage = cache.layers[0].keys.data_ptr()  # type: ignore[union-attr]
@@ -93,7 +95,7 @@ def test_every_cache_gives_the_same_beams(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["storyteller", "summarizer"])
-def test_spelling_adds_up(name: str) -> None:
+def test_decoded_pieces_add_up_to_the_text(name: str) -> None:
     """Token by token on one path: exactly what the tokenizer decodes, multi-byte characters included."""
     model = core.load(name, device="cpu")
     for text in ("Où vas-tu, “petit” ☂ renard? 漢字 ok", "a\n\nb  c"):
@@ -108,7 +110,7 @@ def test_spelling_adds_up(name: str) -> None:
             assert spelled + speller.flush(path) == model.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
 
 
-def test_an_unfinished_character_is_held_back_and_released() -> None:
+def test_incomplete_character_is_held_back_until_flush() -> None:
     model = core.load("storyteller", device="cpu")
     ids = model.tokenizer.encode(" ☂", add_special_tokens=False)[:-1]
     speller = PathDecoder(model.tokenizer, model.pieces, model.tokenizer.encode("The"))
@@ -129,7 +131,7 @@ def explained(**settings: Any) -> list[str]:
     return [f"{item.fate}: {explain_candidate(item, step, beams)}" for step in steps for item in step.candidates]
 
 
-def test_fates_in_words() -> None:
+def test_explanation_describes_the_fate_of_candidates() -> None:
     reported = explained(num_beams=3, max_new_tokens=10, early_stopping=True)
     assert "kept: First of 18 continuations: among the best 3, so it stays." in reported
     assert any(line.startswith("pruned: Fourth of 18 continuations: only the best 3 stay. Its score is")
@@ -140,12 +142,12 @@ def test_fates_in_words() -> None:
     assert any(line.startswith("early_stopped") and "the search ended" in line for line in reported)
 
 
-def test_penalties_in_words() -> None:
+def test_explanation_describes_the_diversity_penalty() -> None:
     reported = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
     assert any("Earlier groups chose the same token, which lowered its score by 0.5." in line for line in reported)
 
 
-def test_words_need_no_torch() -> None:
+def test_explanations_need_no_torch() -> None:
     code = (
         "import sys; from decodescope import core; "
         "list(core.strategies.registry), core.explain_candidate; sys.exit('torch' in sys.modules)"
@@ -153,7 +155,7 @@ def test_words_need_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_events_stay_small() -> None:
+def test_beam_events_use_little_memory() -> None:
     """Sixteen beams over two hundred steps hold at most 50 MB of events."""
     model = tiny.shared("llama")
     config = GenerationConfig(num_beams=16, max_new_tokens=200, min_new_tokens=200)

@@ -31,7 +31,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 @draws_alike
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("kind", every(3, ["llama", "gpt2", "gemma3", "t5"]))
-def test_draws_as_generate_does(kind: str, name: str) -> None:
+def test_beam_sampling_equals_generate(kind: str, name: str) -> None:
     """The same seed gives the same texts and scores as transformers' global generator."""
     model, ids = tiny.make(kind, scale=3.0), tiny.prompt()
     settings = {"do_sample": True, "num_beams": 3, "num_return_sequences": 3, "max_new_tokens": 10, **FILTERS[name]}
@@ -44,7 +44,7 @@ def test_draws_as_generate_does(kind: str, name: str) -> None:
     ] * 3
 
 
-def test_the_race_is_torchs_multinomial() -> None:
+def test_exponential_race_equals_torch_multinomial() -> None:
     scores = torch.randn(500, generator=torch.Generator().manual_seed(3)) * 3
     values, places = SamplingSelector(torch.Generator().manual_seed(4))(scores, 20, 500)
     drawn = torch.multinomial(torch.softmax(scores, -1), 20, generator=torch.Generator().manual_seed(4))
@@ -90,7 +90,7 @@ def test_a_step_draws_from_the_processed_scores() -> None:
     assert stats.chisquare([counts[pair] for pair in pairs], expected).pvalue > 1e-3
 
 
-def test_nothing_is_drawn_twice_and_seeds_matter() -> None:
+def test_candidates_are_drawn_once_and_depend_on_the_seed() -> None:
     model, ids = tiny.make("llama", scale=2.0), tiny.prompt()
     runs = [run(model, ids, "beam_sampling", seed=seed, num_beams=4, max_new_tokens=8) for seed in (1, 1, 2)]
     assert runs[0].sequences == runs[1].sequences
@@ -101,7 +101,7 @@ def test_nothing_is_drawn_twice_and_seeds_matter() -> None:
             assert len(set(drawn)) == len(drawn)
 
 
-def test_beams_beyond_torchs_limit() -> None:
+def test_beam_sampling_beyond_the_multinomial_limit() -> None:
     """torch.multinomial refuses more than 2^24 categories; beams times vocabulary may be more."""
     flat = torch.zeros(2**24 + 3)
     flat[-2:] = 30.0
@@ -109,7 +109,7 @@ def test_beams_beyond_torchs_limit() -> None:
     assert sorted(places.tolist()) == [2**24 + 1, 2**24 + 2]
 
 
-def test_flags_select_it() -> None:
+def test_flags_select_beam_sampling() -> None:
     config = GenerationConfig(do_sample=True, num_beams=3, max_new_tokens=4)
     from decodescope import core
 
@@ -117,7 +117,7 @@ def test_flags_select_it() -> None:
     assert found.events[0].strategy == "beam_sampling"  # type: ignore[attr-defined]
 
 
-def test_a_text_that_the_limit_cut_off_says_so() -> None:
+def test_text_cut_off_by_the_limit_finishes_with_length() -> None:
     """The best of those that were drawn end, and as many others as there are beams go on."""
     model, ids = tiny.make("llama", scale=3.0), tiny.prompt()
     settings = {"do_sample": True, "num_beams": 3, "num_return_sequences": 3, "max_new_tokens": 4, "eos_token_id": 2}

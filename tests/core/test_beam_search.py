@@ -54,14 +54,14 @@ def assert_same(model: core.LoadedModel, ids: list[int], **settings: Any) -> Non
 @pytest.mark.every(3)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("kind", every(2, tiny.ALL))
-def test_equals_generate(kind: str, name: str) -> None:
+def test_beam_search_equals_generate(kind: str, name: str) -> None:
     assert_same(tiny.make(kind, seed=1, scale=3.0), tiny.prompt(19), **SETTINGS[name])
 
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", every(2, ["t5", "gpt2"]))
-def test_processors_see_what_they_see_in_generate(kind: str, processor: str) -> None:
+def test_processors_in_beam_search_equal_generate(kind: str, processor: str) -> None:
     assert_same(tiny.make(kind, seed=2, scale=3.0), tiny.prompt(), **PROCESSORS[processor])
 
 
@@ -85,7 +85,7 @@ def test_bundled_models_equal_generate() -> None:
 
 @pytest.mark.parametrize("penalty", [1.0, 0.0, -1.0, 2.0])
 @pytest.mark.parametrize("kind", ["llama", "qwen3", "mistral"])
-def test_with_beams_for_everything_it_is_exhaustive(kind: str, penalty: float) -> None:
+def test_search_with_enough_beams_is_exhaustive(kind: str, penalty: float) -> None:
     model, ids = tiny.make(kind, scale=2.0, vocab_size=6), [3, 4, 5, 4]
     expected = exhaustive(model, ids, 4, 2, penalty)
     found = run(
@@ -103,7 +103,7 @@ def test_more_beams_find_likelier_texts() -> None:
     assert scores[0] < scores[1] <= scores[2]  # type: ignore[operator]
 
 
-def test_the_tree_is_told() -> None:
+def test_beam_steps_form_a_consistent_tree() -> None:
     """Numbers, parents, scores and fates of a run fit together."""
     found = run(tiny.make("llama", scale=3.0), tiny.prompt(), num_beams=3, eos_token_id=END_TOKENS, max_new_tokens=10)
     steps = [event for event in found.events if isinstance(event, BeamStep)]
@@ -128,7 +128,7 @@ def test_the_tree_is_told() -> None:
     assert not alive
 
 
-def test_the_ranking_says_what_its_scores_were_made_with() -> None:
+def test_ranking_reports_scores_and_length_penalty() -> None:
     found = run(tiny.shared("llama"), tiny.prompt(), num_beams=3, num_return_sequences=2, length_penalty=1.5)
     ranked = next(event for event in found.events if isinstance(event, BeamsRanked))
     best = ranked.hypotheses[0]
@@ -167,7 +167,7 @@ def test_default_is_four_beams() -> None:
     assert run(model, ids, "beam_search").scores == run(model, ids, num_beams=4).scores
 
 
-def test_stopping_midway_keeps_the_best_running_texts() -> None:
+def test_cancel_during_a_search_keeps_the_best_running_texts() -> None:
     model, cancel, seen = tiny.shared("llama"), threading.Event(), 0
     config = GenerationConfig(max_new_tokens=50, num_beams=4, num_return_sequences=2, eos_token_id=60)
     events = []
@@ -199,12 +199,12 @@ def test_more_texts_than_beams_are_refused() -> None:
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
 
 
-def test_nothing_left_to_choose() -> None:
+def test_search_with_all_tokens_suppressed_raises_an_error() -> None:
     with pytest.raises(ParameterError, match="No token is left to choose"):
         run(tiny.shared("llama"), tiny.prompt(), num_beams=2, suppress_tokens=list(range(tiny.VOCABULARY)))
 
 
-def test_broken_weights_are_named() -> None:
+def test_search_with_nan_logits_raises_numeric_error() -> None:
     model = tiny.make("llama")
     with torch.no_grad():
         model.model.lm_head.weight.fill_(float("nan"))
@@ -212,7 +212,7 @@ def test_broken_weights_are_named() -> None:
         run(model, tiny.prompt(), num_beams=2)
 
 
-def test_guidance_keeps_to_its_beam() -> None:
+def test_guidance_scores_belong_to_their_beam() -> None:
     """Scores of a guided search are those of its texts, read one by one with the same guidance."""
     model, ids, scale = tiny.make("llama", scale=3.0), tiny.prompt(), 1.7
     found = run(
@@ -246,7 +246,7 @@ def test_streamers_get_the_best_text() -> None:
     assert [token for chunk in collector.chunks for token in chunk] == ids + found.sequences[0]
 
 
-def test_without_tracing_only_survivors_are_told() -> None:
+def test_beam_steps_without_tracing_contain_survivors_only() -> None:
     config = GenerationConfig(num_beams=3, max_new_tokens=6, eos_token_id=60)
     found = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))
     steps = [event for event in found.events if isinstance(event, BeamStep)]
@@ -265,7 +265,7 @@ def test_without_tracing_only_survivors_are_told() -> None:
     ],
     ids=["plain", "penalties", "sampling", "diverse", "constrained"],
 )
-def test_every_candidate_tells_what_the_model_thought_of_it_alone(settings: dict[str, Any]) -> None:
+def test_candidates_report_their_raw_rank_and_probability(settings: dict[str, Any]) -> None:
     model, prompt = tiny.make("gpt2", seed=3, scale=3.0), tiny.prompt(11)
     steps = [e for e in run(model, prompt, num_beams=4, max_new_tokens=6, **settings).events if isinstance(e, BeamStep)]
     texts: dict[int, list[int]] = {0: prompt}

@@ -25,7 +25,7 @@ def run(model: core.LoadedModel, beginning: Any = (), new: int = NEW, **more: An
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_token_goes_on_to_the_same_text(kind: str) -> None:
+def test_branch_with_the_same_tokens_yields_the_same_text(kind: str) -> None:
     model = tiny.shared(kind)
     text = run(model).sequences[0]
     for place in (1, 7, NEW - 1):
@@ -33,8 +33,8 @@ def test_the_same_token_goes_on_to_the_same_text(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_token_is_another_text(kind: str) -> None:
-    """Of a decoder: that of a fresh run whose prompt holds it. Of an encoder–decoder: what the module itself says."""
+def test_branch_with_another_token_equals_a_fresh_run(kind: str) -> None:
+    """A decoder gives the text of a fresh run whose prompt contains it, an encoder–decoder that of its module."""
     model = tiny.shared(kind)
     text = run(model).sequences[0]
     beginning = [*text[:5], (text[5] + 1) % 50 + 5]
@@ -64,7 +64,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_goes_on_from_a_branch(strategy: str) -> None:
+def test_every_strategy_continues_from_a_branch(strategy: str) -> None:
     model, beginning = tiny.shared("llama"), tiny.prompt(6, seed=4)
     more = dict(STRATEGIES[strategy], strategy=strategy)
     if core.strategies.registry[strategy].takes_drafters:
@@ -76,7 +76,7 @@ def test_every_strategy_goes_on_from_a_branch(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["beam_search", "prompt_lookup", "assisted"])
-def test_an_encoder_decoder_branches_too(strategy: str) -> None:
+def test_branch_of_an_encoder_decoder_continues_like_the_run(strategy: str) -> None:
     model = tiny.shared("t5")
     more = dict(STRATEGIES[strategy], strategy=strategy)
     if core.strategies.registry[strategy].takes_drafters:
@@ -89,7 +89,7 @@ def test_an_encoder_decoder_branches_too(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen3"])
-def test_the_shared_beginning_is_not_computed_again(kind: str) -> None:
+def test_shared_beginning_is_reused_from_the_prefix_store(kind: str) -> None:
     model, store = tiny.shared(kind), core.PrefixStore()
     text = run(model, store=store).sequences[0]
     beginning = [*text[:9], 5]
@@ -99,7 +99,7 @@ def test_the_shared_beginning_is_not_computed_again(kind: str) -> None:
     assert branch.sequences == run(model, beginning).sequences
 
 
-def test_the_beginning_is_told_and_is_no_new_text() -> None:
+def test_beginning_is_reported_and_not_counted_as_new() -> None:
     model = core.load("storyteller")
     result = run(model, " there lived", prompt="Once upon a time,", new=5)
     started, finished = result.events[0], result.events[-1]
@@ -111,7 +111,7 @@ def test_the_beginning_is_told_and_is_no_new_text() -> None:
     assert [event.step for event in result.events if isinstance(event, TokenChosen)] == [0, 1, 2, 3, 4]
 
 
-def test_words_and_ids_in_turn() -> None:
+def test_beginning_accepts_text_ids_and_both_mixed() -> None:
     model = core.load("storyteller")
     whole = core.encode(model, "Once upon a time, there lived a fox")
     prompt = core.encode(model, "Once upon a time")
@@ -122,7 +122,7 @@ def test_words_and_ids_in_turn() -> None:
         assert [token.id for token in (*started.prompt, *started.beginning)] == whole, beginning
 
 
-def test_half_a_character_is_completed_by_the_new_tokens() -> None:
+def test_incomplete_character_of_a_beginning_is_completed() -> None:
     model = core.load("storyteller")
     start, whole = core.encode(model, "A"), core.encode(model, "A🐢")
     turtle = whole[len(start) :]
@@ -152,7 +152,7 @@ def test_a_stop_text_may_begin_before_the_branch() -> None:
     assert "stop_string" in {candidate.ended for candidate in second.candidates}
 
 
-def test_rules_on_places_count_from_the_answer_and_limits_from_the_branch() -> None:
+def test_length_rules_count_the_beginning_and_limits_do_not() -> None:
     model = tiny.shared("llama")
     settings = {"min_new_tokens": 6, "eos_token_id": 2, "sequence_bias": [[[2], 1000.0]]}
     assert len(run(model, settings=settings).sequences[0]) == 7
@@ -163,7 +163,7 @@ def test_rules_on_places_count_from_the_answer_and_limits_from_the_branch() -> N
     assert run(model, text[:5], NEW - 5, settings=guided).sequences[0] == text[5:]
 
 
-def test_refusals_have_words() -> None:
+def test_invalid_beginning_raises_a_clear_error() -> None:
     model = tiny.shared("llama")
     with pytest.raises(PromptTooLongError, match="The prompt has 272 tokens"):
         run(model, tiny.prompt(260))
@@ -175,7 +175,7 @@ def test_refusals_have_words() -> None:
         run(model, "words")
 
 
-def test_its_code_begins_with_it_too() -> None:
+def test_script_of_a_branch_contains_the_beginning() -> None:
     config = {"max_new_tokens": 6}
     request = core.Request("Once upon a time,", config, strategy="greedy", beginning=(" there", 276))
     code = core.as_code(request, model="storyteller")
@@ -185,7 +185,7 @@ def test_its_code_begins_with_it_too() -> None:
     assert scope["result"].sequences == core.run(core.load("storyteller"), request).sequences
 
 
-def test_a_longer_beginning_is_reckoned_with() -> None:
+def test_memory_estimate_includes_the_beginning() -> None:
     model, config = tiny.shared("llama"), GenerationConfig(max_new_tokens=20)
     plain, branch = (core.estimate(model, core.Request(tiny.prompt(), config, beginning=b)) for b in ((), [5] * 30))
     assert branch.tokens - plain.tokens == 30

@@ -1,4 +1,4 @@
-"""What a module calls its cache, whatever release of transformers it comes from."""
+"""The name of a module's cache argument in every supported release of transformers."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Wrapper(nn.Module):
     ("module", "name"),
     [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (State, "cache_params")],
 )
-def test_the_name_is_read_off_the_forward(module: type[nn.Module], name: str) -> None:
+def test_cache_name_is_read_from_the_forward_signature(module: type[nn.Module], name: str) -> None:
     assert cache_name(module()) == name
 
 
-def test_a_wrapper_is_called_as_this_transformers_calls_it() -> None:
+def test_cache_name_of_a_wrapper_is_that_of_transformers() -> None:
     assert cache_name(Wrapper()) == tiny.shared("llama").cache_name
 
 
 @pytest.mark.parametrize("kind", tiny.ALL)
-def test_a_model_takes_and_gives_back_its_cache_by_that_name(kind: str) -> None:
+def test_model_accepts_and_returns_its_cache_by_name(kind: str) -> None:
     """Fails with a warning, which is an error here, where transformers is called by a name that it has given up."""
     model = tiny.shared(kind)
     source = {"decoder_input_ids" if model.is_encoder_decoder else "input_ids": torch.tensor([[3, 4]])}

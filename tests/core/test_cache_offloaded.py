@@ -29,7 +29,7 @@ def request(cache: str, folder: Path, new: int = 30, **settings: Any) -> core.Re
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("kind", ["gpt2", "gemma3", "bart"])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_every_byte_is_predicted(name: str, kind: str, rows: int, tmp_path: Path) -> None:
+def test_predicted_bytes_equal_measured_bytes(name: str, kind: str, rows: int, tmp_path: Path) -> None:
     model, backend = tiny.shared(kind), core.caches.registry[name]
     more = {"do_sample": True, "num_return_sequences": rows} if rows > 1 else {}
     for event in core.run(model, request(name, tmp_path, **more)).events:
@@ -41,7 +41,7 @@ def test_every_byte_is_predicted(name: str, kind: str, rows: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_no_file_stays_behind(name: str, tmp_path: Path) -> None:
+def test_run_leaves_no_files_and_threads(name: str, tmp_path: Path) -> None:
     core.run(tiny.shared("llama"), request(name, tmp_path))
     gc.collect()
     assert list(tmp_path.iterdir()) == []
@@ -50,8 +50,8 @@ def test_no_file_stays_behind(name: str, tmp_path: Path) -> None:
         assert not thread.is_alive()
 
 
-def test_a_cache_that_is_let_go_waits_for_nobody(tmp_path: Path) -> None:
-    """The garbage collector lets it go, wherever it happens to run: waiting there for a thread can be for ever."""
+def test_garbage_collected_cache_does_not_wait_for_threads(tmp_path: Path) -> None:
+    """The garbage collector may free it in any thread, where waiting for another thread can deadlock."""
     cache = build_disk_cache(tiny.shared("llama"), tmp_path, None)
     pool, brought, waited = cache.layers[0].files.pool, threading.Event(), []
     pool.submit(brought.wait, 30)
@@ -67,7 +67,7 @@ def test_a_cache_that_is_let_go_waits_for_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there can a file lose its name while it is in use")
-def test_even_a_running_one_leaves_no_name(tmp_path: Path) -> None:
+def test_running_cache_leaves_no_file_names(tmp_path: Path) -> None:
     events = core.stream(tiny.shared("llama"), request("offloaded", tmp_path))
     for event in events:
         if isinstance(event, CacheMeasured):
@@ -76,7 +76,7 @@ def test_even_a_running_one_leaves_no_name(tmp_path: Path) -> None:
     events.close()
 
 
-def test_files_grow() -> None:
+def test_disk_files_grow_with_the_text() -> None:
     model = tiny.shared("llama")
     cache = core.caches.registry["offloaded"].build(model, 0, {})
     plain = core.caches.registry["dynamic"].build(model, 0, {})
@@ -91,7 +91,7 @@ def test_files_grow() -> None:
                 assert torch.equal(seen[1], expected[1])
 
 
-def test_the_next_layer_is_brought_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_layer_is_prefetched_by_a_background_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     model, main, loads = tiny.shared("llama"), threading.get_ident(), []
     load = DiskFiles._load
     monkeypatch.setattr(DiskFiles, "_load", lambda self: (loads.append(threading.get_ident()), load(self))[1])
@@ -106,7 +106,7 @@ def test_the_next_layer_is_brought_in_before_it_is_asked_for(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_other_precisions(dtype: torch.dtype) -> None:
+def test_offloaded_layer_keeps_other_dtypes(dtype: torch.dtype) -> None:
     layer = core.caches.registry["offloaded"].build(tiny.shared("llama"), 0, {}).layers[0]
     keys = torch.randn(1, 2, 5, 8, dtype=dtype)
     layer.update(keys, keys)
@@ -121,13 +121,13 @@ def test_a_full_disk_is_an_error_not_a_crash(monkeypatch: pytest.MonkeyPatch, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
+def test_unusable_cache_folder_raises_cache_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheError, match="cannot be written to"):
         core.run(tiny.shared("llama"), request("offloaded", tmp_path / "file"))
 
 
-def test_there_is_no_host_to_wait_in_without_a_card() -> None:
+def test_offload_to_host_without_a_card_is_refused() -> None:
     run = core.Request([5], cache="offloaded", cache_options={"place": "host"})
     with pytest.raises(CacheError, match="no other memory to move to"):
         core.run(tiny.shared("llama"), run)
@@ -137,7 +137,7 @@ def test_there_is_no_host_to_wait_in_without_a_card() -> None:
     "halves", [{"self": "offloaded"}, {"cross": "offloaded"}, {"self": "static", "cross": "offloaded"}]
 )
 @pytest.mark.parametrize("kind", ["t5", "bart"])
-def test_each_half_waits_where_it_is_told(halves: dict[str, str], kind: str) -> None:
+def test_encoder_decoder_halves_are_offloaded_separately(halves: dict[str, str], kind: str) -> None:
     config = GenerationConfig(max_new_tokens=20, min_new_tokens=20)
     mixed = core.run(
         tiny.shared(kind), core.Request(tiny.prompt(), config, cache="encoder_decoder", cache_options=halves)
@@ -155,7 +155,7 @@ def test_each_half_waits_where_it_is_told(halves: dict[str, str], kind: str) -> 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a card: CUDA")
-def test_layers_wait_in_host_memory_behind_a_card() -> None:
+def test_layers_of_a_card_are_offloaded_to_host_memory() -> None:
     model = tiny.make("llama")
     model.model.to("cuda")
     config = GenerationConfig(max_new_tokens=30, min_new_tokens=30)

@@ -1,4 +1,4 @@
-"""What a run says of its cache beforehand is what it then takes."""
+"""The cache plan of a run equals the measured size of its cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(kind: str, cache: str, options: dict[str, Any] | None = None, **settings
 
 
 def planned(events: list[core.events.Event]) -> tuple[CachePlan, CacheMeasured]:
-    """The one plan, right behind the prompt, and the last measurement."""
+    """Return the only plan, emitted right after the prompt, and the last measurement."""
     kinds = [type(event) for event in events]
     assert kinds.count(CachePlan) == 1
     plan = events[kinds.index(CachePlan)]
@@ -41,7 +41,7 @@ def planned(events: list[core.events.Event]) -> tuple[CachePlan, CacheMeasured]:
 
 
 def spelled(plan: CachePlan, length: int) -> float:
-    """What the words say, as a reader would work it out."""
+    """Return the value of the formula, as a reader would compute it."""
     text = format_numbers(plan.size, length).replace("\u2009", "")
     text = text.replace("·", "*").replace("÷", "/").replace("−", "-")
     assert not re.search(r"[a-z]", text.replace("min", "")), text
@@ -67,7 +67,7 @@ def between(plan: CachePlan, length: int) -> float:
         if (kind, batch) != ("mamba", "contrastive")
     ],
 )
-def test_the_prediction_is_what_is_measured(kind: str, batch: str) -> None:
+def test_predicted_cache_size_equals_measured_size(kind: str, batch: str) -> None:
     several = ("dynamic", "static", "quantized")
     for name, backend in core.caches.registry.items():
         if backend.unsupported_reason(tiny.shared(kind)) or (batch != "one" and name not in several):
@@ -81,7 +81,7 @@ def test_the_prediction_is_what_is_measured(kind: str, batch: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "cache"), [("mistral", "sliding_window"), ("gemma3", "model_specific")])
-def test_windows(kind: str, cache: str) -> None:
+def test_cache_plan_of_windowed_models_equals_measured_size(kind: str, cache: str) -> None:
     if kind not in tiny.ALL or core.caches.registry[cache].unsupported_reason(tiny.shared(kind)):
         pytest.skip("no such tiny model")
     plan, last = planned(run(kind, cache))
@@ -91,7 +91,7 @@ def test_windows(kind: str, cache: str) -> None:
     assert plan.dynamic[-1] > plan.predicted[-1]
 
 
-def test_a_sink_cache_bends_at_its_window() -> None:
+def test_plan_of_a_sink_cache_is_flat_beyond_its_window() -> None:
     plan, last = planned(run("llama", "sink", {"window_length": 16, "num_sink_tokens": 3}))
     assert (plan.sinks, plan.window, plan.capacity) == (3, 16, None)
     assert last.bytes == plan.predicted[-1] == plan.predicted[plan.lengths.index(15)]
@@ -99,13 +99,13 @@ def test_a_sink_cache_bends_at_its_window() -> None:
     assert last.held == ((0, 3), (last.held[1][1] - 12, last.held[1][1]))
 
 
-def test_a_static_cache_is_as_large_from_the_start() -> None:
+def test_plan_of_a_static_cache_is_constant() -> None:
     plan, last = planned(run("llama", "static"))
     assert plan.capacity == 12 + NEW
     assert set(plan.predicted) == {last.bytes}
 
 
-def test_a_quantized_cache_tells_its_bits() -> None:
+def test_plan_of_a_quantized_cache_reports_its_bits() -> None:
     plan, last = planned(run("llama", "quantized", {"nbits": 2, "residual_length": 16, "q_group_size": 16}))
     assert (plan.bits, plan.block) == (2, 16)
     assert last.error is not None

@@ -82,7 +82,7 @@ def test_predictions_are_within_ten_percent(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(KNOWN_RESULTS))
-def test_a_blueprint_keeps_what_the_trial_of_its_model_finds(kind: str) -> None:
+def test_blueprint_has_the_memory_kind_of_its_model(kind: str) -> None:
     model = zoo.make(kind)
     assert memory_kind(without_weights(model)) == memory_kind(model) == KNOWN_RESULTS[kind]
 
@@ -110,7 +110,7 @@ def test_rows_of_compressed_attention_are_predicted(rows: int) -> None:
     assert plan.predicted[-1] == core.estimate(model, request).cache
 
 
-def test_compressed_attention_is_spelled_out() -> None:
+def test_cache_plan_explains_compressed_attention() -> None:
     model = zoo.make("deepseek_v4")
     request = core.Request(zoo.prompt(9), GenerationConfig(max_new_tokens=4))
     (plan,) = (event for event in core.run(model, request).events if isinstance(event, CachePlan))
@@ -118,7 +118,7 @@ def test_compressed_attention_is_spelled_out() -> None:
     assert "÷ 4" in format_numbers(plan.size, 40)
 
 
-def test_layers_of_transformers_stay_what_they_are() -> None:
+def test_building_a_cache_leaves_transformers_layers_unchanged() -> None:
     before = dict(DYNAMIC_LAYER_TYPE_MAPPING)
     model = zoo.make("deepseek_v4")
     cache = core.caches.registry["dynamic"].build(model, 40, {})

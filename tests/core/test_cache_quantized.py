@@ -61,7 +61,7 @@ def test_codes_survive_packing(bits: int) -> None:
 
 @pytest.mark.parametrize(("engine", "bits"), ENGINES)
 @pytest.mark.parametrize("axis", ["channel", "token"])
-def test_numbers_come_back_nearly(engine: str, bits: int, axis: str) -> None:
+def test_dequantized_values_are_close(engine: str, bits: int, axis: str) -> None:
     layer, keys = filled(QuantizationSettings(engine, bits, axis, axis), 130)
     seen, _ = layer.update(keys[:, :, :1], keys[:, :, :1])
     lost = ((seen[:, :, :128] - keys[:, :, :128]).norm() / keys[:, :, :128].norm()).item()
@@ -80,7 +80,7 @@ def test_quanto_and_the_built_in_quantizer_agree() -> None:
         torch.testing.assert_close(ours.float(), reference.float(), atol=1e-4, rtol=1e-3)
 
 
-def test_outlying_channels_want_scales_of_their_own() -> None:
+def test_per_channel_scales_reduce_the_error_of_outlier_channels() -> None:
     torch.manual_seed(0)
     keys = torch.randn(1, 2, 64, 16)
     keys[..., 3] *= 40
@@ -95,7 +95,7 @@ def test_outlying_channels_want_scales_of_their_own() -> None:
 @pytest.mark.parametrize("options", [{}, {"nbits": 2}, {"engine": "fp8"}, {"residual_length": 32, "q_group_size": 16}])
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 @pytest.mark.parametrize("rows", every(2, [2, 1]))
-def test_every_byte_is_predicted(options: dict[str, Any], kind: str, rows: int) -> None:
+def test_predicted_bytes_equal_measured_bytes(options: dict[str, Any], kind: str, rows: int) -> None:
     model, backend = tiny.shared(kind), core.caches.registry["quantized"]
     more = {"do_sample": True, "num_return_sequences": 2} if rows > 1 else {}
     config = GenerationConfig(max_new_tokens=90, min_new_tokens=90, **more)
@@ -106,7 +106,7 @@ def test_every_byte_is_predicted(options: dict[str, Any], kind: str, rows: int) 
             assert event.bytes == predicted == sum(part for *_, part in event.parts)
 
 
-def test_bytes_against_half_precision_at_1024_tokens() -> None:
+def test_quantized_size_at_1024_tokens_relative_to_float16() -> None:
     model = tiny.make("llama", hidden_size=128, head_dim=32)
     half = 2 * 4 * 2 * 1024 * 32 * 2
     assert size(model, 1024, {"nbits": 4}) / half <= 0.33
@@ -119,7 +119,7 @@ def test_bytes_against_half_precision_at_1024_tokens() -> None:
     assert core.caches.registry["quantized"].measure(cache).bytes == size(model, 1024, {"nbits": 4})
 
 
-def test_parts_are_named() -> None:
+def test_measurement_lists_keys_values_scales_and_residual() -> None:
     config = GenerationConfig(max_new_tokens=10, min_new_tokens=10)
     request = core.Request(tiny.prompt(100), config, cache="quantized", cache_options={"nbits": 2})
     last = [event for event in core.run(tiny.shared("llama"), request).events if isinstance(event, CacheMeasured)][-1]
@@ -128,7 +128,7 @@ def test_parts_are_named() -> None:
     assert 0.05 < last.error < LARGEST_ERROR[2]
 
 
-def test_eight_bits_write_what_the_dynamic_cache_writes() -> None:
+def test_eight_bit_cache_generates_the_text_of_the_dynamic_cache() -> None:
     model = tiny.make("llama", scale=3.0)
     config = GenerationConfig(max_new_tokens=40, min_new_tokens=40)
     texts = [
@@ -138,7 +138,7 @@ def test_eight_bits_write_what_the_dynamic_cache_writes() -> None:
     assert texts[0] == texts[1]
 
 
-def test_rows_change_places_without_quantizing_again() -> None:
+def test_reorder_does_not_quantize_again() -> None:
     layer, keys = filled(QuantizationSettings(), 70, rows=2)
     before = layer.stores[0].read(torch.float32)
     layer.reorder_cache(torch.tensor([1, 1, 0]))
@@ -146,7 +146,7 @@ def test_rows_change_places_without_quantizing_again() -> None:
     assert torch.equal(layer.keys, keys[[1, 1, 0], :, 64:])
 
 
-def test_a_copy_goes_on_alone() -> None:
+def test_copy_is_independent_of_the_original() -> None:
     layer, keys = filled(QuantizationSettings(), 70)
     twin = layer.clone()
     layer.update(keys, keys)
@@ -175,20 +175,20 @@ def test_more_bits_lose_less() -> None:
         ({"q_group_size": 24}, "cannot be divided into groups"),
     ],
 )
-def test_recipes_that_cannot_be_followed(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_raise_cache_error(options: dict[str, Any], words: str) -> None:
     if options.get("engine") and not is_installed(options["engine"]):
         pytest.skip("quanto is an optional library")
     with pytest.raises(CacheError, match=words):
         core.run(tiny.shared("llama"), core.Request([5], cache="quantized", cache_options=options))
 
 
-def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_quantization_library_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CacheError, match=r"pip install hqq"):
         replace(QuantizationSettings(), engine="hqq").create_quantizer()
 
 
-def test_what_it_cannot_do_it_says() -> None:
+def test_unsupported_reason_names_what_the_cache_cannot_do() -> None:
     backend = core.caches.registry["quantized"]
     assert "drop its last tokens" in (
         backend.unsupported_reason(tiny.shared("llama"), frozenset({"truncate", "drafts"})) or ""

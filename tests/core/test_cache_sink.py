@@ -20,7 +20,7 @@ WINDOW, SINKS = 10, 2
 OPTIONS = {"window_length": WINDOW, "num_sink_tokens": SINKS}
 
 
-def turned(vectors: torch.Tensor, width: int, base: float = 10000.0) -> torch.Tensor:
+def rotated(vectors: torch.Tensor, width: int, base: float = 10000.0) -> torch.Tensor:
     """RoPE for vectors [H, T, width] at places 0 … T − 1, by its definition (Su et al. 2021)."""
     place = torch.arange(vectors.shape[1])[:, None]
     angle = place / base ** (torch.arange(0, width, 2) / width)
@@ -46,16 +46,16 @@ class Streaming:
             if len(stored) > WINDOW:
                 del stored[SINKS]
             place = len(stored) - 1
-            keys = turned(torch.stack([key for key, _ in stored], 1), 8).repeat_interleave(2, 0)
+            keys = rotated(torch.stack([key for key, _ in stored], 1), 8).repeat_interleave(2, 0)
             values = torch.stack([value for _, value in stored], 1).repeat_interleave(2, 0)
-            query = turned(query.expand(4, place + 1, 8), 8)[:, -1:]
+            query = rotated(query.expand(4, place + 1, 8), 8)[:, -1:]
             heads = scaled_dot_product_attention(query[None], keys[None], values[None])[0]
             state = state + attention.o_proj(heads.reshape(-1))
             state = state + layer.mlp(layer.post_attention_layernorm(state))
         return self.net.lm_head(net.norm(state))
 
 
-def test_it_is_streaming_llm() -> None:
+def test_sink_cache_equals_streaming_llm() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt(40)
     backend = core.caches.registry["sink"]
     cache, naive = backend.build(model, 0, OPTIONS), Streaming(model)
@@ -66,7 +66,7 @@ def test_it_is_streaming_llm() -> None:
             assert backend.measure(cache).tokens == min(number + 1, WINDOW - 1)
 
 
-def test_the_lean_pass_reads_it_as_the_module_does() -> None:
+def test_fused_pass_with_sink_cache_equals_the_module() -> None:
     config = GenerationConfig(max_new_tokens=60, min_new_tokens=60)
     request = core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS)
     hooked = tiny.make("llama")
@@ -78,7 +78,7 @@ def test_the_lean_pass_reads_it_as_the_module_does() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
-def test_within_the_window_it_is_the_dynamic_cache(kind: str) -> None:
+def test_sink_cache_within_the_window_equals_dynamic(kind: str) -> None:
     config = GenerationConfig(max_new_tokens=30, min_new_tokens=30)
     written = [
         core.run(tiny.shared(kind), core.Request(tiny.prompt(), config, cache=cache)).sequences
@@ -87,7 +87,7 @@ def test_within_the_window_it_is_the_dynamic_cache(kind: str) -> None:
     assert written[0] == written[1]
 
 
-def test_text_outgrows_the_context_and_memory_stays_flat() -> None:
+def test_text_beyond_the_context_keeps_memory_constant() -> None:
     model = tiny.shared("llama")
     config = GenerationConfig(max_new_tokens=600, min_new_tokens=600)
     events = core.run(model, core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS)).events
@@ -100,7 +100,7 @@ def test_text_outgrows_the_context_and_memory_stays_flat() -> None:
     assert measured[-1].held == ((0, SINKS), (seen - (WINDOW - 1 - SINKS), seen))
 
 
-def test_long_prompts_are_read_in_pieces_and_never_fill_more_than_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_prompt_is_prefilled_in_chunks_within_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     model, looked_at = tiny.shared("llama"), list[int]()
     plain = SinkLayer.update
 
@@ -124,7 +124,7 @@ def test_long_prompts_are_read_in_pieces_and_never_fill_more_than_the_window(mon
 @pytest.mark.parametrize(
     "settings", [{"do_sample": True, "num_return_sequences": 3}, {"penalty_alpha": 0.6, "top_k": 3}]
 )
-def test_rows_go_their_own_ways(settings: dict[str, object]) -> None:
+def test_several_rows_have_the_predicted_size(settings: dict[str, object]) -> None:
     config = GenerationConfig(max_new_tokens=30, min_new_tokens=30, **settings)
     result = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS))
     rows = max(int(settings.get("num_return_sequences", 1)), int(settings.get("top_k", 1)))
@@ -132,7 +132,7 @@ def test_rows_go_their_own_ways(settings: dict[str, object]) -> None:
     assert last.bytes == core.caches.registry["sink"].predict(tiny.shared("llama"), 99, rows, OPTIONS)
 
 
-def test_turning_back_undoes_turning_even_when_it_scales() -> None:
+def test_unrotate_inverts_rotate_with_yarn_scaling() -> None:
     model = tiny.make("llama", rope_parameters={
         "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64,
     })  # fmt: skip
@@ -148,7 +148,7 @@ def test_turning_back_undoes_turning_even_when_it_scales() -> None:
         ({"window_length": 257}, "longer than the model's"),
     ],
 )
-def test_windows_that_cannot_be(options: dict[str, int], words: str) -> None:
+def test_invalid_window_options_raise_cache_error(options: dict[str, int], words: str) -> None:
     with pytest.raises(CacheError, match=words):
         core.run(tiny.shared("llama"), core.Request([5], cache="sink", cache_options=options))
 
@@ -157,7 +157,7 @@ def test_windows_that_cannot_be(options: dict[str, int], words: str) -> None:
     ("kind", "words"),
     [("gpt2", "RoPE"), ("mistral", "full attention in every layer"), ("t5", "encoder–decoder"), ("mamba", "recurrent")],
 )
-def test_models_it_cannot_serve(kind: str, words: str) -> None:
+def test_unsupported_models_have_a_reason(kind: str, words: str) -> None:
     assert words in (core.caches.registry["sink"].unsupported_reason(tiny.shared(kind)) or "")
 
 
@@ -165,6 +165,6 @@ def test_models_it_cannot_serve(kind: str, words: str) -> None:
     ("strategy", "words"),
     [("prompt_lookup", "cannot drop its last tokens"), ("token_tree", "cannot drop its last tokens")],
 )
-def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
+def test_strategies_that_truncate_are_unsupported(strategy: str, words: str) -> None:
     needs = core.strategies.registry[strategy].needs
     assert words in (core.caches.registry["sink"].unsupported_reason(tiny.shared("llama"), needs) or "")

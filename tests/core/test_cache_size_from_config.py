@@ -9,7 +9,7 @@ from decodescope.core.models import catalog
 from decodescope.core.models.model_entry import cache_bytes, fits
 
 
-def test_it_is_what_the_loaded_model_predicts() -> None:
+def test_size_from_config_equals_the_loaded_models_prediction() -> None:
     (entry,) = [entry for entry in catalog.bundled() if entry.name == "storyteller"]
     model = core.load("storyteller", dtype="float32")
     predicted = core.caches.registry["dynamic"].predict(model, 100, 1, {})
@@ -31,5 +31,5 @@ def test_it_is_what_the_loaded_model_predicts() -> None:
         ({"num_hidden_layers": True, "num_attention_heads": {}, "hidden_size": None, "text_config": 5}, 0),
     ],
 )  # fmt: skip
-def test_by_the_names_that_families_use(config: dict[str, object], expected: int) -> None:
+def test_size_is_computed_from_the_names_of_each_family(config: dict[str, object], expected: int) -> None:
     assert cache_bytes(config, 10) == expected

@@ -1,4 +1,4 @@
-"""The page of combinations is what the program says, and what it allows it does."""
+"""The page of combinations equals the program's own table, and every allowed combination runs."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def feed(model: core.LoadedModel, cache: Any, ids: list[int]) -> torch.Tensor:
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", tiny.ALL)
 @pytest.mark.parametrize("settings", every(3, [{"do_sample": True}, {}, {"penalty_alpha": 0.6, "top_k": 3}]), ids=str)
-def test_exact_back_ends_write_the_same(kind: str, settings: dict[str, Any]) -> None:
+def test_exact_back_ends_generate_the_same(kind: str, settings: dict[str, Any]) -> None:
     model = tiny.shared(kind)
     if kind == "mamba" and "penalty_alpha" in settings:
         with pytest.raises(StrategyError, match="recurrent state"):
@@ -72,7 +72,7 @@ def test_exact_back_ends_write_the_same(kind: str, settings: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("kind", every(3, tiny.ALL))
-def test_dynamic_is_what_the_model_writes_alone(kind: str) -> None:
+def test_every_back_end_generates_the_reference_text(kind: str) -> None:
     model = tiny.shared(kind)
     for sequences in (core.run(model, request(name)).sequences for name in serving(kind)):
         assert sequences == tiny.reference(model, tiny.prompt(12), request("dynamic").config)
@@ -84,7 +84,7 @@ def test_measuring_finds_every_storage_at_every_length(kind: str) -> None:
     for name in serving(kind):
         backend = core.caches.registry[name]
         if name.startswith("offloaded"):
-            continue  # what lies in a file is no storage in memory
+            continue  # storages in files are not in memory
         cache = backend.build(model, 40, {})
         lengths = [5, *range(6, 22)]
         for before, length in zip([0, *lengths], lengths, strict=False):
@@ -100,7 +100,7 @@ def test_measuring_finds_every_storage_at_every_length(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_both_halves_are_predicted(kind: str, rows: int) -> None:
+def test_predicted_size_of_both_halves_equals_measured_size(kind: str, rows: int) -> None:
     model = tiny.shared(kind)
     more = {"do_sample": True, "num_return_sequences": rows} if rows > 1 else {}
     for name in serving(kind):
@@ -113,7 +113,7 @@ def test_both_halves_are_predicted(kind: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_state_does_not_grow(dtype: torch.dtype) -> None:
+def test_recurrent_state_does_not_grow(dtype: torch.dtype) -> None:
     model = tiny.make("mamba")
     model.model.to(dtype)
     events = core.run(model, request("model_specific")).events
@@ -122,7 +122,7 @@ def test_a_state_does_not_grow(dtype: torch.dtype) -> None:
     assert {part for event in events if isinstance(event, CacheMeasured) for _, part, _ in event.parts} == {"state"}
 
 
-def test_what_layers_keep_is_seen_in_a_pass() -> None:
+def test_cache_size_is_predicted_for_mixed_layer_types() -> None:
     """Latent attention, layers of unlike width, states and windows mixed: nothing of it is read out of names."""
     kinds = ("deepseek_v3", "gemma4_text", "qwen3_next", "granitemoehybrid", "jamba", "lfm2", "deepseek_v32")
     for kind in kinds:
@@ -146,7 +146,7 @@ def test_windows_stop_growing(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", tiny.DECODERS)
 @pytest.mark.parametrize("keep", [3, 11, 12])
-def test_a_truncated_cache_goes_on_as_if_nothing_had_been_there(kind: str, keep: int) -> None:
+def test_truncated_cache_continues_like_a_fresh_one(kind: str, keep: int) -> None:
     model, ids = tiny.shared(kind), tiny.prompt(20)
     for name in serving(kind):
         backend = core.caches.registry[name]
@@ -165,7 +165,7 @@ def test_a_truncated_cache_goes_on_as_if_nothing_had_been_there(kind: str, keep:
         torch.testing.assert_close(feed(model, cache, ids[15:]), feed(model, fresh, ids[15:]))
 
 
-def test_a_window_that_moved_on_cannot_be_taken_back() -> None:
+def test_truncating_before_a_moved_window_raises_cache_error() -> None:
     model, backend = tiny.shared("mistral"), core.caches.registry["sliding_window"]
     cache = backend.build(model, 40, {})
     feed(model, cache, tiny.prompt(20))
@@ -174,7 +174,7 @@ def test_a_window_that_moved_on_cannot_be_taken_back() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral"])
-def test_selected_tokens_are_what_stays(kind: str) -> None:
+def test_selecting_tokens_keeps_their_states(kind: str) -> None:
     model, ids = tiny.shared(kind), tiny.prompt(12)
     for name in serving(kind):
         backend = core.caches.registry[name]
@@ -206,7 +206,7 @@ def test_copies_are_independent(kind: str) -> None:
         torch.testing.assert_close(again, expected)
 
 
-def test_copies_of_both_halves() -> None:
+def test_copy_of_an_encoder_decoder_cache_is_independent() -> None:
     model, backend = tiny.shared("t5"), core.caches.registry["dynamic"]
     cache = backend.build(model, 10, {})
     with torch.inference_mode():
@@ -219,7 +219,7 @@ def test_copies_of_both_halves() -> None:
     assert twin.is_updated == dict.fromkeys(range(3), True)
 
 
-def test_the_static_cache_is_as_large_as_asked() -> None:
+def test_static_cache_has_the_requested_length() -> None:
     model, backend = tiny.shared("llama"), core.caches.registry["static"]
     events = core.run(model, request("static", {"max_cache_len": 200})).events
     sizes = {event.bytes for event in events if isinstance(event, CacheMeasured)}
@@ -227,7 +227,7 @@ def test_the_static_cache_is_as_large_as_asked() -> None:
     assert backend.predict(model, 42, 1, {"compile": True}) == backend.predict(model, 128, 1, {})
 
 
-def test_compiling_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_without_a_compiler_raises_cache_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(CacheError, match=r"needs a C\+\+ compiler"):
         core.run(tiny.shared("llama"), request("static", {"compile": True}))
@@ -258,13 +258,13 @@ def test_windows_are_not_compiled() -> None:
         ("encoder_decoder", "gpt2", "has no encoder"),
     ],
 )
-def test_a_cache_that_cannot_serve_says_why(cache: str, kind: str, words: str) -> None:
+def test_unsupported_cache_raises_an_error_with_the_reason(cache: str, kind: str, words: str) -> None:
     with pytest.raises(CacheError, match=words):
         core.run(tiny.shared(kind), request(cache))
 
 
 @pytest.mark.parametrize("options", [{"compiled": True}, {"compile": "yes"}, {"max_cache_len": -1}])
-def test_wrong_cache_settings_are_named(options: dict[str, Any]) -> None:
+def test_invalid_cache_options_are_named(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(options))):
         core.run(tiny.shared("llama"), request("static", options))
 

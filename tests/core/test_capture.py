@@ -80,7 +80,7 @@ CASES = [
 
 @pytest.mark.every(6)
 @pytest.mark.parametrize(("name", "settings"), CASES)
-def test_generate_returns_the_same(name: str, settings: dict[str, Any]) -> None:
+def test_captured_generate_returns_the_same(name: str, settings: dict[str, Any]) -> None:
     """Byte-identical ids with and without capture, and the recorded texts are these ids."""
     network = _network(name)
     plain = _generate(network, **settings)
@@ -134,7 +134,7 @@ def _decisions(events: list[Any]) -> list[Any]:
     ids=["greedy", "beams", "processed beams", "early stopping", "penalties", "filters"],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["llama", "bart"])
-def test_events_equal_those_of_a_run(name: str, settings: dict[str, Any]) -> None:
+def test_captured_events_equal_those_of_a_run(name: str, settings: dict[str, Any]) -> None:
     """The same events as a run made here: tokens with alternatives and stages, beams with scores and fates."""
     model = tiny.make(name)
     config = GenerationConfig(max_new_tokens=9, **settings)
@@ -163,7 +163,7 @@ class NoEven(LogitsProcessor):  # type: ignore[misc]
         return scores.index_fill(-1, torch.arange(0, scores.shape[-1], 2), -float("inf"))
 
 
-def test_own_processors_are_stages() -> None:
+def test_custom_processors_are_recorded_as_stages() -> None:
     """The caller's own processors appear by class name, with what they removed, also if they work in place."""
     network = _network("llama")
     own = [Halve(), NoEven()]
@@ -248,7 +248,7 @@ class AfterThree(StoppingCriteria):  # type: ignore[misc]
     [({}, "length"), ({"stopping_criteria": [AfterThree()]}, "stopped"), ({"max_time": 0.0001}, "time"),
      ({"eos_token_id": list(range(61))}, "eos")],
 )  # fmt: skip
-def test_stop_reasons(settings: dict[str, Any], reason: str) -> None:
+def test_captured_run_has_the_stop_reason(settings: dict[str, Any], reason: str) -> None:
     network = _network("llama")
     with core.capture(network) as captured:
         _generate(network, **settings)
@@ -308,7 +308,7 @@ def test_a_custom_folder_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert all(event.rank == tiny.VOCABULARY for event in run.events if isinstance(event, TokenChosen))
 
 
-def test_nothing_stays_behind() -> None:
+def test_capture_restores_the_model_attributes() -> None:
     """The model's attributes and its class are as before, after nested captures, an exception and a copy inside."""
     network = _network("llama")
     before, of_class = dict(vars(network)), dict(vars(type(network))) | dict(vars(GenerationMixin))
@@ -336,7 +336,7 @@ def test_nothing_stays_behind() -> None:
     assert "generate" not in vars(pickle.loads(pickle.dumps(network)))
 
 
-def test_a_failed_call_is_kept_as_far_as_it_came() -> None:
+def test_failed_call_is_recorded_up_to_the_failure() -> None:
     """An exception of the caller's processor passes through; the run ends with the text so far."""
 
     class Raises(LogitsProcessor):  # type: ignore[misc]
@@ -370,7 +370,7 @@ def test_an_error_while_recording_does_not_reach_the_script(monkeypatch: pytest.
     assert [str(error) for error in captured.troubles] == ["broken"]
 
 
-def test_threads() -> None:
+def test_capture_in_threads_records_their_own_calls() -> None:
     """A thread's call is recorded by the thread's own capture; a thread without one is recorded by all."""
     network = _network("llama")
     found: dict[str, core.Capture] = {}
@@ -392,7 +392,7 @@ def test_threads() -> None:
     assert (len(captured), len(found["own"])) == (2, 1)
 
 
-def test_files_and_tables(tmp_path: Path) -> None:
+def test_captured_runs_can_be_saved_and_tabulated(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     network = _network("llama")
     with core.capture(network) as captured:
@@ -410,7 +410,7 @@ def test_files_and_tables(tmp_path: Path) -> None:
     assert captured._repr_html_().count("<iframe") == 2
 
 
-def test_invalid_arguments() -> None:
+def test_invalid_capture_arguments_raise_an_error() -> None:
     with pytest.raises(core.errors.ParameterError, match="no generate"):
         core.capture("storyteller")
     network = _network("llama")

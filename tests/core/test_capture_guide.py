@@ -13,7 +13,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
 @pytest.mark.parametrize("page", ["capture.md", "zh_CN/capture.md"])
-def test_the_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_examples_of_the_capture_guide_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                           capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     text = (GUIDE / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -46,7 +46,7 @@ def server() -> Iterator[Hub]:
 
 @pytest.fixture
 def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """The hub with one model, and an empty cache; nobody is logged in."""
+    """A hub with one model, an empty cache, and no login."""
     for name in ("refusals", "asked", "models"):
         getattr(server, name).clear()
     server.ignores_ranges = False
@@ -66,7 +66,7 @@ def whole(model: fake_hub.Repository) -> int:
     return sum(map(len, model.files.values()))
 
 
-def test_a_search_tells_what_is_needed_to_choose_before_a_byte_of_weights_is_asked_for(here: Hub, folder: Path) -> None:
+def test_search_describes_models_without_downloading_weights(here: Hub, folder: Path) -> None:
     vast = {**json.loads((folder / "config.json").read_text()), "hidden_size": 2**17, "intermediate_size": 2**18}
     here.put("someone/vast-stories", {"config.json": json.dumps(vast).encode(), WEIGHTS: b"x"}, downloads=9)
     here.put("someone/stories-gguf", {"config.json": (folder / "config.json").read_bytes(), "stories.gguf": b"x"})
@@ -83,7 +83,7 @@ def test_a_search_tells_what_is_needed_to_choose_before_a_byte_of_weights_is_ask
 
 
 @pytest.mark.parametrize(("share", "kind"), [(0.6, "bfloat16"), (0.35, "int8"), (0.22, "int4"), (0.1, "")])
-def test_a_model_that_fits_in_fewer_bits_says_in_which(
+def test_search_names_the_quantization_that_fits(
     here: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch, share: float, kind: str
 ) -> None:
     parameters = core.load(folder).parameters
@@ -93,7 +93,7 @@ def test_a_model_that_fits_in_fewer_bits_says_in_which(
     assert (found.fits, found.fits_as, bool(found.why_not)) == (False, kind, not kind)
 
 
-def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> None:
+def test_search_names_why_a_model_cannot_be_loaded(here: Hub, folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     own_code = {**config, "model_type": "mine", "auto_map": {"AutoModelForCausalLM": "mine.Mine"}}
     here.put("a/code", {"config.json": json.dumps(own_code).encode(), WEIGHTS: b"x", "mine.py": b"x"})
@@ -109,7 +109,7 @@ def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> No
     assert {file.path for file in allowed.files} == {"config.json", "pytorch_model.bin"}
 
 
-def test_a_download_is_loaded_by_its_name_and_says_how_far_it_is(here: Hub) -> None:
+def test_download_reports_progress_and_is_loaded_by_name(here: Hub) -> None:
     reported: list[Progress] = []
     place = core.catalog.download(NAME, reported.append)
     assert reported[-1].state == "finished"
@@ -125,7 +125,7 @@ def test_a_download_is_loaded_by_its_name_and_says_how_far_it_is(here: Hub) -> N
     assert not here.sent("resolve"), "what is there was fetched again"
 
 
-def test_shards_and_nothing_that_is_code_or_a_pickle(here: Hub, folder: Path, tmp_path: Path) -> None:
+def test_download_fetches_all_shards_but_no_code_or_pickle(here: Hub, folder: Path, tmp_path: Path) -> None:
     core.load(folder).model.save_pretrained(tmp_path / "cut", max_shard_size="40KB")
     cut = here.put("someone/cut", tmp_path / "cut")
     cut.files |= {"pytorch_model.bin": b"x", "run.py": b"x", "../../evil.json": b"x", "a.onnx": b"x"}
@@ -139,7 +139,7 @@ def test_shards_and_nothing_that_is_code_or_a_pickle(here: Hub, folder: Path, tm
         core.catalog.download("someone/lost")
 
 
-def test_a_pause_is_gone_on_from_where_it_was(here: Hub) -> None:
+def test_paused_download_resumes_at_the_same_byte(here: Hub) -> None:
     stop = threading.Event()
     here.held.clear()
     small = whole(here.models[NAME]) - len(here.models[NAME].files[WEIGHTS])
@@ -164,7 +164,7 @@ def test_a_pause_is_gone_on_from_where_it_was(here: Hub) -> None:
     assert core.load(NAME).parameters
 
 
-def test_a_killed_download_is_gone_on_with_by_the_next_program(here: Hub, tmp_path: Path) -> None:
+def test_killed_download_resumes_in_the_next_process(here: Hub, tmp_path: Path) -> None:
     here.held.clear()
     script = f"import decodescope.core.catalog as c; c.download({NAME!r})"
     program = subprocess.Popen([sys.executable, "-c", script], env=_environment(here))
@@ -184,21 +184,21 @@ def _environment(here: Hub) -> dict[str, str]:
     return {**os.environ, "HF_ENDPOINT": here.address, "HF_HUB_OFFLINE": "0", "PYTHONPATH": str(Path.cwd())}
 
 
-def test_cut_connections_cost_nothing_but_the_asking(here: Hub) -> None:
+def test_cut_connections_resume_with_range_requests(here: Hub) -> None:
     here.models[NAME].cuts[WEIGHTS] = [20_000, 0, 0, 15_000, 0]
     core.catalog.download(NAME)
     assert here.sent("store") == ["", *["bytes=20000-"] * 3, *["bytes=35000-"] * 2]
     assert core.catalog.verify(NAME) == ()
 
 
-def test_a_connection_that_stays_cut_is_told_and_what_came_is_kept(here: Hub) -> None:
+def test_persistent_disconnection_raises_and_keeps_partial_data(here: Hub) -> None:
     here.models[NAME].cuts[WEIGHTS] = [20_000, *[0] * 20]
     with pytest.raises(errors.TransferError, match="20,000 of"):
         core.catalog.download(NAME)
     assert core.catalog.unfinished()[0].done > 20_000
 
 
-def test_a_hub_that_does_not_go_on_from_the_middle_is_begun_anew(here: Hub) -> None:
+def test_download_restarts_when_the_hub_ignores_ranges(here: Hub) -> None:
     reported: list[Progress] = []
     here.models[NAME].cuts[WEIGHTS] = [20_000]
     here.ignores_ranges = True
@@ -208,7 +208,7 @@ def test_a_hub_that_does_not_go_on_from_the_middle_is_begun_anew(here: Hub) -> N
 
 
 @pytest.mark.parametrize("lie", [b"changed" * 9000, b"more", b"less"])
-def test_what_is_not_as_listed_is_not_kept(here: Hub, lie: bytes) -> None:
+def test_content_that_differs_from_the_listing_is_discarded(here: Hub, lie: bytes) -> None:
     content = here.models[NAME].files[WEIGHTS]
     sent = {b"more": content + b"more", b"less": content[:-40]}.get(lie, (lie * 9)[: len(content)])
     here.models[NAME].lies[WEIGHTS] = sent
@@ -223,7 +223,7 @@ def test_what_is_not_as_listed_is_not_kept(here: Hub, lie: bytes) -> None:
     assert core.catalog.verify(NAME) == ()
 
 
-def test_who_may_not_have_it_is_told_how_to_get_it(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gated_model_error_explains_how_to_get_access(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     here.models[NAME].gated = True
     (found,) = core.catalog.search("stories")
     assert found.gated
@@ -238,7 +238,7 @@ def test_who_may_not_have_it_is_told_how_to_get_it(here: Hub, monkeypatch: pytes
     assert core.catalog.download(NAME)
 
 
-def test_a_private_model_is_found_by_its_name_by_who_is_logged_in(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_model_is_found_by_name_when_logged_in(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     here.models[NAME].private = True
     with pytest.raises(errors.AccessError, match="hf auth login"):
         core.catalog.search(NAME)
@@ -248,7 +248,7 @@ def test_a_private_model_is_found_by_its_name_by_who_is_logged_in(here: Hub, mon
         core.catalog.download("someone/else")
 
 
-def test_the_token_goes_to_the_hub_alone(
+def test_token_is_sent_to_the_hub_only(
     here: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", fake_hub.LOGGED_IN)
@@ -262,7 +262,7 @@ def test_the_token_goes_to_the_hub_alone(
     assert not any(fake_hub.LOGGED_IN.encode() in file.read_bytes() for file in stored)
 
 
-def test_a_hub_that_wants_to_be_asked_later_is(here: Hub) -> None:
+def test_rate_limited_request_is_retried_after_the_given_time(here: Hub) -> None:
     reported: list[Progress] = []
     busy = (429, {"Retry-After": "0"})
     here.refusals[:] = [busy, busy]
@@ -282,7 +282,7 @@ def test_a_hub_that_wants_to_be_asked_later_is(here: Hub) -> None:
     assert late.value.seconds == 7200
 
 
-def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
+def test_wait_for_a_rate_limit_can_be_cancelled() -> None:
     stop, waited = threading.Event(), []
 
     def refuse() -> None:
@@ -298,14 +298,14 @@ def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
 
 
 @pytest.mark.parametrize(("status", "error"), [(500, errors.HubError), (404, errors.NotOnHubError)])
-def test_other_answers_are_told(here: Hub, status: int, error: type[errors.HubError]) -> None:
+def test_error_status_raises_an_error_with_a_remedy(here: Hub, status: int, error: type[errors.HubError]) -> None:
     here.refusals[:] = [(status, {})]
     with pytest.raises(error) as reported:
         core.catalog.search("stories")
     assert reported.value.remedy
 
 
-def test_a_file_that_the_hub_fails_to_give_for_a_moment_is_asked_for_again(here: Hub) -> None:
+def test_temporary_server_error_is_retried(here: Hub) -> None:
     here.refusals[:] = []
     tried = []
 
@@ -319,7 +319,7 @@ def test_a_file_that_the_hub_fails_to_give_for_a_moment_is_asked_for_again(here:
     assert core.catalog.verify(NAME) == ()
 
 
-def test_no_network_is_told_at_once(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_and_download_without_network_raise_at_once(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     for ask in (core.catalog.search, core.catalog.download):
         with pytest.raises(errors.NoNetworkError, match="cannot be reached"):
@@ -330,7 +330,7 @@ def test_no_network_is_told_at_once(here: Hub, monkeypatch: pytest.MonkeyPatch) 
     assert core.load("storyteller-draft")
 
 
-def test_a_full_disk_is_seen_before_and_while(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_detected_before_and_during_a_download(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type(shutil.disk_usage("/"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(10**6, 10**6 - 5000, 5000))
     with pytest.raises(errors.DiskFullError, match=r"4\.9 KiB are free"):
@@ -353,7 +353,9 @@ def test_a_full_disk_is_seen_before_and_while(here: Hub, monkeypatch: pytest.Mon
     assert core.catalog.unfinished()
 
 
-def test_a_cache_that_cannot_be_written_is_told(here: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_hub_cache_raises_file_not_written(
+    here: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "file" / "hub"))
     with pytest.raises(errors.FileNotWrittenError, match="HF_HUB_CACHE"):
@@ -363,14 +365,14 @@ def test_a_cache_that_cannot_be_written_is_told(here: Hub, tmp_path: Path, monke
 @pytest.mark.parametrize(
     "name", ["", "a/b/c", "../etc", "a b", "some/..", "x--y/z", "owner/name.git", "ä/ö", "a" * 200]
 )
-def test_a_name_that_cannot_be_is_told_without_asking(here: Hub, name: str) -> None:
+def test_invalid_model_name_is_refused_without_a_request(here: Hub, name: str) -> None:
     for ask in (core.catalog.download, core.catalog.delete, core.catalog.verify):
         with pytest.raises(errors.NotOnHubError, match="is not a valid model name"):
             ask(name)
     assert not here.asked
 
 
-def test_damage_is_found_and_mended(here: Hub) -> None:
+def test_damaged_file_is_found_and_downloaded_again(here: Hub) -> None:
     place = core.catalog.download(NAME)
     blob = (place / WEIGHTS).resolve()
     blob.write_bytes(blob.read_bytes()[:-1] + b"x")
@@ -382,7 +384,7 @@ def test_damage_is_found_and_mended(here: Hub) -> None:
     assert not here.sent("resolve/" + here.models[NAME].commit + "/config.json")
 
 
-def test_what_is_not_wanted_any_more_is_deleted(here: Hub, tmp_path: Path) -> None:
+def test_discard_and_delete_remove_downloads(here: Hub, tmp_path: Path) -> None:
     core.catalog.download(NAME)
     here.models[NAME].commit = "f" * 40
     here.models[NAME].files[WEIGHTS] = here.models[NAME].files[WEIGHTS][:-8] + b"another!"
@@ -398,12 +400,12 @@ def test_what_is_not_wanted_any_more_is_deleted(here: Hub, tmp_path: Path) -> No
     assert not list((tmp_path / "hub").glob("models--*"))
 
 
-def test_one_model_is_downloaded_once_at_a_time(here: Hub) -> None:
+def test_concurrent_downloads_of_one_model_are_refused(here: Hub) -> None:
     with download_store.DownloadStore(NAME).locked(), pytest.raises(errors.HubError, match="already"):
         core.catalog.download(NAME)
 
 
-def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
+def test_speed_is_a_recent_average_and_yields_the_time_left() -> None:
     now, reported = [0.0], []
     meter = DownloadMeter("m", 1000, reported.append, clock=lambda: now[0])
     meter.begin_file("f", 100)
@@ -426,7 +428,7 @@ def test_files_of_a_repository_are_chosen_by_name() -> None:
     assert not any(map(is_safe, ("../x", "a//b", "/etc/x", "x.", "a\\b", "c:d", "")))
 
 
-def test_importing_it_imports_neither_torch_nor_the_hubs_library() -> None:
+def test_importing_the_catalog_loads_no_torch_or_huggingface_hub() -> None:
     code = (
         "import sys, core.catalog as c; c.available(); c.download; c.search\n"
         "sys.exit('torch' in sys.modules or 'huggingface_hub' in sys.modules)"

@@ -39,7 +39,7 @@ def tokens_of(asked: dict[str, Any]) -> list[TokenChosen]:
 
 @pytest.fixture(params=["built", "torch"])
 def way(request: pytest.FixtureRequest) -> None:
-    """Both that read a step's figures; a test has torch alone unless it asks for what is built."""
+    """Run with torch and with the compiled kernels, which tests do not use by default."""
     if request.param == "built":
         request.getfixturevalue("built")
 
@@ -59,7 +59,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)
-def test_the_block_is_the_same_to_the_byte(asked: dict[str, Any]) -> None:
+def test_columnar_block_is_identical_to_the_row_block(asked: dict[str, Any]) -> None:
     unread = tokens_of(asked)
     assert details_to_columns(unread)
     laid = BlockWriter().encode_block(unread)
@@ -68,14 +68,14 @@ def test_the_block_is_the_same_to_the_byte(asked: dict[str, Any]) -> None:
     assert laid == BlockWriter().encode_block(made)
 
 
-def test_hardly_any_is_made_for_it(counted: list[int]) -> None:
+def test_writing_a_block_creates_hardly_any_alternatives(counted: list[int]) -> None:
     tokens = tokens_of({"config": {**SAMPLED, "top_k": 10, "max_new_tokens": 40}})
     BlockWriter().encode_block(tokens)
     assert not counted, "with the ten that top-k leaves, each chosen token is among the ten likeliest"
     assert len(tokens[0].alternatives) == len(counted) == 10
 
 
-def test_who_has_read_some_finds_the_same_block() -> None:
+def test_block_after_reading_details_is_identical() -> None:
     tokens, others = (tokens_of(REQUESTS["stages tell"]) for _ in range(2))
     for token in (*tokens, *others):
         object.__setattr__(token, "seconds", 0.5)  # the clock's figure is no two runs' own
@@ -98,7 +98,7 @@ def partly() -> list[TokenChosen]:
 
 
 @pytest.mark.parametrize("tokens", [mixed, without, partly, list])
-def test_what_is_not_alike_is_read_one_by_one(tokens: Callable[[], list[TokenChosen]]) -> None:
+def test_mixed_tokens_are_written_one_by_one(tokens: Callable[[], list[TokenChosen]]) -> None:
     found = tokens()
     assert details_to_columns(found) == {}
     if found:
@@ -114,11 +114,11 @@ def test_what_is_not_alike_is_read_one_by_one(tokens: Callable[[], list[TokenCho
         ([0, 2**32], (0, 8, bytes([0, 0] * 4 + [0, 1] + [0, 0] * 3))),
     ],
 )
-def test_whole_numbers_are_as_narrow_as_they_can_be(values: list[int], found: tuple[int, int, bytes]) -> None:
+def test_integers_are_packed_in_the_narrowest_type(values: list[int], found: tuple[int, int, bytes]) -> None:
     assert block_writer.pack_ints(np.array(values)) == found
 
 
-def test_differences_are_not_taken_where_they_would_not_fit() -> None:
+def test_differences_that_overflow_are_not_used() -> None:
     climbing = np.arange(0, 3000, 7)
     differences = block_writer.small_differences(climbing)
     assert differences is not None
@@ -127,7 +127,7 @@ def test_differences_are_not_taken_where_they_would_not_fit() -> None:
     assert block_writer.small_differences(climbing) is None
 
 
-def test_numbers_that_are_none_are_kept_once() -> None:
+def test_nan_is_not_exact_in_float32() -> None:
     short, exact = block_writer.to_float32(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
     assert exact.tolist() == [True, False, False, True, False]
     assert short[0] == 0.5

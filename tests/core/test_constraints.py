@@ -1,4 +1,4 @@
-"""Constrained beam search: what must be written is, by the search described; the impossible is refused."""
+"""Constrained beam search: results meet the constraints, and impossible constraints are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def meets(text: tuple[int, ...], phrases: list[list[list[int]]]) -> bool:
 
 @pytest.mark.parametrize("name", WANTED)
 @pytest.mark.parametrize("kind", every(3, KINDS))
-def test_equals_the_plain_search(kind: str, name: str) -> None:
+def test_constrained_search_equals_the_reference_search(kind: str, name: str) -> None:
     """force_words_ids mean what they meant in transformers 4."""
     model, ids, phrases = tiny.make(kind, scale=2.0), tiny.prompt(), WANTED[name]
     eos = {2, 17, 44}
@@ -54,7 +54,7 @@ def test_equals_the_plain_search(kind: str, name: str) -> None:
 @pytest.mark.parametrize("pool", ["paper", "transformers"])
 @pytest.mark.parametrize("name", WANTED)
 @pytest.mark.parametrize("kind", every(2, ["t5", "llama"]))
-def test_every_result_meets_everything(kind: str, name: str, pool: str) -> None:
+def test_results_meet_all_constraints_with_exact_scores(kind: str, name: str, pool: str) -> None:
     """And its score is the sum of its log-probabilities, divided by its length."""
     model, ids, phrases = tiny.make(kind, seed=3, scale=2.0), tiny.prompt(), WANTED[name]
     found = run(
@@ -72,7 +72,7 @@ def test_every_result_meets_everything(kind: str, name: str, pool: str) -> None:
 
 
 @pytest.mark.parametrize("phrases", [[[[5]]], [[[4, 3]]], [[[5], [1, 1]]], [[[0]], [[3]]], [[[1, 1]]]])
-def test_with_beams_for_everything_it_is_exhaustive(phrases: list[list[list[int]]]) -> None:
+def test_search_with_enough_beams_is_exhaustive(phrases: list[list[list[int]]]) -> None:
     """On six tokens: exactly the texts that meet the constraints, in order."""
     model, ids = tiny.make("llama", scale=2.0, vocab_size=6), [3, 4, 5, 4]
     expected = [(text, score) for text, score in exhaustive(model, ids, 4, 2, 1.0) if meets(text, phrases)]
@@ -84,7 +84,7 @@ def test_with_beams_for_everything_it_is_exhaustive(phrases: list[list[list[int]
     assert found.scores == pytest.approx([score for _, score in expected], abs=1e-4)
 
 
-def test_with_the_papers_pool_what_is_met_early_lives_on() -> None:
+def test_paper_pool_finds_texts_at_least_as_good_as_transformers() -> None:
     """Better texts than forcing the word at the very end, which is what the other pool comes to."""
     model, ids = tiny.make("llama", scale=1.5), tiny.prompt()
     settings: dict[str, Any] = {"force_words_ids": [[33, 12]], "num_beams": 6, "max_new_tokens": 12, "eos_token_id": 60}
@@ -101,7 +101,7 @@ def test_prompt_tokens_do_not_count() -> None:
     assert contains(tuple(found.sequences[0]), [9, 30, 41])
 
 
-def test_progress_is_told() -> None:
+def test_candidates_report_constraint_progress() -> None:
     found = run(tiny.shared("llama"), tiny.prompt(), force_words_ids=[[9, 30], [41]], num_beams=4, max_new_tokens=8)
     nodes = {item.node: item for event in found.events if isinstance(event, BeamStep) for item in event.candidates}
     assert {item.progress for item in nodes.values()} == {0, 1, 2, 3}
@@ -124,7 +124,7 @@ def test_progress_is_told() -> None:
         ({}, [["nine"]], "Pass a list of phrases"),
     ],
 )
-def test_the_impossible_is_refused(settings: dict[str, Any], words: list[Any], reason: str) -> None:
+def test_impossible_constraints_are_refused(settings: dict[str, Any], words: list[Any], reason: str) -> None:
     config = GenerationConfig(**{"max_new_tokens": 12, "num_beams": 3, **settings})
     config.force_words_ids = words
     with pytest.raises(ParameterError, match=reason) as caught:
@@ -137,24 +137,24 @@ def test_an_impossible_alternative_is_left_out() -> None:
     assert 33 in found.sequences[0]
 
 
-def test_what_cannot_be_met_together_is_an_error() -> None:
+def test_conflicting_constraints_raise_an_error() -> None:
     """Each phrase alone is possible; together an n-gram would repeat."""
     with pytest.raises((StrategyError, ParameterError), match=r"constraints|banned"):
         run(tiny.shared("llama"), tiny.prompt(), force_words_ids=[[9], [9]], num_beams=3, no_repeat_ngram_size=1)
 
 
-def test_without_constraints_it_is_beam_search() -> None:
+def test_search_without_constraints_equals_beam_search() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt()
     assert run(model, ids, "constrained_beam_search").sequences == run(model, ids, "beam_search").sequences
 
 
-def test_words_need_a_tokenizer() -> None:
+def test_must_contain_without_a_tokenizer_raises_an_error() -> None:
     with pytest.raises(TokenizerMissingError):
         run(tiny.shared("llama"), tiny.prompt(), "constrained_beam_search", options={"must_contain": "dragon"})
 
 
 @pytest.mark.parametrize("name", ["storyteller", "summarizer"])
-def test_words_as_people_type_them(name: str) -> None:
+def test_must_contain_accepts_words_and_alternatives(name: str) -> None:
     model = core.load(name, device="cpu")
     config = GenerationConfig(num_beams=6, max_new_tokens=40, num_return_sequences=2)
     request = core.Request(
@@ -166,7 +166,7 @@ def test_words_as_people_type_them(name: str) -> None:
         assert "lived happily" in text
 
 
-def test_texts_that_end_by_themselves_also_meet_everything() -> None:
+def test_texts_that_end_early_meet_all_constraints() -> None:
     """With the paper's pool a met hypothesis can end long before the limit."""
     model, ids = tiny.make("llama", scale=2.0), tiny.prompt()
     found = run(
@@ -177,7 +177,7 @@ def test_texts_that_end_by_themselves_also_meet_everything() -> None:
     assert all(9 in text for text in found.sequences)
 
 
-def test_the_walk_falls_back_inside_a_broken_phrase() -> None:
+def test_progress_falls_back_inside_a_broken_phrase() -> None:
     wanted = Constraints([make_phrase([[1, 1, 2]]), make_phrase([[2, 3]])])
     progress = wanted.start
     for token in (1, 1, 1, 2):
@@ -190,5 +190,5 @@ def test_the_walk_falls_back_inside_a_broken_phrase() -> None:
     assert wanted.tokens_met(progress) == wanted.total_tokens == 5
 
 
-def test_alternatives_that_only_continue_another_are_dropped() -> None:
+def test_alternatives_that_extend_a_shorter_one_are_dropped() -> None:
     assert make_phrase([[4, 5, 6], [4, 5], [7]]).alternatives == ((4, 5), (7,))

@@ -45,7 +45,7 @@ def naive(model: core.LoadedModel, prompt: list[int], steps: int, k: int, alpha:
 
 @pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, *tiny.ENCODER_DECODERS]))
 @pytest.mark.parametrize(("k", "alpha"), [(4, 0.6), (7, 0.3)])
-def test_equals_the_full_recomputation(kind: str, k: int, alpha: float) -> None:
+def test_contrastive_search_equals_full_recomputation(kind: str, k: int, alpha: float) -> None:
     model, ids = tiny.shared(kind), tiny.prompt()
     settings = GenerationConfig(penalty_alpha=alpha, top_k=k, max_new_tokens=12, eos_token_id=60)
     assert core.run(model, core.Request(ids, settings)).sequences[0] == naive(model, ids, 12, k, alpha)
@@ -72,7 +72,7 @@ def test_candidates_carry_penalty_and_score() -> None:
         assert event.id == max(tried, key=lambda item: item.score or 0.0).id
 
 
-def test_balance_by_hand() -> None:
+def test_contrastive_scores_match_a_manual_computation() -> None:
     score = contrastive_scores(torch.tensor([0.5, 0.3, 0.0]), torch.tensor([0.9, 0.1, -1.0]), 0.5)
     assert score.tolist() == pytest.approx([-0.2, 0.1, float("-inf")])
 
@@ -84,7 +84,7 @@ def test_penalties_apply_to_the_candidates() -> None:
     assert len(set(tokens)) == len(tokens)
 
 
-def test_refused_for_a_recurrent_model() -> None:
+def test_contrastive_search_of_a_recurrent_model_is_refused() -> None:
     settings = GenerationConfig(penalty_alpha=0.6, top_k=4)
     with pytest.raises(core.errors.StrategyError, match="recurrent state"):
         core.run(tiny.shared("mamba"), core.Request(tiny.prompt(), settings))

@@ -40,7 +40,7 @@ def naive(model: core.LoadedModel, prompt: list[int], steps: int, layers: list[i
 
 @pytest.mark.parametrize("kind", every(2, tiny.DECODERS))
 @pytest.mark.parametrize(("setting", "layers"), [("high", [2]), ([0, 1, 2, 3], [0, 1, 2, 3])])
-def test_equals_the_full_recomputation(kind: str, setting: str | list[int], layers: list[int]) -> None:
+def test_dola_equals_full_recomputation(kind: str, setting: str | list[int], layers: list[int]) -> None:
     model, ids = tiny.make(kind, scale=2.0), tiny.prompt()
     settings = GenerationConfig(dola_layers=setting, max_new_tokens=10, eos_token_id=60)
     result = core.run(model, core.Request(ids, settings))
@@ -51,7 +51,7 @@ def test_equals_the_full_recomputation(kind: str, setting: str | list[int], laye
     assert all([layer for layer, _ in step.layer_choice.divergences] == layers for step in steps if step.layer_choice)
 
 
-def test_divergence_by_hand() -> None:
+def test_jensen_shannon_matches_a_manual_computation() -> None:
     p, q = [0.5, 0.25, 0.25], [0.1, 0.1, 0.8]
     measured = jensen_shannon(torch.tensor([p]).log(), torch.tensor([[q]]).log())
     assert measured.item() == pytest.approx(divergence(p, q), rel=1e-5)
@@ -77,7 +77,9 @@ def test_contrast_drops_implausible_tokens() -> None:
         ([1, 3, 99], 6, True, [1, 3]),
     ],
 )
-def test_candidate_layers(setting: str | list[int], layers: int, tied: bool, expected: list[int]) -> None:
+def test_candidate_layers_follow_the_rule_of_transformers(
+    setting: str | list[int], layers: int, tied: bool, expected: list[int]
+) -> None:
     assert candidate_layers(setting, layers, tied) == expected
 
 
@@ -89,11 +91,11 @@ def test_sampling_from_the_contrast_is_reproducible() -> None:
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("t5", "encoder–decoder"), ("mamba", "recurrent")])
-def test_refused_with_the_reason(kind: str, reason: str) -> None:
+def test_unsupported_models_are_refused_with_the_reason(kind: str, reason: str) -> None:
     with pytest.raises(core.errors.StrategyError, match=reason):
         core.run(tiny.shared(kind), core.Request(tiny.prompt(), GenerationConfig(dola_layers="low")))
 
 
-def test_no_such_layer() -> None:
+def test_invalid_dola_layer_raises_an_error() -> None:
     with pytest.raises(core.errors.ParameterError, match="no layer below 4"):
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), GenerationConfig(dola_layers=[17])))

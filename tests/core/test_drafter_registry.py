@@ -29,7 +29,7 @@ def repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     vars(drafters).pop("repeat_drafter", None)
 
 
-def test_every_drafter_of_the_program_is_found() -> None:
+def test_registry_finds_every_built_in_drafter() -> None:
     names = ["draft_model", "prompt_lookup", "lookahead", "early_exit", "prediction_heads"]
     assert list(drafters.registry) == names
     assert [name for name, kind in drafters.registry.items() if kind.combines] == ["prompt_lookup"]
@@ -67,7 +67,7 @@ def test_several_drafters_propose_together(repeat: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["promt_lookup", "draft_model", "lookahead"])
-def test_an_unknown_drafter_is_named_with_those_that_exist(name: str) -> None:
+def test_unknown_drafter_error_lists_the_existing_ones(name: str) -> None:
     request = core.Request(tiny.prompt(), {}, strategy="assisted", options={"extra_drafters": name})
     with pytest.raises(core.errors.ParameterError) as caught:
         core.run(tiny.shared("llama"), request)
@@ -76,6 +76,6 @@ def test_an_unknown_drafter_is_named_with_those_that_exist(name: str) -> None:
     assert caught.value.parameter == "extra_drafters"
 
 
-def test_no_equivalent_is_claimed_for_transformers() -> None:
+def test_extra_drafters_have_no_equivalent_in_generate() -> None:
     request = core.Request("Hi", {}, strategy="assisted", options={"extra_drafters": "prompt_lookup"})
     assert "drafters" in (core.why_not_generate(request) or "")

@@ -13,7 +13,7 @@ import pytest
 from decodescope import core
 from decodescope.core.errors import EngineRefusedError, ParameterError
 from decodescope.core.remote import engines
-from tests import fake_machine
+from tests import fake_remote_engine
 from tests.core.remote_requests import chosen_tokens, make_request, model_of
 
 NEW_ENGINE = '''
@@ -64,7 +64,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vars(engines).pop("toy", None)
 
 
-def test_every_engine_of_the_program_is_found() -> None:
+def test_registry_finds_every_built_in_engine() -> None:
     names = ["vllm", "sglang", "llama.cpp", "ollama", "lm_studio", "llama-cpp-python", "transformers", "other"]
     assert list(engines.registry) == names
     assert list(core.remote.KINDS) == names
@@ -72,7 +72,7 @@ def test_every_engine_of_the_program_is_found() -> None:
 
 @pytest.mark.usefixtures("toy")
 def test_a_new_file_is_an_engine_that_is_recognized_and_used() -> None:
-    with fake_machine.running("other", bend=as_toy) as machine:
+    with fake_remote_engine.running("other", bend=as_toy) as machine:
         model = model_of(machine)
         assert model.kind.name == "toy"
         result = core.run(model, core.Request("Once upon a time", {"max_new_tokens": 5, "do_sample": True}, seed=7))
@@ -86,8 +86,8 @@ def test_a_new_file_is_an_engine_that_is_recognized_and_used() -> None:
 
 
 @pytest.mark.usefixtures("toy")
-def test_its_grammars_and_refusals_are_its_own() -> None:
-    with fake_machine.running("other", bend=as_toy) as machine:
+def test_added_engine_defines_its_grammars_and_refusals() -> None:
+    with fake_remote_engine.running("other", bend=as_toy) as machine:
         model = model_of(machine)
         core.run(model, make_request(grammar={"choice": ["yes", "no"]}))
         assert machine.sent["one_of"] == ["yes", "no"]
@@ -98,14 +98,14 @@ def test_its_grammars_and_refusals_are_its_own() -> None:
         assert "min_p" in model.refused_settings()
 
 
-def test_engines_that_score_are_named_where_one_cannot() -> None:
-    with fake_machine.running("llama.cpp") as machine, pytest.raises(EngineRefusedError) as caught:
+def test_score_error_lists_the_engines_that_can_score() -> None:
+    with fake_remote_engine.running("llama.cpp") as machine, pytest.raises(EngineRefusedError) as caught:
         core.score(model_of(machine), "Once upon a time")
     assert all(kind.title in caught.value.remedy for kind in engines.registry.values() if kind.scores)
 
 
 @pytest.mark.parametrize("name", ["address", "client", "endpoints", "remote_model", "remote_run", "request_builder"])
-def test_no_engine_is_named_outside_its_own_file(name: str) -> None:
+def test_engine_names_appear_only_in_their_own_files(name: str) -> None:
     source = (Path(core.remote.__file__).parent / f"{name}.py").read_text(encoding="utf-8").lower()
     engine_names = {"vllm", "sglang", "llama_cpp", "serve ", "ollama"}
     assert not [engine for engine in engine_names if engine in source]

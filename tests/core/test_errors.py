@@ -39,13 +39,13 @@ def pickle_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
-def assert_told(error: errors.DecodescopeError, *words: str) -> None:
+def assert_error_contains(error: errors.DecodescopeError, *words: str) -> None:
     assert error.remedy, "no remedy"
     for word in words:
         assert word in f"{error.cause} {error.remedy}", (word, str(error))
 
 
-def test_the_good_folder_loads(folder: Path) -> None:
+def test_intact_folder_loads(folder: Path) -> None:
     model = core.load(folder)
     assert model.tokenizer is None
     assert model.dtype == torch.float32
@@ -53,32 +53,32 @@ def test_the_good_folder_loads(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "nobody/nothing", "never-heard-of"])
-def test_missing(name: str) -> None:
+def test_missing_model_raises_model_not_found(name: str) -> None:
     with pytest.raises(errors.ModelNotFoundError) as caught:
         core.load(name)
-    assert_told(caught.value, name, "bundled")
+    assert_error_contains(caught.value, name, "bundled")
 
 
-def test_no_config(folder: Path) -> None:
+def test_missing_config_raises_config_missing(folder: Path) -> None:
     (folder / "config.json").unlink()
     with pytest.raises(errors.ConfigMissingError) as caught:
         core.load(folder)
-    assert_told(caught.value, "no config.json")
+    assert_error_contains(caught.value, "no config.json")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "\x00"])
-def test_broken_config(folder: Path, text: str) -> None:
+def test_malformed_config_raises_config_missing(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text)
     with pytest.raises(errors.ConfigMissingError):
         core.load(folder)
 
 
 @pytest.mark.parametrize("kind", ["flux-capacitor", "vit", None])
-def test_unknown_type(folder: Path, kind: str | None) -> None:
+def test_unknown_model_type_raises_unknown_architecture(folder: Path, kind: str | None) -> None:
     edit_config(folder, model_type=kind)
     with pytest.raises(errors.UnknownArchitectureError) as caught:
         core.load(folder)
-    assert_told(caught.value, kind or "does not state its model type", "transformers")
+    assert_error_contains(caught.value, kind or "does not state its model type", "transformers")
 
 
 def truncate(file: Path) -> None:
@@ -102,34 +102,34 @@ def garble(file: Path) -> None:
         (Path.unlink, "no weights"),
     ],
 )
-def test_corrupt_weights(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
+def test_corrupt_weights_raise_corrupt_weights_error(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
     damage(folder / "model.safetensors")
     with pytest.raises(errors.CorruptWeightsError) as caught:
         core.load(folder)
-    assert_told(caught.value, words, "again")
+    assert_error_contains(caught.value, words, "again")
 
 
-def test_missing_shard(folder: Path) -> None:
+def test_missing_shard_raises_corrupt_weights_error(folder: Path) -> None:
     index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(errors.CorruptWeightsError) as caught:
         core.load(folder)
-    assert_told(caught.value, "model-00002-of-00002.safetensors", "missing")
+    assert_error_contains(caught.value, "model-00002-of-00002.safetensors", "missing")
 
 
 @pytest.mark.parametrize("changes", [{"num_hidden_layers": 6}, {"intermediate_size": 80}])
-def test_weights_that_do_not_fit(folder: Path, changes: dict[str, int]) -> None:
+def test_weights_of_another_shape_raise_an_error(folder: Path, changes: dict[str, int]) -> None:
     edit_config(folder, **changes)
     with pytest.raises(errors.CorruptWeightsError) as caught:
         core.load(folder)
-    assert_told(caught.value, "match its config.json")
+    assert_error_contains(caught.value, "match its config.json")
 
 
 def test_pickled_weights_need_permission(folder: Path) -> None:
     pickle_weights(folder)
     with pytest.raises(errors.PickledWeightsError) as caught:
         core.load(folder)
-    assert_told(caught.value, "pytorch_model.bin", "Allow")
+    assert_error_contains(caught.value, "pytorch_model.bin", "Allow")
     assert core.load(folder, allow_pickle=True).layers == 4
 
 
@@ -151,25 +151,25 @@ def test_remote_code_needs_permission(folder: Path) -> None:
     )
     with pytest.raises(errors.RemoteCodeError) as caught:
         core.load(folder)
-    assert_told(caught.value, "its own program code", "Allow")
+    assert_error_contains(caught.value, "its own program code", "Allow")
     assert not (folder / "ran").exists()
     assert type(core.load(folder, allow_remote_code=True).model).__name__ == "OddForCausalLM"
 
 
-def test_no_tokenizer(folder: Path) -> None:
+def test_text_prompt_without_a_tokenizer_raises_an_error(folder: Path) -> None:
     model = core.load(folder)
     with pytest.raises(errors.TokenizerMissingError) as caught:
         core.run(model, core.Request("Once"))
-    assert_told(caught.value, "no tokenizer", "token ids")
+    assert_error_contains(caught.value, "no tokenizer", "token ids")
     with pytest.raises(errors.TokenizerMissingError, match="chat template"):
         core.run(model, core.Request([{"role": "user", "content": "Hi"}]))
 
 
-def test_broken_tokenizer(folder: Path) -> None:
+def test_malformed_tokenizer_raises_an_error(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(errors.TokenizerMissingError) as caught:
         core.load(folder)
-    assert_told(caught.value, "cannot be loaded")
+    assert_error_contains(caught.value, "cannot be loaded")
 
 
 _PIECES = ["<unk>", "a", "b", "ab"]
@@ -197,7 +197,7 @@ _BPE: dict[str, Any] = {
         {**_BPE, "merges": ["a missing"]},
     ],
 )
-def test_a_wrong_vocabulary_is_told_in_a_sentence(folder: Path, model: dict[str, Any]) -> None:
+def test_invalid_vocabulary_error_is_a_full_sentence(folder: Path, model: dict[str, Any]) -> None:
     rest = {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "decoder": None}
     for good in (_UNIGRAM, _BPE):
         (folder / "tokenizer.json").write_text(json.dumps({**rest, "model": good}))
@@ -205,23 +205,23 @@ def test_a_wrong_vocabulary_is_told_in_a_sentence(folder: Path, model: dict[str,
     (folder / "tokenizer.json").write_text(json.dumps({**rest, "model": model}))
     with pytest.raises(errors.TokenizerMissingError) as caught:
         core.load(folder)
-    assert_told(caught.value, "cannot be loaded: ", "again.")
+    assert_error_contains(caught.value, "cannot be loaded: ", "again.")
     assert caught.value.cause.endswith(".")
 
 
-def test_empty_prompt() -> None:
+def test_empty_prompt_without_bos_raises_an_error() -> None:
     """A BOS is enough to begin; without one there is nothing."""
     assert core.run(tiny.shared("llama"), core.Request([], GenerationConfig(max_new_tokens=2))).sequences[0]
     for model in (tiny.make("llama", bos_token_id=None), tiny.shared("t5")):
         with pytest.raises(errors.EmptyPromptError) as caught:
             core.run(model, core.Request([]))
-        assert_told(caught.value, "empty", "Write")
+        assert_error_contains(caught.value, "empty", "Write")
 
 
-def test_prompt_too_long_says_by_how_many() -> None:
+def test_too_long_prompt_error_states_the_excess() -> None:
     with pytest.raises(errors.PromptTooLongError) as caught:
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(300)))
-    assert_told(caught.value, "300", "44 more", "256")
+    assert_error_contains(caught.value, "300", "44 more", "256")
 
 
 def test_text_ends_with_the_context() -> None:
@@ -231,7 +231,7 @@ def test_text_ends_with_the_context() -> None:
     assert any(getattr(event, "reason", "") == "context" for event in result.events)
 
 
-def test_unknown_token_id() -> None:
+def test_unknown_token_id_raises_an_error() -> None:
     with pytest.raises(errors.ParameterError, match="Token id 61"):
         core.run(tiny.shared("llama"), core.Request([5, 61]))
 
@@ -256,14 +256,14 @@ def test_unknown_token_id() -> None:
         ({"max_length": 3}, ("max_length", "12 tokens")),
     ],
 )
-def test_settings_out_of_range(settings: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_settings_out_of_range_raise_an_error(settings: dict[str, Any], words: tuple[str, ...]) -> None:
     config = core.make_config(settings)
     with pytest.raises(errors.DecodescopeError) as caught:
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
-    assert_told(caught.value, *words)
+    assert_error_contains(caught.value, *words)
 
 
-def test_unknown_names() -> None:
+def test_unknown_strategy_cache_option_device_or_dtype_raises() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt()
     with pytest.raises(errors.StrategyError, match="astrology"):
         core.run(model, core.Request(ids, strategy="astrology"))
@@ -277,20 +277,20 @@ def test_unknown_names() -> None:
         core.load("storyteller", dtype="float12")
 
 
-def test_device_that_is_not_there() -> None:
+def test_unavailable_device_raises_device_error() -> None:
     with pytest.raises(errors.DeviceError) as caught:
         core.load("storyteller", device="cuda:31")
-    assert_told(caught.value, "cuda:31", "cpu")
+    assert_error_contains(caught.value, "cuda:31", "cpu")
 
 
-def test_nan_logits() -> None:
+def test_nan_logits_raise_numeric_error() -> None:
     model = tiny.make("llama")
     with torch.no_grad():
         model.model.model.norm.weight[3] = float("nan")
     for config in (GenerationConfig(max_new_tokens=4), GenerationConfig(max_new_tokens=4, do_sample=True)):
         with pytest.raises(errors.NumericError) as caught:
             core.run(model, core.Request(tiny.prompt(), config))
-        assert_told(caught.value, "NaN", "step 1", "float32")
+        assert_error_contains(caught.value, "NaN", "step 1", "float32")
     repaired = GenerationConfig(max_new_tokens=4, remove_invalid_values=True)
     assert len(core.run(model, core.Request(tiny.prompt(), repaired)).sequences[0]) == 4
 
@@ -312,7 +312,7 @@ def test_nan_logits() -> None:
     ],
     ids=str,
 )
-def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_raises_an_error_with_a_remedy(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.make("llama")
     calls: list[int] = []
 
@@ -328,7 +328,7 @@ def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> N
     written: list[core.events.Event] = []
     with pytest.raises(errors.OutOfMemoryError) as caught:
         written.extend(core.stream(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=20))))
-    assert_told(caught.value, "memory", "smaller")
+    assert_error_contains(caught.value, "memory", "smaller")
     assert sum(type(event).__name__ == "TokenChosen" for event in written) >= 5
 
 
@@ -337,11 +337,11 @@ def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> N
     [RuntimeError("bug"), OSError(28, "No space left on device"), ValueError("memory format"), KeyboardInterrupt(),
      errors.CacheError("The disk ran out of memory.", "Free some.")],
 )  # fmt: skip
-def test_what_is_no_end_of_memory(error: BaseException) -> None:
+def test_other_errors_are_not_out_of_memory(error: BaseException) -> None:
     assert not is_out_of_memory(error)
 
 
-def test_a_cause_that_is_the_end_of_memory() -> None:
+def test_out_of_memory_is_recognized_in_the_cause() -> None:
     error = RuntimeError("the kernel failed")
     error.__cause__ = MemoryError()
     assert is_out_of_memory(error)
@@ -354,12 +354,12 @@ def test_other_failures_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> No
         core.run(model, core.Request(tiny.prompt()))
 
 
-def test_wrap_refuses_what_cannot_generate() -> None:
+def test_wrap_refuses_a_model_without_a_head() -> None:
     with pytest.raises(errors.UnknownArchitectureError, match="LlamaModel"):
         core.wrap(tiny.make("llama").model.model)
 
 
-def test_encoder_decoder_without_start(tmp_path: Path) -> None:
+def test_encoder_decoder_without_start_token_raises_an_error(tmp_path: Path) -> None:
     model = tiny.make("t5")
     model.model.generation_config.decoder_start_token_id = None
     model.model.generation_config.bos_token_id = None
@@ -389,17 +389,17 @@ def test_hub_cache_and_folder_are_found(folder: Path, tmp_path: Path, monkeypatc
      [{"role": "user"}, 5], [-1], [10**30], [{}]],
     ids=lambda prompt: re.sub(r" object at \w+", "", repr(prompt)),  # the same in every process
 )  # fmt: skip
-def test_a_prompt_of_an_odd_kind_is_named(prompt: Any) -> None:
+def test_invalid_prompt_type_raises_an_error(prompt: Any) -> None:
     with pytest.raises(errors.DecodescopeError) as caught:
         core.run(tiny.shared("llama"), core.Request(prompt))
-    assert_told(caught.value)
+    assert_error_contains(caught.value)
 
 
 def test_a_tensor_of_ids_is_a_prompt() -> None:
     assert core.encode(tiny.shared("llama"), torch.tensor([5, 6])) == [5, 6]
 
 
-def test_text_that_is_none_and_characters_without_a_token() -> None:
+def test_text_that_cannot_be_tokenized_raises_prompt_error() -> None:
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
@@ -417,6 +417,6 @@ def test_text_that_is_none_and_characters_without_a_token() -> None:
      ("What now?", "What now? Copy it."), ("It says “no.”", "It says “no.” Copy it."),
      ("it needs (a map)", "it needs (a map). Copy it."), ("", "Copy it.")],
 )  # fmt: skip
-def test_a_cause_in_the_words_of_a_library_becomes_a_sentence(cause: str, shown: str) -> None:
+def test_library_message_in_a_cause_becomes_a_sentence(cause: str, shown: str) -> None:
     assert str(errors.DecodescopeError(cause, "Copy it.")) == shown
     assert errors.DecodescopeError(cause).cause == cause

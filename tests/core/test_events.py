@@ -1,4 +1,4 @@
-"""What every event stream keeps to, whatever the strategy."""
+"""Rules that the event stream of every strategy follows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def assert_plain(value: Any) -> None:
         assert isinstance(value, (int, float, str, bool, type(None), list, dict)), type(value)
 
 
-def test_order(result: core.Result) -> None:
+def test_events_have_the_documented_order(result: core.Result) -> None:
     kinds = [type(event) for event in result.events]
     assert kinds[0] is RunStarted
     assert kinds[1] is Prefilled
@@ -75,14 +75,14 @@ def test_order(result: core.Result) -> None:
     assert kinds.index(SequenceFinished) > max(i for i, kind in enumerate(kinds) if kind is TokenChosen)
 
 
-def test_plain_frozen_data(result: core.Result) -> None:
+def test_events_are_plain_frozen_data(result: core.Result) -> None:
     for event in result.events:
         assert isinstance(event, Event)
         assert_plain(event)
         assert pickle.loads(pickle.dumps(event)) == event
 
 
-def test_probabilities(result: core.Result) -> None:
+def test_probabilities_are_consistent_with_log_probabilities(result: core.Result) -> None:
     for event in tokens(result):
         assert event.raw_probability == pytest.approx(math.exp(event.raw_log_probability))
         assert event.probability == pytest.approx(math.exp(event.log_probability))
@@ -91,7 +91,7 @@ def test_probabilities(result: core.Result) -> None:
         assert 1 <= event.rank <= tiny.VOCABULARY
 
 
-def test_alternatives(result: core.Result) -> None:
+def test_alternatives_are_ranked_and_contain_the_choice(result: core.Result) -> None:
     for event in tokens(result):
         ranked = [item.rank for item in event.alternatives]
         assert ranked == sorted(ranked)
@@ -100,7 +100,7 @@ def test_alternatives(result: core.Result) -> None:
         assert (mine.rank, mine.probability) == (event.rank, pytest.approx(event.probability, abs=1e-6))
 
 
-def test_funnel(result: core.Result) -> None:
+def test_funnel_narrows_from_stage_to_stage(result: core.Result) -> None:
     for event in tokens(result):
         assert event.funnel[0].name == "raw"
         assert event.funnel[0].survivors == tiny.VOCABULARY
@@ -111,8 +111,8 @@ def test_funnel(result: core.Result) -> None:
         assert sum(share for _, share in event.funnel[-1].top) <= 1 + 1e-5
 
 
-def test_figures_against_the_model() -> None:
-    """Every figure of the last step, computed anew from the logits of the whole text."""
+def test_reported_numbers_equal_the_models_distribution() -> None:
+    """Every value of the last step, recomputed from the logits of the whole text."""
     model, ids = tiny.shared("llama"), tiny.prompt()
     config = GenerationConfig(do_sample=True, temperature=0.7, top_k=7, max_new_tokens=9)
     result = core.run(model, core.Request(ids, config, top_n=4, seed=2))
@@ -153,7 +153,7 @@ def test_the_likeliest_after_processing_are_among_the_alternatives() -> None:
     assert lifted > 10
 
 
-def test_tracing_off() -> None:
+def test_events_without_tracing_have_no_details() -> None:
     config = GenerationConfig(max_new_tokens=4)
     for event in tokens(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))):
         assert event.alternatives == event.funnel == ()
@@ -161,7 +161,7 @@ def test_tracing_off() -> None:
 
 
 @pytest.mark.parametrize("kind", tiny.ALL)
-def test_cache_bytes_are_those_of_the_storages(kind: str) -> None:
+def test_cache_bytes_equal_the_storage_sizes(kind: str) -> None:
     model = tiny.shared(kind)
     config = GenerationConfig(max_new_tokens=20, suppress_tokens=[2])
     result = core.run(model, core.Request(tiny.prompt(), config))
@@ -182,7 +182,7 @@ def test_metrics(result: core.Result) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_stopping_keeps_what_was_written(strategy: str) -> None:
+def test_cancelled_run_keeps_its_text(strategy: str) -> None:
     cancel, seen = threading.Event(), []
     config = GenerationConfig(max_new_tokens=200, eos_token_id=60, **STRATEGIES[strategy])
     for event in core.stream(tiny.shared("llama"), core.Request(tiny.prompt(), config), cancel):
@@ -192,12 +192,12 @@ def test_stopping_keeps_what_was_written(strategy: str) -> None:
     last = seen[-1]
     assert isinstance(last, Finished)
     assert last.reason == "stopped"
-    assert len(last.sequences[0]) in (7, 8)  # quick steps are told in pairs
+    assert len(last.sequences[0]) in (7, 8)  # fast steps are reported in pairs
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
 
 
 def test_a_model_that_forbids_tokens_itself() -> None:
-    """Logits of -inf have no share in the entropy and are no survivors, with a stage behind them or without."""
+    """Logits of -inf have no share in the entropy and are not counted as survivors, with or without a later stage."""
     logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
     cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
     for scores, names in (([logits], []), ([logits, cut], [StageHeading("top_k", "top-k 1", 1, "cut")])):
@@ -210,8 +210,8 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     assert [item.probability for item in reading.details.alternatives()] == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
-def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figures() -> None:
-    """Of 0.5, 0.25, 0.125, 0.125 the first two are struck: of the two likeliest before and after, all are told."""
+def test_alternatives_contain_the_likeliest_before_and_after() -> None:
+    """The first two of 0.5, 0.25, 0.125, 0.125 are banned; the two likeliest before and after are reported."""
     logits = torch.tensor([[0.5, 0.25, 0.125, 0.0625, 0.0625]]).log()
     struck = logits.clone()
     struck[0, :2] = -math.inf
@@ -228,7 +228,7 @@ def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figur
     ]
 
 
-def test_every_token_before_a_failure_is_told() -> None:
+def test_failed_run_reports_every_token_before_the_failure() -> None:
     """Steps wait for each other in pairs; a failure between the two must not swallow the first."""
     for passes in (3, 4):
         model, count = tiny.make("llama"), iter(range(100))
@@ -243,7 +243,7 @@ def test_every_token_before_a_failure_is_told() -> None:
         assert [event.step for event in seen if isinstance(event, TokenChosen)] == list(range(passes))
 
 
-def test_stopped_before_it_begins() -> None:
+def test_run_cancelled_before_the_start_reads_nothing() -> None:
     cancel = threading.Event()
     cancel.set()
     result = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=50)), cancel)

@@ -1,4 +1,4 @@
-"""Why a token was chosen, in words: every sentence is made of the step's own figures."""
+"""Explanations of a chosen token: every sentence is built from the values of its step."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ FOX = Alternative(4, " fox", 0.25, 0.31, -1.4, -1.2, 3)
 FUNNEL = (model(), shift("temperature 0.8"), cut("top-p 0.92", 14))
 
 
-def test_sampled() -> None:
+def test_explanation_of_a_sampled_token() -> None:
     reported = explain_token(token(method="sampled", funnel=FUNNEL))
     assert reported == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” was the third most likely, with 31 %, and was drawn."
     assert [reported[start:stop] for start, stop in reported.figures] == ["14 of 2,048", "31 %"]
 
 
-def test_the_place_is_that_among_what_is_left() -> None:
+def test_explanation_uses_the_rank_after_processing() -> None:
     reported = explain_token(token(method="sampled", funnel=FUNNEL, final_rank=1))
     assert reported.endswith("“fox” was the most likely, with 31 %, and was drawn.")
 
 
-def test_sampled_without_a_doubt() -> None:
+def test_explanation_of_a_nearly_certain_sampled_token() -> None:
     certain = token(method="sampled", probability=0.9999, rank=1)
     assert explain_token(certain) == "“fox” had 99.99 %: hardly anything else could be drawn."
     alone = token(method="sampled", probability=1.0, funnel=(*FUNNEL, cut("top-k 1", 1)))
@@ -83,7 +83,7 @@ def test_two_filters_name_both_ends() -> None:
     assert reported.startswith("Top-p 0.92 kept 14 of 2,048 tokens; in the end, 5 were left.")
 
 
-def test_temperature_is_named_where_it_matters() -> None:
+def test_explanation_mentions_only_an_effective_temperature() -> None:
     funnel = (model((4, 0.25)), shift("temperature 1.8", (4, 0.11)), cut("top-k 50", 50, (4, 0.12)))
     reported = explain_token(token(method="sampled", probability=0.12, funnel=funnel, rank=1))
     assert reported.startswith("Temperature 1.8 lowered “fox” from 25 % to 11 %. Top-k 50 kept 50 of 2,048 tokens.")
@@ -91,7 +91,7 @@ def test_temperature_is_named_where_it_matters() -> None:
     assert "emperature" not in explain_token(token(method="sampled", funnel=mild, rank=1))
 
 
-def test_greedy() -> None:
+def test_explanation_of_a_greedy_token() -> None:
     first = Alternative(4, " fox", 0.31, 0.31, -1, -1, 1)
     plain = token(rank=1, alternatives=(first, other(" cat", 0.2, 2)))
     assert explain_token(plain) == "“fox” had 31 %, the highest of all, ahead of “cat” with 20 %."
@@ -101,13 +101,13 @@ def test_greedy() -> None:
     assert explain_token(sure) == "“fox” had 99.92 %: the model was nearly certain."
 
 
-def test_two_tokens_that_differ_in_their_space_alone_are_told_apart() -> None:
+def test_tokens_that_differ_by_a_space_are_distinguished() -> None:
     alike = token(method="greedy", piece=' "', text=' "', alternatives=(other(' "', 0.31, 3), other('"', 0.2, 1)))
     alike = replace(alike, alternatives=(replace(alike.alternatives[0], id=4), alike.alternatives[1]))
     assert explain_token(alike) == '“␣"” had 31 %, the highest of all, ahead of “"” with 20 %.'
 
 
-def test_a_ban_is_named() -> None:
+def test_explanation_names_the_ban_of_likelier_tokens() -> None:
     wolf, bear = Alternative(8, " wolf", 0.5, 0.0, -1, -9, 1), Alternative(9, " bear", 0.3, 0.0, -1, -9, 2)
     funnel = (model((8, 0.5), (9, 0.3), (4, 0.25)), ban((9, 0.6), (4, 0.5)))
     reported = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
@@ -122,7 +122,7 @@ def test_a_ban_is_named() -> None:
     assert reported.startswith("The list of banned words forbade “bear”, which had a higher raw probability.")
 
 
-def test_what_put_another_ahead_is_named() -> None:
+def test_explanation_names_the_processor_that_changed_the_order() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.1, -1, -2, 1)
     funnel = (model((8, 0.5), (4, 0.25)), shift("guidance 2", (8, 0.3), (4, 0.2)),
               shift("the exponential length penalty", (4, 0.31), (8, 0.1)))  # fmt: skip
@@ -132,7 +132,7 @@ def test_what_put_another_ahead_is_named() -> None:
     )
 
 
-def test_contrastive() -> None:
+def test_explanation_of_a_contrastive_token() -> None:
     fox = Alternative(4, " fox", 0.31, 0.31, -1, -1, 3, 0.42, -0.1)
     bird = other(" bird", 0.4, 1, degeneration_penalty=0.91, score=-0.3)
     assert explain_token(token(method="contrastive", alternatives=(bird, fox))) == (
@@ -148,7 +148,7 @@ def test_contrastive() -> None:
     )
 
 
-def test_dola() -> None:
+def test_explanation_of_a_dola_token() -> None:
     choice = LayerChoice(4, ((2, 0.1), (4, 0.2)))
     assert explain_token(token(method="dola", layer_choice=choice, raw_probability=0.22, probability=0.18)) == (
         "Layer 4 differed most from the last one. In contrast with it, “fox” went from 22 % to 18 %, "
@@ -164,11 +164,11 @@ def test_dola() -> None:
      ("correction", "and was drawn instead. The draft had proposed another token here, which was rejected."),
      ("bonus", "and was drawn. Every drafted token before it was accepted, so it came as a bonus.")],
 )  # fmt: skip
-def test_what_the_draft_did(origin: Origin, ends: str) -> None:
+def test_explanation_mentions_the_draft(origin: Origin, ends: str) -> None:
     assert explain_token(token(method="sampled", origin=origin)).endswith(ends)
 
 
-def test_beams_speak_of_the_models_own_figures() -> None:
+def test_explanation_of_a_beam_token_uses_raw_probabilities() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.6, -1, -1, 1)
     assert explain_token(token(method="beam", alternatives=(wolf, FOX))) == (
         "“fox” had 25 % in the raw distribution, less than “wolf” with 50 %; but the search compares whole texts, "
@@ -178,11 +178,11 @@ def test_beams_speak_of_the_models_own_figures() -> None:
 
 
 @pytest.mark.parametrize(("piece", "begins"), [("\n", "A line break had"), ("<|eos|>", "⟨eos⟩ had"), ("a", "“a” had")])
-def test_a_sentence_begins_with_a_capital_and_names_tokens_as_the_title_does(piece: str, begins: str) -> None:
+def test_sentences_start_with_a_capital_or_a_quoted_token(piece: str, begins: str) -> None:
     assert explain_token(token(piece=piece)).startswith(begins)
 
 
-def test_sentences_know_their_figures() -> None:
+def test_sentences_keep_the_spans_of_their_numbers() -> None:
     inner = fill("{} of it", SentenceNumber("3 %"))
     reported = together(
         capitalize(fill("the {}.", inner)), "", capitalize(fill("and {}{}", "more ", SentenceNumber("4")))
@@ -206,7 +206,7 @@ def test_every_step_can_be_explained(settings: dict[str, Any]) -> None:
             assert 1 <= reported.count(". ") + 1 <= 3
 
 
-def test_every_stage_says_what_it_is() -> None:
+def test_funnel_stages_have_phrase_kind_and_value() -> None:
     settings: dict[str, Any] = {
         "do_sample": True, "temperature": 0.8, "top_k": 20, "typical_p": 0.9, "repetition_penalty": 1.3,
         "no_repeat_ngram_size": 2, "min_new_tokens": 5, "suppress_tokens": [7],
@@ -225,7 +225,7 @@ def test_every_stage_says_what_it_is() -> None:
     ]
 
 
-def test_a_scored_token_was_given_and_not_chosen() -> None:
+def test_explanation_of_a_scored_token_calls_it_given() -> None:
     first = other(" dog", 0.4, 1)
     reported = explain_token(token(method="scored", probability=0.25, alternatives=(first,), funnel=(model(),)))
     assert reported == (

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[StageDetail, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stage_explanation_contains_the_numbers_of_the_event(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     detail, wanted, figures = CASES[case]
     said_by: list[SentenceTemplate] = []
     usual = SentenceTemplate.words
@@ -59,11 +59,11 @@ def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch
             assert {float(figure) for figure in figures} <= known, reported
 
 
-def test_a_stage_that_tells_nothing_more_gets_no_words() -> None:
+def test_stage_without_details_has_no_explanation() -> None:
     assert core.explain_stage(Stage("top_k", "top-k 50", 50, 1.0, 1.0)) == ""
 
 
-def test_the_page_has_the_words_of_it() -> None:
+def test_html_page_contains_the_stage_explanation() -> None:
     request = core.Request("Once upon", {"max_new_tokens": 2}, "sampling", {"top_n_sigma": 1.0})
     events = list(core.stream(core.load("storyteller"), request))
     chosen = [event for event in events if isinstance(event, core.events.TokenChosen)]
@@ -71,7 +71,7 @@ def test_the_page_has_the_words_of_it() -> None:
     assert ["".join(said) for (said,) in reported] == [core.explain_stage(event.funnel[1]) for event in chosen]
 
 
-def test_one_of_a_kind_is_told_as_one() -> None:
+def test_explanation_uses_the_singular_for_one() -> None:
     one = Stage(
         "dry_multiplier",
         "DRY 0.8",

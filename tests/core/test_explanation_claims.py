@@ -1,7 +1,7 @@
 """Every explanation is a claim: many steps of many kinds, each number compared with the full distribution.
 
-The distributions are computed anew, in one pass over the finished text; processors are transformers' own, one by one.
-A sentence that no claim below knows is a failure too.
+The distributions are recomputed in one pass over the finished text; processors are transformers' own, one by one.
+A sentence that matches no claim below fails the test too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def storyteller() -> core.LoadedModel:
 
 @dataclass
 class Step:
-    """What is true of one step: probabilities [S, V] before the first stage and behind each."""
+    """The facts of one step: probabilities [S, V] before the first stage and after each stage."""
 
     event: TokenChosen
     shares: torch.Tensor
@@ -114,7 +114,7 @@ class Step:
 
 
 def near(said: str, share: float) -> bool:
-    """Whether a share is said as it is; passes of one and of many tokens differ in the last digit."""
+    """Return whether a stated percentage is correct; passes of one and of many tokens differ in the last digit."""
     return any(said == words.percent(share * (1 + slack), "under", "over") for slack in (0, -1e-3, 1e-3, -1e-2, 1e-2))
 
 
@@ -197,7 +197,7 @@ def _kept_share(s: Step, layer: str, name: str, share: str, place: str) -> bool:
 
 
 def _balance(s: Step, token: int) -> tuple[float, float]:
-    """(penalty, score) of a candidate, from what the run says and by the formula."""
+    """Return (penalty, score) of a candidate by the formula, from the events of the run."""
     item = next(item for item in s.event.alternatives if item.id == token)
     alpha = s.settings["penalty_alpha"]
     assert item.score == pytest.approx(
@@ -306,7 +306,7 @@ def check(model: core.LoadedModel, prompt: Any, settings: dict[str, Any], **more
 
 
 def _without_draft(said: str) -> str:
-    """What is said of the draft is held against the rounds, elsewhere."""
+    """Remove the sentence about the draft, which another test compares with the rounds."""
     return re.sub(r" ?(The draft had proposed|Every drafted token)[^.]*\.$", "", said)
 
 
@@ -316,11 +316,11 @@ def claimed(name: str) -> set[int]:
 
 
 @pytest.mark.parametrize("name", every(3, RUNS))
-def test_sentences_are_true(name: str) -> None:
+def test_claims_of_explanations_are_true(name: str) -> None:
     assert claimed(name)
 
 
-def test_sentences_are_true_of_a_model_that_knows_nothing() -> None:
+def test_claims_about_a_random_model_are_true() -> None:
     """A random model's distributions are flat, so what is rare elsewhere is common."""
     model, made = tiny.make("llama", scale=2.0), set[int]()
     for settings in RUNS.values():
@@ -331,14 +331,14 @@ def test_sentences_are_true_of_a_model_that_knows_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_the_runs_make_nearly_every_claim() -> None:
+def test_example_runs_cover_nearly_every_claim() -> None:
     made = set[int]().union(*map(claimed, RUNS))
     assert made >= set(range(len(CLAIMS))) - {3, 12}, sorted(set(range(len(CLAIMS))) - made)
 
 
 @pytest.mark.parametrize("settings", [{}, {"do_sample": True, "temperature": 1.3, "top_k": 20}])
 @pytest.mark.parametrize("strategy", ["prompt_lookup", slow("early_exit")])
-def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any]) -> None:
+def test_claims_about_drafts_are_true(strategy: str, settings: dict[str, Any]) -> None:
     own = {"prompt_lookup_num_tokens": 4} if strategy == "prompt_lookup" else {"assistant_early_exit": 8}
     model, config = storyteller(), GenerationConfig(max_new_tokens=40, **settings, **own)
     run = core.run(model, core.Request(PROMPT * 2, config, strategy=strategy, seed=2, steady=True))
@@ -361,7 +361,7 @@ def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any])
             assert reported[-1].endswith("which was rejected.")
 
 
-def test_what_is_said_of_beams_is_true() -> None:
+def test_claims_about_beams_are_true() -> None:
     config = GenerationConfig(num_beams=3, max_new_tokens=12)
     for step in core.run(storyteller(), core.Request(PROMPT, config)).events:
         if not isinstance(step, BeamStep):

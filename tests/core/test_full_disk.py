@@ -1,4 +1,4 @@
-"""A disk that takes nothing more: what is written says so, leaves what stood there before, and no half of a file."""
+"""A full disk: writers raise a clear error, keep the existing file, and leave no partial file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def _pairs(_model: LoadedModel, path: Path) -> object:
 
 @pytest.mark.parametrize("room", [0, 20])
 @pytest.mark.parametrize("write", [_page, _prefix, _rankings, _pairs])
-def test_what_stood_there_before_stays(tmp_path: Path, write: Callable[[LoadedModel, Path], object], room: int) -> None:
+def test_failed_write_keeps_the_existing_file(
+    tmp_path: Path, write: Callable[[LoadedModel, Path], object], room: int
+) -> None:
     path, model = tmp_path / f"it.{ENDINGS[write.__name__.strip('_')]}", models.shared("llama")
     path.write_text("what stood there")
     with full_disk(room), pytest.raises((CacheError, FileNotWrittenError), match="File too large"):
@@ -55,15 +57,15 @@ def test_what_stood_there_before_stays(tmp_path: Path, write: Callable[[LoadedMo
 
 
 @pytest.mark.parametrize("room", [0, 10])
-def test_a_recording_that_cannot_even_begin_leaves_nothing_open(tmp_path: Path, room: int) -> None:
-    """An open file that is let go of is an error in these tests."""
+def test_recording_that_cannot_start_leaves_no_open_file(tmp_path: Path, room: int) -> None:
+    """An unclosed file is an error in these tests."""
     with full_disk(room), pytest.raises(TraceError, match="File too large"):
         list(core.record(tmp_path / "run.decodescope", core.stream(models.shared("llama"), REQUEST), REQUEST))
 
 
 @pytest.mark.parametrize("room", [0, 3000])
 @pytest.mark.parametrize("stage", ["reward", "sft"])
-def test_a_training_leaves_no_half_of_a_model_and_goes_on(
+def test_failed_training_leaves_no_partial_model_and_can_resume(
     tiny: LoadedModel, tmp_path: Path, stage: str, room: int
 ) -> None:
     def train() -> list[labs.preference.LabEvent]:
@@ -79,7 +81,7 @@ def test_a_training_leaves_no_half_of_a_model_and_goes_on(
     assert (tmp_path / "config.json").is_file()
 
 
-def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path) -> None:
+def test_offloaded_cache_on_a_full_disk_raises_an_error(tmp_path: Path) -> None:
     options = {"place": "disk", "folder": str(tmp_path)}
     request = core.Request(models.prompt(), {"max_new_tokens": 4}, cache="offloaded", cache_options=options)
     with full_disk(), pytest.raises(DecodescopeError, match="on the disk of"):
@@ -87,8 +89,8 @@ def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.cache")) == []
 
 
-def test_no_room_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither to make a folder, nor to write into it."""
+def test_full_temporary_folder_raises_file_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither creating the folder nor writing into it is possible."""
     with full_disk(), pytest.raises(FileNotWrittenError, match="No temporary files can be written: File too large"):
         with temporary_folder() as folder:
             (folder / "it").write_text("too much")
@@ -98,12 +100,12 @@ def test_no_room_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-def test_other_troubles_in_a_temporary_folder_are_not_the_disks() -> None:
+def test_other_errors_in_a_temporary_folder_pass_through() -> None:
     with pytest.raises(FileNotFoundError), temporary_folder() as folder:
         (folder / "nowhere").read_text()
 
 
-def test_who_may_read_a_file_does_not_change_and_a_link_stays_one(tmp_path: Path) -> None:
+def test_replaced_file_keeps_its_mode_and_symbolic_link(tmp_path: Path) -> None:
     file, link = tmp_path / "it.html", tmp_path / "link.html"
     file.write_text("before")
     file.chmod(0o600)
@@ -115,7 +117,7 @@ def test_who_may_read_a_file_does_not_change_and_a_link_stays_one(tmp_path: Path
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no such device")
-def test_a_device_that_takes_nothing_is_told_and_left_alone(tmp_path: Path) -> None:
+def test_writing_to_a_full_device_raises_and_keeps_the_device(tmp_path: Path) -> None:
     link = tmp_path / "full.html"
     link.symlink_to("/dev/full")
     with pytest.raises(FileNotWrittenError, match="No space left on device"):

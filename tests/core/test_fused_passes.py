@@ -64,7 +64,9 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
 @pytest.mark.parametrize("largest", [lean_module.MAX_JOINED_BYTES, 0])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
-def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_pass_equals_the_module_logits(
+    name: str, rows: int, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With matrices joined, and, as for models too large to be copied, without."""
     monkeypatch.setattr(lean_module, "MAX_JOINED_BYTES", largest)
     result, reference = both(MODELS[name](), rows)
@@ -74,7 +76,7 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("past", [0, 9])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gpt_neox", "gemma2", "gemma3"])
 @torch.no_grad()
-def test_the_last_layer_goes_on_for_the_places_that_are_scored(kind: str, past: int) -> None:
+def test_fused_pass_keeps_only_the_requested_positions(kind: str, past: int) -> None:
     lean = get_fused_decoder(family(kind))
     assert lean is not None
     ids, whole = torch.tensor([tiny.prompt(20), tiny.prompt(21)[1:]]), DynamicCache()
@@ -87,7 +89,7 @@ def test_the_last_layer_goes_on_for_the_places_that_are_scored(kind: str, past: 
         torch.testing.assert_close(cache.layers[-1].keys, whole.layers[-1].keys)  # all of it is kept
 
 
-def test_tree_mask_and_positions() -> None:
+def test_fused_pass_with_tree_mask_and_positions_equals_module() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model = tiny.make("llama")
     lean = get_fused_decoder(model)
@@ -103,11 +105,11 @@ def test_tree_mask_and_positions() -> None:
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart", "mamba"])
-def test_other_models_go_through_the_module(kind: str) -> None:
+def test_unsupported_models_use_the_module(kind: str) -> None:
     assert select_fused_pass(tiny.shared(kind), DynamicCache()) is None
 
 
-def test_what_the_check_finds_otherwise_goes_through_the_module() -> None:
+def test_models_that_fail_the_check_use_the_module() -> None:
     granite = t.GraniteForCausalLM(t.GraniteConfig(**{**tiny._SMALL, "residual_multiplier": 0.3}))
     granite.config.embedding_multiplier = 7.0  # another than the trunk's own
     assert get_fused_decoder(core.wrap(granite)) is None
@@ -144,7 +146,7 @@ def family(kind: str) -> core.LoadedModel:
 
 @pytest.mark.parametrize("kind", ["gpt2", "mistral", "gemma2", "gemma3", *_FAMILIES])
 @torch.inference_mode()
-def test_families_are_known_by_their_parts(kind: str) -> None:
+def test_fused_pass_of_every_family_equals_the_module(kind: str) -> None:
     """The same logits in uneven portions, past every window; the same tokens as `generate`."""
     model = family(kind)
     lean = select_fused_pass(model, DynamicCache())
@@ -158,7 +160,7 @@ def test_families_are_known_by_their_parts(kind: str) -> None:
 
 
 @torch.inference_mode()
-def test_a_tree_behind_a_window_of_text() -> None:
+def test_tree_after_a_sliding_window_equals_single_passes() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model, text = tiny.make("gemma3"), tiny.prompt(12)
     lean, cache = get_fused_decoder(model), DynamicCache()
@@ -172,7 +174,7 @@ def test_a_tree_behind_a_window_of_text() -> None:
 
 
 @torch.inference_mode()
-def test_sixteen_and_eight_bits_have_it_too() -> None:
+def test_fused_pass_supports_bfloat16_and_int8() -> None:
     half = core.wrap(tiny.make("llama").model.to(torch.bfloat16))
     packed = core.load("storyteller", weights="int8")
     for model, share in ((half, 0.04), (packed, 1e-4)):
@@ -202,8 +204,8 @@ def test_a_patched_forward_is_called() -> None:
     assert len(calls) == len(before[0])
 
 
-def test_hidden_states_once_asked_for_leave_the_lean_pass() -> None:
-    """transformers leaves hooks of its own in a model whose hidden states were wanted."""
+def test_hooks_left_by_hidden_states_keep_the_fused_pass() -> None:
+    """transformers leaves hooks of its own in a model whose hidden states were requested."""
     model = tiny.make("llama")
     core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=3, dola_layers="high")))
     assert any(module._forward_hooks for module in model.model.modules())
@@ -219,7 +221,7 @@ def test_a_hook_is_called() -> None:
     assert seen
 
 
-def test_changed_weights_are_noticed() -> None:
+def test_fused_pass_uses_changed_weights() -> None:
     model, request = tiny.make("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=12))
     core.run(model, request)
     with torch.no_grad():
@@ -227,14 +229,14 @@ def test_changed_weights_are_noticed() -> None:
     assert core.run(model, request).sequences == tiny.reference(model, tiny.prompt(), request.config)
 
 
-def test_a_subclass_goes_through_the_module() -> None:
+def test_subclass_uses_the_module() -> None:
     class Other(LlamaForCausalLM):
         pass
 
     assert select_fused_pass(core.wrap(Other(tiny.make("llama").model.config)), DynamicCache()) is None
 
 
-def test_only_the_plain_cache() -> None:
+def test_fused_pass_requires_a_plain_dynamic_cache() -> None:
     model = tiny.shared("mistral")
     assert has_growing_layers(DynamicCache())
     assert not has_growing_layers(DynamicCache(config=model.config))

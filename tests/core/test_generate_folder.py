@@ -129,7 +129,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("title", CASES)
-def test_the_text_is_that_of_transformers(title: str, tmp_path: Path) -> None:
+def test_custom_generate_text_equals_that_of_transformers(title: str, tmp_path: Path) -> None:
     """The ids are those of `generate(custom_generate=…)`, and the events are complete and in order."""
     files, settings = CASES[title]
     folder = write(tmp_path, files["generate"], **{name: code for name, code in files.items() if name != "generate"})
@@ -171,7 +171,7 @@ def test_the_text_is_that_of_transformers(title: str, tmp_path: Path) -> None:
     assert core.run(model, core.Request(tiny.prompt(), {"max_new_tokens": 4})).events  # the model works as before
 
 
-def test_an_encoder_decoder_model(tmp_path: Path) -> None:
+def test_custom_generate_of_an_encoder_decoder_equals_transformers(tmp_path: Path) -> None:
     code = OWN_LOOP.replace("model(input_ids)", "model(input_ids=source, decoder_input_ids=input_ids)")
     use(
         write(
@@ -185,7 +185,7 @@ def test_an_encoder_decoder_model(tmp_path: Path) -> None:
     assert all(event.rank == 2 for event in result.events if isinstance(event, TokenChosen))
 
 
-def test_the_signature_becomes_controls(tmp_path: Path) -> None:
+def test_signature_defines_the_parameters(tmp_path: Path) -> None:
     code = (
         "from typing import Annotated, Literal\n"
         "def generate(model, input_ids, generation_config, logits_processor, top_k=None,\n"
@@ -222,7 +222,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_folder_that_cannot_be_used_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_folder_fails_with_cause_and_line(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded_thread, "IMPORT_SECONDS", 0.5)
     code, line, words = BROKEN[kind]
     plugin = load_folder(write(tmp_path, code))
@@ -255,7 +255,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("kind", STEPS)
-def test_a_function_that_fails_ends_the_run_with_the_text_so_far(kind: str, tmp_path: Path) -> None:
+def test_failing_function_ends_the_run_and_keeps_its_text(kind: str, tmp_path: Path) -> None:
     body, words = STEPS[kind]
     code = OWN_LOOP.replace("range(generation_config.max_new_tokens)", "range(100)").replace(
         "        scores =", f"        if input_ids.shape[1] == {len(tiny.prompt()) + 3}:\n            {body}\n"
@@ -289,7 +289,7 @@ def test_stop_ends_the_function_at_its_next_pass(tmp_path: Path) -> None:
     assert 4 <= len(tokens(events)) < 200
 
 
-def test_a_consumer_that_leaves_ends_the_function(tmp_path: Path) -> None:
+def test_closing_the_stream_ends_the_function(tmp_path: Path) -> None:
     use(write(tmp_path, OWN_LOOP))
     model = tiny.make("llama")
     stream = core.stream(model, request({"max_new_tokens": 200}))
@@ -299,7 +299,7 @@ def test_a_consumer_that_leaves_ends_the_function(tmp_path: Path) -> None:
     assert "generate" not in vars(model.model)
 
 
-def test_the_global_random_generator_is_left_alone(tmp_path: Path) -> None:
+def test_function_leaves_the_global_generator_unchanged(tmp_path: Path) -> None:
     use(write(tmp_path, CACHED_LOOP))
     model = tiny.make("llama")
     torch.manual_seed(1)
@@ -310,13 +310,13 @@ def test_the_global_random_generator_is_left_alone(tmp_path: Path) -> None:
     assert core.run(model, request({"do_sample": True}, seed=4)).sequences != first
 
 
-def test_what_it_does_not_support_is_refused_before_the_run(tmp_path: Path) -> None:
+def test_unsupported_cache_is_refused_before_the_run(tmp_path: Path) -> None:
     use(write(tmp_path, OWN_LOOP))
     with pytest.raises(StrategyError, match="creates its own cache"):
         core.run(tiny.make("llama"), request(cache="static"))
 
 
-def test_nothing_runs_before_the_folder_is_allowed(tmp_path: Path) -> None:
+def test_folder_does_not_run_before_it_is_added(tmp_path: Path) -> None:
     """A folder is off until it is added; changed content is not run, and what runs is what was read."""
     spy = tmp_path / "ran"
     folder = write(tmp_path, f"from pathlib import Path\nPath({str(spy)!r}).touch()\n{OWN_LOOP}")
@@ -344,7 +344,7 @@ def test_nothing_runs_before_the_folder_is_allowed(tmp_path: Path) -> None:
     assert trusted.scan() == []
 
 
-def test_a_helper_file_is_part_of_what_is_allowed(tmp_path: Path) -> None:
+def test_changed_helper_file_marks_the_folder_as_changed(tmp_path: Path) -> None:
     folder = write(tmp_path, PASSED_ON, helper=HELPER)
     trusted = PluginFolder(tmp_path / "data")
     trusted.add_folder(folder)
@@ -352,7 +352,7 @@ def test_a_helper_file_is_part_of_what_is_allowed(tmp_path: Path) -> None:
     assert [one.state for one in trusted.scan()] == ["changed"]
 
 
-def test_a_module_that_is_imported_late_has_the_content_that_was_allowed(tmp_path: Path) -> None:
+def test_late_import_uses_the_approved_content(tmp_path: Path) -> None:
     late = OWN_LOOP.replace("    for _", "    from . import late\n    rank = late.RANK\n    for _", 1)
     use(write(tmp_path, late, late="RANK = 3\n"))
     write(tmp_path, late, late="RANK = 5\n")
@@ -374,7 +374,7 @@ def test_a_folder_without_a_function_is_refused(kind: str, tmp_path: Path) -> No
     assert not installed()
 
 
-def test_a_downloaded_repository_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloaded_repository_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "hub"
     snapshot = cache / "models--someone--odd-steps" / "snapshots" / ("a" * 40)
     (cache / "models--someone--odd-steps" / "refs").mkdir(parents=True)
@@ -405,7 +405,7 @@ def test_the_script_of_a_run_uses_the_folder(tmp_path: Path) -> None:
         assert printed.getvalue().rstrip("\n") == expected
 
 
-def test_a_slow_model_is_not_taken_for_a_function_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_model_is_not_treated_as_a_hanging_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass that takes longer than the limit for code of plug-ins is the model's own time."""
     monkeypatch.setattr(guarded_thread, "CALL_SECONDS", 0.2)
     use(write(tmp_path, OWN_LOOP))

@@ -39,7 +39,7 @@ def test_every_field_of_the_installed_release_belongs_to_one_class() -> None:
     assert sum(map(len, WAYS)) == len(fields.KNOWN_FIELDS)
 
 
-def test_fields_of_processors_are_those_that_processors_read() -> None:
+def test_processor_fields_equal_the_fields_read_by_processors() -> None:
     read = {
         stage.name
         for stage in processors.registry.values()
@@ -48,7 +48,7 @@ def test_fields_of_processors_are_those_that_processors_read() -> None:
     assert read == fields.PROCESSOR_FIELDS
 
 
-def test_fields_of_strategies_are_parameters_of_one() -> None:
+def test_strategy_fields_are_parameters_of_a_strategy() -> None:
     read = {p.name for one in strategies.registry.values() for p in one.parameters if not p.option}
     assert fields.STRATEGY_FIELDS - {"num_assistant_tokens_schedule"} <= read
     assert read <= fields.KNOWN_FIELDS
@@ -56,7 +56,7 @@ def test_fields_of_strategies_are_parameters_of_one() -> None:
 
 @pytest.mark.parametrize("name", sorted(fields.WITHOUT_EFFECT))
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_field_without_effect_is_named(name: str) -> None:
+def test_field_without_effect_is_named_in_a_notice(name: str) -> None:
     value = VALUES.get(name, True) if name != "use_cache" else False
     reported = notices(core.Request([5, 6], {"max_new_tokens": 2, name: value}))
     assert any(name in message for message in reported), reported
@@ -89,7 +89,7 @@ def test_a_field_without_effect_is_named(name: str) -> None:
         ({"language": "de"}, None, "language"),
     ],
 )
-def test_a_field_that_this_run_does_not_read_is_named(
+def test_field_that_the_run_does_not_read_is_named_in_a_notice(
     settings: dict[str, Any], strategy: str | None, named: str
 ) -> None:
     reported = notices(core.Request([5, 6], {"max_new_tokens": 2, **settings}, strategy=strategy))
@@ -105,16 +105,16 @@ def test_a_field_that_this_run_does_not_read_is_named(
         {"temperature": 1.0, "top_k": 50, "use_cache": True, "num_beams": 1},
     ],
 )
-def test_what_is_applied_or_usual_is_not_named(settings: dict[str, Any]) -> None:
+def test_applied_or_default_fields_cause_no_notice(settings: dict[str, Any]) -> None:
     assert not notices(core.Request([5, 6], {"max_new_tokens": 2, **settings}))
 
 
-def test_the_models_own_settings_are_not_named() -> None:
+def test_generation_config_of_the_model_causes_no_notice() -> None:
     model = tiny.shared("llama")
     assert not notices(core.Request([5, 6], model.generation_config))
 
 
-def test_a_field_that_a_later_release_adds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_field_of_a_later_release_is_named_in_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = t.GenerationConfig.__init__
 
     def later(self: t.GenerationConfig, **given: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_field_that_a_later_release_adds_is_named(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("as_object", [False, True])
-def test_an_unknown_setting_is_refused_with_the_name_that_was_meant(as_object: bool) -> None:
+def test_unknown_setting_error_suggests_a_similar_name(as_object: bool) -> None:
     config: Any = {"temprature": 0.5, "max_new_tokens": 2}
     with pytest.raises(ParameterError, match=r"temprature.*Did you mean “temperature”") as caught:
         core.run(tiny.shared("llama"), core.Request([5, 6], t.GenerationConfig(**config) if as_object else config))
@@ -180,19 +180,19 @@ def test_request_with_changed_settings_keeps_the_others(config: Any) -> None:
     assert core.run(tiny.shared("llama"), changed).sequences
 
 
-def test_a_changed_setting_of_what_if_is_suggested_too() -> None:
+def test_unknown_setting_of_replay_step_suggests_a_similar_name() -> None:
     with pytest.raises(ParameterError, match="Did you mean “top_p”"):
         core.replay_step(tiny.shared("llama"), core.Request([5, 6], {"do_sample": True}), [7], 0, {"topp": 0.5})
 
 
-def test_settings_of_other_programs_in_a_file_are_named_and_not_refused(tmp_path: Any) -> None:
+def test_foreign_settings_in_a_file_cause_a_notice_only(tmp_path: Any) -> None:
     (tmp_path / "generation_config.json").write_text('{"chat_format": "raw", "max_new_tokens": 2}')
     config = t.GenerationConfig.from_pretrained(tmp_path)
     reported = notices(core.Request([5, 6], config))
     assert any("chat_format" in message for message in reported)
 
 
-def test_a_model_may_have_settings_of_other_programs() -> None:
+def test_model_with_foreign_settings_runs() -> None:
     model = tiny.make("llama")
     model.generation_config.chat_format = "raw"
     assert not notices(core.Request([5, 6], {"max_new_tokens": 2}), model)
@@ -213,7 +213,7 @@ def storyteller() -> core.LoadedModel:
 @pytest.mark.every(2)
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("more", [{}, {"do_sample": True, "top_k": 5}, {"num_beams": 3}], ids=str)
-def test_token_healing_is_that_of_generate(prompt: str, more: dict[str, Any]) -> None:
+def test_token_healing_equals_that_of_generate(prompt: str, more: dict[str, Any]) -> None:
     model = storyteller()
     x = model.tokenizer(prompt, return_tensors="pt")
     torch.manual_seed(4)
@@ -225,12 +225,12 @@ def test_token_healing_is_that_of_generate(prompt: str, more: dict[str, Any]) ->
     assert not [event for event in events if isinstance(event, core.events.Notice)]
 
 
-def test_token_healing_without_what_it_needs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_healing_without_a_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ParameterError, match="token_healing"):
         core.run(tiny.shared("llama"), core.Request([5, 6], {"token_healing": True}))
 
 
-def test_token_healing_of_an_encoder_decoder_is_named() -> None:
+def test_token_healing_of_an_encoder_decoder_causes_a_notice() -> None:
     assert any(
         "token_healing" in one
         for one in notices(core.Request([5, 6], {"token_healing": True}, top_n=0), tiny.shared("t5"))
@@ -257,7 +257,7 @@ def test_token_healing_of_an_encoder_decoder_is_named() -> None:
     ],
     ids=str,
 )
-def test_the_script_writes_what_the_run_wrote(settings: dict[str, Any]) -> None:
+def test_script_generates_the_text_of_the_run(settings: dict[str, Any]) -> None:
     model = storyteller()
     request = core.Request("The girl had a ", {"max_new_tokens": 6, **settings}, seed=3)
     script = core.as_code(request, model=model)

@@ -59,7 +59,7 @@ def test_every_architecture_keeps_its_logits(kind: str, tmp_path: Path) -> None:
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma2", "gpt2", "gpt_neox", "qwen3_moe", "phi3"])
 @pytest.mark.parametrize("weights", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1"])
-def test_blocks_multiply_as_their_numbers(kind: str, weights: str, tmp_path: Path) -> None:
+def test_packed_blocks_equal_their_float_weights(kind: str, weights: str, tmp_path: Path) -> None:
     """The model in blocks equals the same numbers as floats, but for the rounding of vectors to 8 bits."""
     path = save_gguf(gguf_models.make(kind), tmp_path / "tiny.gguf", weights)
     blocks, floats = core.load(path, device="cpu"), core.load(path, weights="float32", device="cpu")
@@ -71,7 +71,7 @@ def test_blocks_multiply_as_their_numbers(kind: str, weights: str, tmp_path: Pat
     assert blocks.weight_bytes < floats.weight_bytes
 
 
-def test_greedy_text_is_that_of_the_exported_model(tmp_path: Path) -> None:
+def test_loaded_gguf_generates_the_text_of_the_exported_model(tmp_path: Path) -> None:
     model = core.load("storyteller", device="cpu", weights="float32")
     path = save_gguf(model, tmp_path / "storyteller.gguf", "F32")
     loaded = core.load(path)
@@ -91,7 +91,7 @@ def test_packed_weights_can_be_exported(tmp_path: Path) -> None:
     assert core.run(again, request).texts == core.run(packed, request).texts
 
 
-def test_scores_give_the_merges_back(tmp_path: Path) -> None:
+def test_merges_are_reconstructed_from_scores(tmp_path: Path) -> None:
     """SentencePiece's files have scores instead of merges."""
     from tokenizers import Tokenizer, decoders, models, normalizers
     from transformers import PreTrainedTokenizerFast
@@ -134,7 +134,7 @@ def test_reader_agrees_with_the_package_of_llama_cpp(small: Path) -> None:
             assert (list(value) if isinstance(expected, list) else value) == expected
 
 
-def test_lists_describe_a_file_by_its_beginning(small: Path) -> None:
+def test_catalog_describes_a_gguf_file_by_its_header(small: Path) -> None:
     entry = core.catalog.inspect(small)
     assert (entry.architecture, entry.format_name, entry.context) == ("Llama · 2 layers × 64 · Q8_0", "Q8_0", 256)
     assert entry.bytes == small.stat().st_size
@@ -275,7 +275,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_damaged_files_say_what_is_wrong(case: str, tmp_path: Path) -> None:
+def test_damaged_file_raises_an_error_with_the_reason(case: str, tmp_path: Path) -> None:
     data, reason = DAMAGED[case]
     path = tmp_path / "bad.gguf"
     path.write_bytes(data)
@@ -285,7 +285,7 @@ def test_damaged_files_say_what_is_wrong(case: str, tmp_path: Path) -> None:
     assert core.catalog.describe(path, str(path), "folder").path == path  # by its beginning, without an exception
 
 
-def test_what_is_no_model_says_so(small: Path, tmp_path: Path) -> None:
+def test_file_without_a_supported_model_raises_an_error(small: Path, tmp_path: Path) -> None:
     unknown = tmp_path / "unknown.gguf"
     unknown.write_bytes(small.read_bytes().replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0rwkv9"))
     with pytest.raises(UnknownArchitectureError, match="rwkv9"):
@@ -305,7 +305,7 @@ def test_what_is_no_model_says_so(small: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 3, 2**31 - 1])
-def test_layers_that_are_not_there_are_not_built(layers: int, small: Path, tmp_path: Path) -> None:
+def test_wrong_layer_count_raises_config_invalid(layers: int, small: Path, tmp_path: Path) -> None:
     key = b"llama.block_count" + struct.pack("<I", 4)
     path = tmp_path / "layers.gguf"
     data = small.read_bytes()
@@ -352,7 +352,7 @@ BAD_METADATA: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_METADATA)
-def test_impossible_metadata_are_named(case: str, tmp_path: Path) -> None:
+def test_impossible_metadata_raise_config_invalid(case: str, tmp_path: Path) -> None:
     change, reason = BAD_METADATA[case]
     if case == "odd heads":
         change = {**change, "llama.attention.key_length": 16}
@@ -377,12 +377,12 @@ def test_frequency_factors_that_are_not_positive_are_refused(factor: float, tmp_
 
 
 @pytest.mark.parametrize("key", ["llama.attention.head_count", "llama.embedding_length"])
-def test_missing_metadata_are_named(key: str, tmp_path: Path) -> None:
+def test_missing_metadata_raise_config_invalid(key: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalidError, match=rf"do not contain {key}"):
         core.load(altered(tmp_path / "bad.gguf", {}, without=key))
 
 
-def test_vocabularies_that_are_odd_work_or_say_why(tmp_path: Path) -> None:
+def test_unusual_vocabularies_load_or_raise_a_clear_error(tmp_path: Path) -> None:
     same = altered(tmp_path / "same.gguf", {"tokenizer.ggml.tokens": ["a"] * 259})
     assert len(core.load(same).tokenizer) == 259
     short = core.load(altered(tmp_path / "short.gguf", {"tokenizer.ggml.tokens": ["a", "b"]}))
@@ -463,7 +463,7 @@ def test_smollm2_answers() -> None:
     assert core.run(model, core.Request(ids, {"max_new_tokens": 12})).texts == ["The capital of France is Paris."]
 
 
-def test_what_cannot_be_written_says_why(small: Path, tmp_path: Path) -> None:
+def test_unwritable_path_raises_an_error_with_the_reason(small: Path, tmp_path: Path) -> None:
     model = core.load(small)
     assert save_gguf(model, small.with_name("copy.gguf")) == save_gguf(model, small.with_name("copy.gguf"))  # replaced
     for path, reason in (
@@ -485,7 +485,7 @@ def test_what_cannot_be_written_says_why(small: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_keeps_the_file_that_was_there(tmp_path: Path) -> None:
+def test_full_disk_keeps_the_existing_file(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource", reason="limits of file sizes are POSIX's")
     model, path = gguf_models.make("llama"), tmp_path / "model.gguf"
     path.write_bytes(b"before")
@@ -502,7 +502,7 @@ def test_a_full_disk_keeps_the_file_that_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "speculative", "token_tree"])
-def test_blocks_draft_for_blocks_and_floats(strategy: str, small: Path) -> None:
+def test_packed_models_draft_for_packed_and_float_models(strategy: str, small: Path) -> None:
     blocks, floats = core.load(small), core.load(small, weights="float32")
     for target, draft in ((blocks, floats), (floats, blocks), (blocks, blocks)):
         settings = {"max_new_tokens": 8, "do_sample": False}
@@ -515,7 +515,7 @@ def test_blocks_are_read_by_the_fused_forward_pass(small: Path) -> None:
     assert get_fused_decoder(core.load(small)) is not None
 
 
-def test_blocks_are_estimated_and_inspected(small: Path) -> None:
+def test_packed_models_can_be_estimated_and_inspected(small: Path) -> None:
     model = core.load(small)
     request = core.Request(gguf_models.PROMPT, {"max_new_tokens": 4})
     assert core.estimate(model, request).weights == core.estimate(core.blueprint(small), request).weights

@@ -74,7 +74,7 @@ def quantized(vectors: torch.Tensor) -> torch.Tensor:
     return ((blocks / steps).round() * steps).flatten(-2)
 
 
-def test_sizes_of_blocks() -> None:
+def test_block_sizes_equal_those_of_the_gguf_package() -> None:
     gguf = pytest.importorskip("gguf")
     sizes = {int(kind): size for kind, size in gguf.GGML_QUANT_SIZES.items()}
     sizes[9] = (32, 36)  # the package still has the size of an early version, which no file contains
@@ -84,7 +84,7 @@ def test_sizes_of_blocks() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DEQUANTIZABLE - {"F64", "Q8_1", "Q8_K"}))
-def test_conversion_as_the_package_has_it(name: str) -> None:
+def test_conversion_equals_that_of_the_gguf_package(name: str) -> None:
     """To the last bit; three blocks in each of five rows."""
     gguf, fmt = pytest.importorskip("gguf"), BY_NAME[name]
     blocks = random_blocks(fmt, 5, 3 * fmt.block_weights)
@@ -124,7 +124,7 @@ def test_products_without_a_library(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert torch.equal(matrix.rows(ids), dequantize(matrix.blocks, matrix.fmt)[ids])
 
 
-def test_shapes_that_do_not_fit() -> None:
+def test_shapes_that_do_not_match_raise_an_error() -> None:
     blocks = random_blocks(BY_NAME["Q4_0"], 2, 64)
     for unfit, inputs in ((blocks, 96), (blocks, 65), (blocks[:, :-1], 64), (blocks.view(torch.int8), 64)):
         with pytest.raises(ValueError, match="do not hold rows"):
@@ -134,7 +134,7 @@ def test_shapes_that_do_not_fit() -> None:
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_native_products(name: str) -> None:
+def test_native_products_are_within_the_stated_error(name: str) -> None:
     """Within the stated error for any number of vectors and blocks, and to the last bit as one by one."""
     fmt = BY_NAME[name]
     for rows, blocks in ((1, 1), (7, 3), (37, 13), (70, 18), (9, 8), (33, 21)):
@@ -197,7 +197,7 @@ def test_native_products_of_a_mapped_file(threads: int, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_native_rows(name: str) -> None:
+def test_native_rows_equal_the_torch_conversion(name: str) -> None:
     """The very numbers of the conversion by torch."""
     matrix = matrix_of(name, 11, 512)
     ids = torch.tensor([[10, 3, 0], [3, 9, 9]])
@@ -211,7 +211,7 @@ def test_native_rows(name: str) -> None:
 @needs_compiler
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", PACKED)
-def test_numbers_that_are_not_finite(name: str) -> None:
+def test_native_products_with_infinite_or_nan_values(name: str) -> None:
     """One makes the products of its own vector no numbers, and no others; scales of any bytes do no harm."""
     matrix, vectors = matrix_of(name, 17, 256), torch.randn(7, 256)
     expected = matrix.multiply(vectors)
@@ -322,7 +322,7 @@ def test_decode_step_with_blocks() -> None:
 
 
 @pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
-def test_blocks_are_those_of_the_reference(name: str) -> None:
+def test_quantized_blocks_equal_those_of_the_gguf_package(name: str) -> None:
     """What this program writes equals what the package `gguf` writes, byte for byte but for ties of rounding."""
     gguf = pytest.importorskip("gguf")
     values = torch.randn(300, 32, generator=torch.Generator().manual_seed(4))
@@ -332,7 +332,7 @@ def test_blocks_are_those_of_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "steps"), [("Q8_0", 127), ("Q4_0", 7), ("Q4_1", 7.5)])
-def test_blocks_differ_by_half_a_step(name: str, steps: float) -> None:
+def test_quantization_error_is_at_most_half_a_step(name: str, steps: float) -> None:
     values = torch.randn(300, 32, generator=torch.Generator().manual_seed(5))
     error = (dequantize(QUANTIZERS[name](values), BY_NAME[name]) - values).abs().amax(-1)
     largest = values.abs().amax(-1)

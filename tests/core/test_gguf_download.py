@@ -80,7 +80,7 @@ def test_the_models_of_a_repository_are_offered_with_bits_size_and_fit(hub: Hub,
     assert model.with_variant("Q2_K") is model
 
 
-def test_what_does_not_fit_is_not_offered_first(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_largest_fitting_variant_is_the_default(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     smallest, middle, _largest = core.catalog.look(NAME).variants
     monkeypatch.setattr("decodescope.core.catalog.model_search.cache_bytes", lambda *_sizes: 0)
     monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: int(1.2 * middle.size))
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_not_offered_first(hub: Hub, monkeypatch: pytest.Mo
     assert core.catalog.judge(core.catalog.look(f"{NAME}:F16")).variant == "Tiny-Tales-F16", "an explicit choice stays"
 
 
-def test_a_model_is_judged_by_the_beginning_of_one_file(hub: Hub) -> None:
+def test_judging_a_model_reads_the_header_of_one_file(hub: Hub) -> None:
     core.catalog.judge(core.catalog.look(NAME))
     assert [path.rpartition("/")[2] for path, _range, _token in hub.asked if "store" in path] == [
         "Tiny-Tales-Q8_0.gguf"
@@ -102,7 +102,7 @@ def test_a_model_is_judged_by_the_beginning_of_one_file(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF" + b"\xff" * 200, b"<html>" * 3000])
-def test_a_file_that_is_no_gguf_is_refused_before_the_download(hub: Hub, content: bytes) -> None:
+def test_non_gguf_file_is_refused_before_the_download(hub: Hub, content: bytes) -> None:
     hub.put("someone/broken", {"model-Q8_0.gguf": content})
     model = core.catalog.judge(core.catalog.look("someone/broken"))
     assert model.why_not
@@ -129,7 +129,7 @@ def test_one_model_is_downloaded_listed_and_loaded(hub: Hub, files: dict[str, by
     assert "Q8_0, F16, F32" in error.value.remedy
 
 
-def test_the_parts_of_a_split_model_come_together(hub: Hub) -> None:
+def test_download_fetches_all_parts_of_a_split_model(hub: Hub) -> None:
     place = core.catalog.download(f"{NAME}:F32")
     assert sorted(file.name for file in (place / "F32").iterdir()) == [
         "Tiny-Tales-00001-of-00002.gguf", "Tiny-Tales-00002-of-00002.gguf",
@@ -139,7 +139,7 @@ def test_the_parts_of_a_split_model_come_together(hub: Hub) -> None:
     assert on_disk() == {}
 
 
-def test_a_pause_is_resumed_for_each_model_by_itself(hub: Hub, files: dict[str, bytes]) -> None:
+def test_paused_models_are_resumed_independently(hub: Hub, files: dict[str, bytes]) -> None:
     stop = threading.Event()
     for kind in ("Q8_0", "F16"):
         hub.models[NAME].cuts[f"Tiny-Tales-{kind}.gguf"] = [20_000]
@@ -169,7 +169,7 @@ def test_the_first_paused_model_can_be_discarded(hub: Hub, tmp_path: Path) -> No
     assert not list((tmp_path / "hub").glob("models--*"))
 
 
-def test_damage_is_found_and_mended(hub: Hub, files: dict[str, bytes]) -> None:
+def test_damaged_part_is_found_and_downloaded_again(hub: Hub, files: dict[str, bytes]) -> None:
     place = core.catalog.download(f"{NAME}:F32")
     core.catalog.download(f"{NAME}:Q8_0")
     part = "F32/Tiny-Tales-00002-of-00002.gguf"
@@ -183,7 +183,7 @@ def test_damage_is_found_and_mended(hub: Hub, files: dict[str, bytes]) -> None:
         core.catalog.verify(f"{NAME}:F16")
 
 
-def test_a_lie_is_not_kept(hub: Hub, files: dict[str, bytes]) -> None:
+def test_content_with_a_wrong_digest_is_discarded(hub: Hub, files: dict[str, bytes]) -> None:
     hub.models[NAME].lies["Tiny-Tales-Q8_0.gguf"] = files["Tiny-Tales-Q8_0.gguf"][:-1] + b"!"
     with pytest.raises(errors.TransferError, match="digest"):
         core.catalog.download(f"{NAME}:Q8_0")
@@ -220,13 +220,13 @@ def test_weights_in_both_formats_are_downloaded_as_named(hub: Hub, files: dict[s
 
 
 @pytest.mark.parametrize("name", ["a/b:../../c", "a/b:c/d", "a/b:c\n", "a b:c", "a/b:c:d", "a/b:" + "x" * 300])
-def test_names_that_cannot_be_are_refused_without_a_request(hub: Hub, name: str) -> None:
+def test_invalid_names_are_refused_without_a_request(hub: Hub, name: str) -> None:
     with pytest.raises(errors.NotOnHubError):
         core.catalog.download(name)
     assert hub.asked == []
 
 
-def test_a_manifest_of_another_form_is_ignored(hub: Hub, tmp_path: Path) -> None:
+def test_malformed_manifest_is_ignored(hub: Hub, tmp_path: Path) -> None:
     folder = tmp_path / "hub" / "models--a--b"
     folder.mkdir(parents=True)
     (folder / "decodescope-x.json").write_text(json.dumps({"files": [{"path": 5}]}), encoding="utf-8")
@@ -235,7 +235,7 @@ def test_a_manifest_of_another_form_is_ignored(hub: Hub, tmp_path: Path) -> None
     assert download_store.DownloadStore("a/b:x").files_in_manifest() is None
 
 
-def test_file_names_say_which_files_are_one_model() -> None:
+def test_file_names_are_grouped_into_models() -> None:
     names = file_names.group_models([
         "b-IQ3_XXS.gguf", "UD-Q4_K_XL/m-00002-of-00002.gguf", "UD-Q4_K_XL/m-00001-of-00002.gguf", "c.Q5_K_M.GGUF",
         "model.gguf", "x-fp16.gguf", "y-MXFP4.gguf", "Qwen3-8B-BF16.gguf", "notes.txt", "mmproj-F16.gguf",

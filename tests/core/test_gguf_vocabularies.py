@@ -151,7 +151,7 @@ def test_llama_cpp_splits_texts_the_same_way(kind: str, files: dict[str, Path]) 
                 assert ids == server.tokenize(text, special), text
 
 
-def test_unigram_vocabularies_are_read_as_by_transformers(tmp_path: Path) -> None:
+def test_unigram_vocabularies_equal_those_of_transformers(tmp_path: Path) -> None:
     """transformers ignores the file's character map and its flags, so the file has none."""
     size = len(unigram_vocabulary()[0])
     path = llama_with(tmp_path / "plain.gguf", lambda writer: write_unigram(writer, maps=False, merges=False), size)
@@ -162,7 +162,7 @@ def test_unigram_vocabularies_are_read_as_by_transformers(tmp_path: Path) -> Non
         assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(ids, skip_special_tokens=True)
 
 
-def test_wordpiece_vocabularies_are_those_of_the_trained_tokenizer(files: dict[str, Path]) -> None:
+def test_wordpiece_vocabularies_equal_those_of_transformers(files: dict[str, Path]) -> None:
     from transformers import BertTokenizer
 
     words, _ = wordpiece_vocabulary()
@@ -177,7 +177,7 @@ def test_wordpiece_vocabularies_are_those_of_the_trained_tokenizer(files: dict[s
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
-def test_a_model_writes_with_the_vocabulary(kind: str, files: dict[str, Path]) -> None:
+def test_model_with_a_loaded_vocabulary_generates(kind: str, files: dict[str, Path]) -> None:
     model = core.load(files[kind], device="cpu")
     request = core.Request("Greedy decoding takes", {"max_new_tokens": 4, "do_sample": False})
     assert prompt_ids(core.run(model, request)) == model.tokenizer(request.prompt)["input_ids"]
@@ -308,7 +308,7 @@ def test_encoder_decoders_keep_their_logits(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["t5", "t5v1.1", "umt5"])
-def test_packed_encoder_decoders_equal_their_numbers(kind: str, tmp_path: Path) -> None:
+def test_packed_encoder_decoders_equal_their_float_weights(kind: str, tmp_path: Path) -> None:
     path = write_t5(t5(kind), tmp_path / "t5.gguf", quantized=True)
     blocks, floats = core.load(path, device="cpu"), core.load(path, weights="float32", device="cpu")
     with torch.inference_mode():
@@ -331,7 +331,7 @@ def test_packed_encoder_decoders_equal_their_numbers(kind: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("weights", ["int8", "int4"])
-def test_a_head_of_its_own_stays_its_own_in_packed_weights(weights: str, tmp_path: Path) -> None:
+def test_untied_head_stays_separate_in_packed_weights(weights: str, tmp_path: Path) -> None:
     """transformers lists T5's head as tied to the embedding even where the files contain both."""
     network = t5("t5v1.1")
     network.save_pretrained(tmp_path)
@@ -342,14 +342,14 @@ def test_a_head_of_its_own_stays_its_own_in_packed_weights(weights: str, tmp_pat
     assert error < (0.03 if weights == "int8" else 0.3)
 
 
-def test_missing_layers_of_a_decoder_are_named(tmp_path: Path) -> None:
+def test_missing_decoder_layers_raise_config_invalid(tmp_path: Path) -> None:
     network = t5("t5")
     network.config.num_decoder_layers = 5
     with pytest.raises(ConfigInvalidError, match="5 as its number of layers, but contains 3"):
         core.load(write_t5(network, tmp_path / "t5.gguf"))
 
 
-def test_architectures_that_are_not_read_say_why(tmp_path: Path) -> None:
+def test_unsupported_architectures_have_a_reason(tmp_path: Path) -> None:
     def reasons() -> Iterator[str]:
         for name in ("bert", "t5encoder", "llada", "rwkv7", "clip", "gemma3n", "nothing"):
             writer = gguf.GGUFWriter(str(tmp_path / f"{name}.gguf"), name)

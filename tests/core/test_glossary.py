@@ -19,14 +19,14 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", [*NAMES, *sorted(SETTINGS)])
-def test_every_name_of_the_program_has_its_term(name: str) -> None:
+def test_every_program_name_has_a_term(name: str) -> None:
     assert glossary.term_for(name) is not None, (
         f"{name} has no term. Give the entry of its file a description=EntryDescription(…) "
         f"(core/common/entry_description.py), or add {name!r} to `of` of a term in resources/glossary/."
     )
 
 
-def test_a_term_explains_nothing_that_is_not_there() -> None:
+def test_terms_refer_only_to_existing_names() -> None:
     kinds = {"strategy", "cache", "param", "view", "row", "panel", "control", "stage"}
     named = [name for term in glossary.terms().values() for name in term.of]
     assert len(named) == len(set(named))
@@ -72,18 +72,18 @@ def test_every_source_is_well_formed() -> None:
     [("temp", "temperature"), ("top-p", "top_p"), ("nucleus", "top_p"), ("核采样", "top_p"), ("kv", "kv_cache"),
      ("penalty rep", "repetition_penalty"), ("束搜索", "beam_search"), ("EOS", "eos"), ("loom", "branch")],
 )  # fmt: skip
-def test_a_few_letters_find_a_term(text: str, first: str) -> None:
+def test_search_by_a_few_letters_finds_a_term(text: str, first: str) -> None:
     assert glossary.search_terms(text)[0].id == first
 
 
-def test_searching_for_nothing_finds_all_and_for_nonsense_none() -> None:
+def test_empty_search_returns_all_terms_and_nonsense_none() -> None:
     assert len(glossary.search_terms("")) == len(glossary.terms()) > 70
     assert glossary.search_terms("xyzzy") == []
     with pytest.raises(KeyError):
         glossary.term("xyzzy")
 
 
-def test_terms_are_found_in_the_language_of_now() -> None:
+def test_terms_are_found_in_the_selected_language() -> None:
     language.set_language("zh_CN")
     try:
         assert glossary.search_terms("投机")[0].id == "speculative"

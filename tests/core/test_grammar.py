@@ -1,4 +1,4 @@
-"""Grammars: the mask by brute force, every way of deciding under it, and what is said of a grammar that is none."""
+"""Grammars: the mask compared with brute force, every strategy under it, and errors for invalid grammars."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write(model: core.LoadedModel, grammar: Any, strategy: str = "greedy", seed:
 
 
 def answer(model: core.LoadedModel, ids: list[int]) -> str:
-    """What the tokens write behind the prompt; special ones nothing."""
+    """Return the text of the tokens after the prompt; special tokens have none."""
     assert model.tokenizer is not None
     anchor = model.tokenizer.convert_tokens_to_ids("d")
     return str(model.tokenizer.decode([anchor, *ids], skip_special_tokens=True)).removeprefix("d")
@@ -88,10 +88,10 @@ class BruteForce(LogitsProcessor):
 
 @pytest.mark.parametrize("kind", spelling_models.KINDS)
 @pytest.mark.parametrize("grammar", [{"regex": REGEX}, {"choice": WORDS}], ids=["regex", "choice"])
-def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, Any]) -> None:
+def test_grammar_mask_equals_brute_force(kind: str, grammar: dict[str, Any]) -> None:
     """Greedily and in beams, as transformers with a mask found without llguidance."""
     model, texts = spelling_models.model(kind), language(grammar)
-    if kind == "words":  # words stand apart there, whatever is asked for
+    if kind == "words":  # this tokenizer separates words by spaces in any case
         texts = {" " + text for text in texts}
         grammar = {"choice": sorted(texts)}
     brute = LogitsProcessorList([BruteForce(model, texts, 4)])
@@ -104,7 +104,7 @@ def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, An
 
 
 @pytest.mark.parametrize("strategy", ["beam_search", "diverse_beam_search"])
-def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None:
+def test_beam_steps_report_what_the_grammar_forbade(strategy: str) -> None:
     model, more = spelling_models.model(), {"num_beam_groups": 2} if strategy == "diverse_beam_search" else {}
     brute, paths, seen = BruteForce(model, set(WORDS), 4), {0: list[int]()}, 0
     for step in write(model, {"choice": WORDS}, strategy, num_beams=4, max_new_tokens=12, **more).events:
@@ -131,7 +131,7 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
     assert seen > 5
 
 
-def test_what_a_grammar_did_to_the_best_of_the_beams() -> None:
+def test_grammar_statistics_of_the_best_beam() -> None:
     """A search of one beam writes the greedy text, and its figures are those of that text."""
     model, grammar = spelling_models.model(), {"choice": WORDS}
     greedy = write(model, grammar)
@@ -154,7 +154,7 @@ def test_what_a_grammar_did_to_the_best_of_the_beams() -> None:
     assert core.beam_grammar_figures([], 0) is None
 
 
-def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
+def test_samples_follow_the_renormalized_masked_distribution() -> None:
     """Chi-square over whole texts, whose probabilities are multiplied up from masked softmaxes."""
     model, texts = spelling_models.model(), set(WORDS)
     brute = BruteForce(model, texts, 4)
@@ -181,7 +181,7 @@ def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
     assert stats.chisquare(counts, scaled).pvalue > 1e-3
 
 
-def test_a_hundred_seeds_all_meet_the_schema() -> None:
+def test_hundred_sampled_texts_are_valid_json_of_the_schema() -> None:
     options = {"grammar": {"json_schema": CARD}, "seed_each": True}
     config = {"max_new_tokens": 80, "num_return_sequences": 100}
     result = core.run(
@@ -197,14 +197,14 @@ def test_a_hundred_seeds_all_meet_the_schema() -> None:
 @pytest.mark.parametrize(
     "strategy", ["diverse_beam_search", "beam_sampling", "contrastive", "dola", "sampling", "early_exit"]
 )
-def test_every_way_of_deciding_keeps_to_the_grammar(strategy: str) -> None:
+def test_every_strategy_follows_the_grammar(strategy: str) -> None:
     result = write(spelling_models.model(), {"json_schema": CARD}, strategy)
     jsonschema.validate(json.loads(result.texts[0]), CARD)
     assert result.sequences[0][-1] == ENDS
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree", "prompt_lookup", "early_exit"])
-def test_drafts_change_nothing(strategy: str) -> None:
+def test_drafts_under_a_grammar_do_not_change_the_text(strategy: str) -> None:
     model, grammar = spelling_models.model(), {"json_schema": CARD}
     drafters = (spelling_models.similar_model(),) if strategy in ("assisted", "token_tree") else ()
     request = core.Request(
@@ -213,13 +213,13 @@ def test_drafts_change_nothing(strategy: str) -> None:
     assert core.run(model, request).sequences == write(model, grammar).sequences
 
 
-def test_an_encoder_decoder_writes_the_grammars_text_from_its_first_letter_on() -> None:
+def test_encoder_decoder_follows_the_grammar_from_the_start() -> None:
     """Its decoder begins with nothing, where SentencePiece leaves out the first space."""
     result = write(spelling_models.model("pieces", "t5"), {"choice": ["cat dog", "dog"]})
     assert result.texts[0] in ("cat dog", "dog")
 
 
-def test_events_tell_what_was_wanted_and_what_was_left() -> None:
+def test_events_report_the_grammar_stage() -> None:
     result = write(spelling_models.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
     stage = first.funnel[-1]
@@ -257,7 +257,7 @@ def test_events_tell_what_was_wanted_and_what_was_left() -> None:
         ("a+", "Specify one of"),
     ],
 )
-def test_a_grammar_that_is_none_is_refused_in_plain_words(grammar: Any, cause: str) -> None:
+def test_invalid_grammar_is_refused_with_a_plain_reason(grammar: Any, cause: str) -> None:
     with pytest.raises(ParameterError) as caught:
         write(spelling_models.model(), grammar)
     assert cause in caught.value.cause
@@ -266,18 +266,18 @@ def test_a_grammar_that_is_none_is_refused_in_plain_words(grammar: Any, cause: s
     assert "<state>" not in caught.value.cause
 
 
-def test_a_model_without_words_says_so() -> None:
+def test_grammar_without_a_tokenizer_raises_an_error() -> None:
     with pytest.raises(ParameterError, match="has no tokenizer"):
         write(tiny.shared("llama"), {"choice": ["a"]})
 
 
-def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_llguidance_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
     with pytest.raises(ParameterError, match=r"llguidance is not installed; install it with pip install llguidance"):
         write(spelling_models.model(), {"choice": ["a"]})
 
 
-def test_a_beginning_must_be_one_of_the_grammars() -> None:
+def test_beginning_must_match_the_grammar() -> None:
     model = spelling_models.model()
     request = core.Request([5, 9], {"max_new_tokens": 9}, options={"grammar": {"choice": WORDS}}, beginning=["ab"])
     assert core.run(model, request).texts[0] in ("c", " cat", "ba")
@@ -294,7 +294,7 @@ def test_a_beginning_must_be_one_of_the_grammars() -> None:
         ({"lark": 'start: "abc"{10}'}, 8, "length", False),
     ],
 )
-def test_the_end_says_whether_the_text_is_whole(
+def test_finished_event_states_whether_the_text_is_complete(
     strategy: str, grammar: dict[str, Any], limit: int, reason: str, whole: bool
 ) -> None:
     result = write(spelling_models.model(), grammar, strategy, max_new_tokens=limit, suppress_tokens=[])
@@ -306,7 +306,7 @@ def test_the_end_says_whether_the_text_is_whole(
     assert end.whole is whole
 
 
-def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
+def test_model_without_end_token_stops_when_the_grammar_ends() -> None:
     result = write(spelling_models.model(), {"choice": ["abc", "ba"]}, eos_token_id=[10_000])
     (end,) = [event for event in result.events if isinstance(event, SequenceFinished)]
     assert (end.reason, end.whole) == ("grammar", True)
@@ -325,8 +325,8 @@ def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
         ({"json_schema": {"enum": ["xyzxyz", "zyxzyx"]}}, 8),
     ],
 )
-def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
-    """The bound is one: where a text of so many tokens is found by trying, the run is not refused."""
+def test_too_small_token_limit_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
+    """The bound is valid: a run is not refused where trial finds a text of that length."""
     own = token_bytes(spelling_models.model())
     assert 0 < min_tokens(grammar, own, 0) <= fits
     assert write(spelling_models.model(), grammar, max_new_tokens=fits).events
@@ -357,17 +357,17 @@ NODE = {"type": "object", "required": ["v", "next"], "properties": {"v": {"const
         (True, 0),
     ],
 )
-def test_the_shortest_text_of_a_schema(schema: Any, least: int) -> None:
+def test_minimum_length_of_a_schema(schema: Any, least: int) -> None:
     """In tokens of one letter each, so that every letter counts."""
     assert min_tokens({"json_schema": schema}, [bytes([code]) for code in range(256)], 1) == least
 
 
-def test_a_token_of_many_parts_covers_each_of_them() -> None:
+def test_minimum_length_counts_tokens_that_span_several_parts() -> None:
     schema = {"type": "object", "required": ["id"]}
     assert min_tokens({"json_schema": schema}, [b'{"id":', b"1", b"}"], 0) <= 3
 
 
-def test_a_schema_whose_texts_never_end_is_refused() -> None:
+def test_endless_schema_is_refused() -> None:
     for schema in (
         NODE,
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#"}}}},
@@ -381,7 +381,7 @@ def test_a_schema_whose_texts_never_end_is_refused() -> None:
     [{"regex": "a\ud800"}, {"lark": 'start: "\ud800"'}, {"choice": ["\udfff"]}, {"json_schema": {"const": "\ud800"}},
      {"json_schema": '{"const": NaN}'}, {"json_schema": {"const": float("inf")}}, {"regex": "abc\\"}],
 )  # fmt: skip
-def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict[str, Any]) -> None:
+def test_unwritable_grammar_is_refused_before_compilation(grammar: dict[str, Any]) -> None:
     reason = core.grammar_problem(grammar)
     assert reason.startswith(
         ("The grammar contains half", "The schema contains values that JSON", "The regular expression ends")
@@ -396,12 +396,12 @@ def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict
     [("abc", 3), ("a|bc", 1), ("(ab|c)d", 2), ("[^]a]x*y+", 2), ("a{3,}b?", 3), ("(?:ab){2}", 4), (r"\d\.\s", 3),
      ("^ab$", 2), ("a{2}{3}b**", 6), ("a{9}{0}", 0), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
 )  # fmt: skip
-def test_the_shortest_match(pattern: str, width: int) -> None:
+def test_minimum_length_of_a_regular_expression(pattern: str, width: int) -> None:
     assert regex_lower_bound(pattern, BYTE_MEASURES).bytes == width
 
 
-def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
-    """A text of n-grams proposes what stands in the prompt; the grammar wants something else behind it."""
+def test_draft_forbidden_by_the_grammar_is_rejected_with_reason() -> None:
+    """Prompt lookup proposes a text of the prompt that the grammar forbids at this position."""
     model = spelling_models.model()
     a, b, c, d = (model.tokenizer.convert_tokens_to_ids(letter) for letter in "abcd")  # type: ignore[union-attr]
     request = core.Request(
@@ -416,14 +416,14 @@ def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
         assert "The grammar forbids it here" in str(core.explain_draft(node, event))
 
 
-def test_the_sentence_says_what_the_model_wanted() -> None:
+def test_explanation_names_the_token_the_model_preferred() -> None:
     result = write(spelling_models.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
     assert f"The model preferred {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "sampling", "beam_search", "lookahead"])
-def test_what_bans_all_that_the_grammar_allows_is_told_with_it(strategy: str) -> None:
+def test_settings_that_ban_all_allowed_tokens_are_named(strategy: str) -> None:
     with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as reported:
         write(spelling_models.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
     assert "minimum length" in reported.value.remedy

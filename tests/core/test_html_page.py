@@ -71,14 +71,14 @@ def test_every_token_is_in_the_page_with_its_figures_and_its_sentence() -> None:
     assert [stage[0] for stage in run["stages"]] == ["model", "T 0.8", "top-p 0.9"]
 
 
-def test_a_share_that_is_not_all_is_not_written_as_all() -> None:
+def test_probability_just_below_one_is_not_rounded_to_one() -> None:
     first = next(event for event in events("greedy") if isinstance(event, TokenChosen))
     sure = replace(first, raw_probability=1 - 1e-12, raw_log_probability=-1e-12, log_probability=-float("inf"))
     [token] = data(core.page_text([sure]))["texts"][0]["tokens"]
     assert token["raw"] == 1 - 1e-12
 
 
-def test_a_search_has_its_tree_and_its_ranking() -> None:
+def test_page_of_a_beam_search_contains_tree_and_ranking() -> None:
     run = data(core.page_text(events("beam_search")))
     steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
     assert [len(step["nodes"]) for step in run["beams"]["steps"]] == [len(step.candidates) for step in steps]
@@ -89,7 +89,7 @@ def test_a_search_has_its_tree_and_its_ranking() -> None:
     assert len(run["beams"]["ranking"]) == 3
 
 
-def test_speculation_has_its_rounds() -> None:
+def test_page_of_a_speculative_run_contains_its_rounds() -> None:
     run = data(core.page_text(events("prompt_lookup")))
     rounds = [event for event in events("prompt_lookup") if isinstance(event, DraftRound)]
     assert [len(result["nodes"]) for result in run["rounds"]] == [len(event.nodes) for event in rounds]
@@ -98,7 +98,7 @@ def test_speculation_has_its_rounds() -> None:
         assert ["".join(node["why"]) for node in result["nodes"]] == [core.explain_draft(n, event) for n in event.nodes]
 
 
-def test_memory_as_it_was_measured() -> None:
+def test_page_contains_measured_and_predicted_memory() -> None:
     run = data(core.page_text(events("greedy")))
     measured = [event for event in events("greedy") if isinstance(event, CacheMeasured)]
     assert {bytes for _, bytes, _ in run["memory"]["points"]} == {event.bytes for event in measured}
@@ -110,7 +110,7 @@ def test_memory_as_it_was_measured() -> None:
     ]  # a cache that keeps everything grows as predicted
 
 
-def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:
+def test_page_of_a_scored_text_contains_the_second_model() -> None:
     one, other = tiny.shared("llama"), tiny.make("llama", seed=1)
     reported = tuple(core.score_stream(one, tiny.prompt(), second=other))
     run = data(core.page_text(reported))
@@ -124,7 +124,7 @@ def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:
     assert perplexity == pytest.approx(math.exp(-sum(chosen) / len(chosen)), rel=0.05)
 
 
-def test_a_branch_shows_what_it_began_with() -> None:
+def test_page_of_a_branch_contains_its_beginning() -> None:
     started = next(event for event in events("greedy") if isinstance(event, RunStarted))
     run = data(
         core.page_text([replace(started, prompt=(), beginning=(PromptToken(7, "Once"), PromptToken(8, " more")))])
@@ -133,7 +133,7 @@ def test_a_branch_shows_what_it_began_with() -> None:
     assert run["title"] == "Once more"
 
 
-def test_settings_and_figures() -> None:
+def test_page_contains_settings_and_metrics() -> None:
     run = data(core.page_text(events("sampling")))
     settings, figures = dict(run["settings"]), dict(run["metrics"])
     assert (settings["Strategy"], settings["Temperature"], settings["Seed"]) == ("Sampling", "0.8", "1")
@@ -174,7 +174,7 @@ def hostile() -> list[Event]:
 
 
 @pytest.mark.parametrize("title", ["", EVIL])
-def test_no_text_gets_out_of_its_place(tmp_path: Path, title: str) -> None:
+def test_hostile_text_does_not_become_markup(tmp_path: Path, title: str) -> None:
     plain, attacked = read(core.page_text(events("sampling"))), read(core.page_text(hostile(), title=title))
     assert attacked.tags == plain.tags, "a text has become an element"
     assert [name for name, _ in attacked.attributes] == [name for name, _ in plain.attributes]
@@ -183,7 +183,7 @@ def test_no_text_gets_out_of_its_place(tmp_path: Path, title: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["sampling", "beam_search", "prompt_lookup"])
-def test_no_address_is_in_the_page(strategy: str) -> None:
+def test_page_contains_no_external_address(strategy: str) -> None:
     text = core.page_text(events(strategy))
     bare = re.sub(r'(<script id="run" type="application/json">).*?(</script>)', r"\1\2", text, flags=re.DOTALL)
     code = re.sub(r"^\s*//.*$", "", bare, flags=re.MULTILINE)
@@ -203,20 +203,20 @@ def test_no_address_is_in_the_page(strategy: str) -> None:
     assert not {"src", "href", "action", "style"} & {name for name, _ in read(text).attributes}
 
 
-def test_the_policy_lets_nothing_in() -> None:
+def test_content_security_policy_allows_no_source() -> None:
     [policy] = re.findall(r'Content-Security-Policy" content="(.*?)"', core.page_text([]))
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
 
 
-def test_a_run_that_broke_off_is_a_page_too() -> None:
+def test_page_of_an_aborted_run() -> None:
     run = data(core.page_text(events("sampling")[:9]))
     assert run["texts"][0]["ending"] == "interrupted"
     assert run["texts"][0]["tokens"]
     assert data(core.page_text([]))["title"] == "Run"
 
 
-def test_the_title_is_the_prompt_unless_one_is_given() -> None:
+def test_title_defaults_to_the_prompt() -> None:
     started = next(event for event in events("greedy") if isinstance(event, RunStarted))
     requested = replace(started, prompt=(PromptToken(1, "<|begin|>"), PromptToken(5, "Why is the sky\nblue? " * 9)))
     assert data(core.page_text([requested]))["title"].startswith("Why is the sky blue? Why")
@@ -224,13 +224,13 @@ def test_the_title_is_the_prompt_unless_one_is_given() -> None:
     assert "<title>Mine &amp; yours · Decodescope</title>" in core.page_text([requested], title="Mine & yours")
 
 
-def test_a_long_run_is_a_few_megabytes() -> None:
+def test_page_of_a_long_run_is_a_few_megabytes() -> None:
     chosen = [event for event in events("sampling") if isinstance(event, TokenChosen) and event.sequence == 0]
     long = [replace(chosen[n % len(chosen)], step=n) for n in range(2000)]
     assert len(core.page_text(long)) < 3_000_000
 
 
-def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_path_raises_file_not_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FileNotWrittenError) as reported:
         core.page([], tmp_path / "file" / "run.html")
@@ -238,7 +238,7 @@ def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert reported.value.remedy
 
 
-def test_it_needs_neither_torch_nor_qt() -> None:
+def test_page_needs_neither_torch_nor_qt() -> None:
     heavy = {"torch", "transformers", "PySide6", "app"}
     script = (
         f"import sys; from decodescope import core; core.page_text([]); print(sorted({heavy!r} & set(sys.modules)))"

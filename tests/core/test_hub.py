@@ -53,7 +53,7 @@ def listed() -> dict[str, str | None]:
     return {entry.name: entry.problem for entry in catalog.hub_cached()}
 
 
-def test_the_snapshot_of_main_is_taken(hub: Path, good: Path) -> None:
+def test_snapshot_of_main_is_used(hub: Path, good: Path) -> None:
     put(hub, "some/model", good, FIRST, main=True)
     put(hub, "some/model", good, SECOND, main=False)
     put(hub, "other/model", good, SECOND, main=False)
@@ -103,7 +103,7 @@ def file_among_snapshots(repository: Path) -> None:
     [(no_snapshots, True), (lost_blob, True), (folder_for_main, False), (pipe_for_main, True), (no_text_for_main, True),
      (huge_main, True), (file_for_a_repository, True), (file_among_snapshots, True)],
 )  # fmt: skip
-def test_a_damaged_repository_is_told_and_the_others_stay(
+def test_damaged_repository_is_reported_and_others_are_listed(
     damage: Callable[[Path], None], problem: bool, hub: Path, good: Path
 ) -> None:
     for name in ("first/one", "hurt/one", "last/one"):
@@ -129,7 +129,7 @@ def test_a_damaged_repository_is_told_and_the_others_stay(
         {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": 80},
     ],
 )
-def test_only_what_writes_text_is_listed(config: dict[str, Any], hub: Path, good: Path) -> None:
+def test_only_text_generation_models_are_listed(config: dict[str, Any], hub: Path, good: Path) -> None:
     snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
     (snapshot / "config.json").unlink()
     (snapshot / "config.json").write_text(json.dumps(config))
@@ -139,14 +139,14 @@ def test_only_what_writes_text_is_listed(config: dict[str, Any], hub: Path, good
     assert listed() == {}
 
 
-def test_an_index_without_a_map_is_told(hub: Path, good: Path) -> None:
+def test_index_without_a_weight_map_is_reported(hub: Path, good: Path) -> None:
     snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
     (snapshot / "model.safetensors.index.json").write_text("{}")
     assert "weight_map" in (listed()["some/model"] or "")
 
 
 @pytest.mark.parametrize("place", ["", "file", "nowhere"])
-def test_no_cache_is_an_empty_one(place: str, hub: Path) -> None:
+def test_missing_cache_folder_lists_no_models(place: str, hub: Path) -> None:
     if place == "file":
         hub.write_text("x")
     elif place == "":
@@ -154,7 +154,7 @@ def test_no_cache_is_an_empty_one(place: str, hub: Path) -> None:
     assert listed() == {}
 
 
-def test_an_empty_cache_costs_no_import(hub: Path) -> None:
+def test_empty_cache_needs_no_import(hub: Path) -> None:
     code = (
         "import sys; from decodescope.core.models import catalog; "
         "catalog.available(); sys.exit('huggingface_hub' in sys.modules)"

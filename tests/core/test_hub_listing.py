@@ -1,4 +1,4 @@
-"""What a list of the hub's cache costs: a few file operations for each model, and no process-wide scan."""
+"""Listing the hub cache takes a few file operations per model and no full scan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fill(cache: Path, count: int) -> None:
 
 @pytest.fixture
 def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the system was asked for a file of the cache."""
+    """Number of file operations on the cache."""
     found: Counter[str] = Counter()
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
 
@@ -67,7 +67,7 @@ def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
-def test_a_model_of_the_list_costs_a_few_file_operations(
+def test_listing_takes_a_few_file_operations_per_model(
     tmp_path: Path, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.scan_cache_dir", None)
@@ -81,14 +81,14 @@ def test_a_model_of_the_list_costs_a_few_file_operations(
     assert 30 * 3 <= counts["open"] <= 30 * 3 + 5, counts
 
 
-def test_one_model_is_found_without_a_look_at_the_others(tmp_path: Path, counts: Counter[str]) -> None:
+def test_finding_one_model_does_not_read_the_others(tmp_path: Path, counts: Counter[str]) -> None:
     fill(tmp_path, 30)
     counts.clear()
     assert catalog.cached_model("owner/model7") is not None
     assert sum(counts.values()) <= _MOST_CALLS, counts
 
 
-def test_a_list_of_drafts_reads_no_tokenizers_of_another_size(tmp_path: Path, counts: Counter[str]) -> None:
+def test_draft_list_skips_tokenizers_of_another_size(tmp_path: Path, counts: Counter[str]) -> None:
     fill(tmp_path, 20)
     for number in range(1, 20):
         (tmp_path / f"models--owner--model{number}" / "blobs" / "tokenizer.json").write_bytes(b" " * number + b"{}")
@@ -117,7 +117,7 @@ def test_a_list_of_drafts_reads_no_tokenizers_of_another_size(tmp_path: Path, co
         ([], None),
     ],
 )
-def test_weights_are_counted_as_their_header_is_read(entries: Any, numbers: int | None, tmp_path: Path) -> None:
+def test_counted_weights_equal_those_of_the_header(entries: Any, numbers: int | None, tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(header(entries))
     read, counted = read_header(file), count_stored(WeightFiles((file,), False))

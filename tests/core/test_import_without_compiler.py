@@ -6,7 +6,7 @@ import torch
 from decodescope.core.models.lazy_import import without_torch_compile
 
 
-def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_compile_is_deferred_to_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[tuple[str, dict[str, object]]] = []
 
     def compile_now(function, **options):
@@ -30,7 +30,7 @@ def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> 
     assert compiled == [("plain", {}), ("told", {"dynamic": True})]
 
 
-def test_compile_is_as_it_was_after_a_failed_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_import_restores_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     really = torch.compile
     with pytest.raises(ImportError), without_torch_compile():
         raise ImportError

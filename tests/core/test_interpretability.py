@@ -52,7 +52,7 @@ def logs(model: core.LoadedModel, before: Sequence[int], source: int | None = No
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *OTHERS])
-def test_the_last_layer_is_the_model(kind: str) -> None:
+def test_last_layer_equals_the_model_output(kind: str) -> None:
     model, ids, step = model_of(kind), tiny.prompt(16), 11
     rows = core.lens(model, ids, step, source=source_of(model))
     shares = logs(model, ids[:step], source_of(model)).exp()
@@ -78,7 +78,7 @@ def test_lower_layers_go_through_the_final_norm_and_the_head() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5", "mamba"])
-def test_a_text_is_read_once_for_all_its_tokens(kind: str) -> None:
+def test_lens_of_a_text_equals_lens_of_each_token(kind: str) -> None:
     model, ids = model_of(kind), tiny.prompt(14)
     reported = list(core.lens_text(model, ids, 6, source=source_of(model)))
     assert len(reported) == 8
@@ -88,7 +88,7 @@ def test_a_text_is_read_once_for_all_its_tokens(kind: str) -> None:
             assert one.probability == pytest.approx(other.probability, abs=1e-5)
 
 
-def test_the_model_is_left_as_it_was() -> None:
+def test_lens_leaves_the_model_unchanged() -> None:
     model, ids = tiny.make("llama"), tiny.prompt(9)
     before = core.run(model, core.Request(ids, {"max_new_tokens": 4})).sequences
     fused = get_fused_decoder(model)
@@ -99,7 +99,7 @@ def test_the_model_is_left_as_it_was() -> None:
     assert core.run(model, core.Request(ids, {"max_new_tokens": 4})).sequences == before
 
 
-def test_layers_that_cannot_be_read_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_layers_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("xlm", "gemma3n_text"):
         with pytest.raises(InsideError, match="cannot be read as predictions"):
             core.lens(zoo.make(kind), tiny.prompt(9), 5)
@@ -110,7 +110,7 @@ def test_layers_that_cannot_be_read_are_refused_with_the_reason(monkeypatch: pyt
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", [None, 7])
-def test_effects_are_those_of_texts_without_each_token(kind: str, other: int | None) -> None:
+def test_occlusion_effects_equal_those_of_shortened_texts(kind: str, other: int | None) -> None:
     model, ids, step = model_of(kind), tiny.prompt(24), 21
     source = source_of(model)
     reported = core.occlude(model, ids, step, other, source=source)
@@ -120,13 +120,13 @@ def test_effects_are_those_of_texts_without_each_token(kind: str, other: int | N
         log = logs(model, before, encoded)
         return float(log[ids[step]] - (log[other] if other is not None else 0.0))
 
-    whole, allowed = held(ids[:step], source), 1e-2 if kind == "mamba" else 2e-4  # a recurrence hands roundings on
+    whole, allowed = held(ids[:step], source), 1e-2 if kind == "mamba" else 2e-4  # recurrences spread rounding errors
     for start, stop, effect in reported:
         shorter = source - 1 if source is not None and start < source else source
         assert effect == pytest.approx(whole - held(ids[:start] + ids[stop:step], shorter), abs=allowed)
 
 
-def test_a_neutral_token_can_stand_instead() -> None:
+def test_occlusion_with_a_neutral_replacement_token() -> None:
     model, ids, step = tiny.shared("gpt2"), tiny.prompt(12), 9
     whole = float(logs(model, ids[:step])[ids[step]])
     for start, stop, effect in core.occlude(model, ids, step, instead=4):
@@ -134,7 +134,7 @@ def test_a_neutral_token_can_stand_instead() -> None:
         assert effect == pytest.approx(whole - float(logs(model, replaced)[ids[step]]), abs=1e-4)
 
 
-def test_tokens_that_say_little() -> None:
+def test_neutral_token_is_padding_or_the_given_text() -> None:
     model = core.load("storyteller")
     assert core.neutral_token(model) == model.tokenizer.pad_token_id
     assert model.pieces[core.neutral_token(model, " the")] == " the"
@@ -145,7 +145,7 @@ def test_tokens_that_say_little() -> None:
         core.neutral_token(tiny.shared("llama"))
 
 
-def test_words_and_sentences_of_a_story() -> None:
+def test_text_is_split_into_words_and_sentences() -> None:
     model = core.load("storyteller")
     ids = core.encode(model, 'Mia had a red ball. "Look!" said Tom. She threw the ball to')
     words = ["".join(model.pieces.texts(ids)[start:stop]) for start, stop in split_units(model, ids, "word")]
@@ -175,12 +175,12 @@ def test_batches_can_be_stopped_between() -> None:
     assert list(core.lens_text(model, ids, 5, cancel=cancel)) == []
 
 
-def test_a_text_of_one_part_cannot_do_without_it() -> None:
+def test_occlusion_of_a_single_unit_returns_nothing() -> None:
     assert core.occlude(tiny.shared("gpt2"), [5, 6], 1) == ()
 
 
 @pytest.mark.parametrize("look", [core.lens, core.occlude])
-def test_questions_that_are_none_have_named_errors(look: object) -> None:
+def test_invalid_arguments_raise_named_errors(look: object) -> None:
     assert callable(look)
     model, ids = tiny.shared("llama"), tiny.prompt(8)
     for step in (0, -1, 8, 99, None, 2.5, True, "3"):
@@ -202,7 +202,7 @@ def test_questions_that_are_none_have_named_errors(look: object) -> None:
 
 
 @pytest.mark.parametrize("look", [core.lens, core.occlude, core.attention, core.lens_text])
-def test_a_models_name_is_no_model(look: object) -> None:
+def test_model_name_instead_of_a_model_raises_an_error(look: object) -> None:
     assert callable(look)
     for wrong in ("storyteller", None):
         with pytest.raises(ParameterError, match="Load it first"):
@@ -211,12 +211,12 @@ def test_a_models_name_is_no_model(look: object) -> None:
             core.neutral_token(wrong)  # type: ignore[arg-type]
 
 
-def test_a_candidate_may_be_numpys_number() -> None:
+def test_candidate_may_be_a_numpy_scalar() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt(8)
     assert core.occlude(model, ids, 4, np.int64(7)) == core.occlude(model, ids, 4, 7)
 
 
-def test_occlusion_refuses_what_it_cannot_leave_out() -> None:
+def test_invalid_occlusion_arguments_raise_an_error() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt(8)
     for other in (-1, tiny.VOCABULARY, "a", 2.0, True):
         with pytest.raises(ParameterError, match="other is"):
@@ -230,7 +230,7 @@ def test_occlusion_refuses_what_it_cannot_leave_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "bart"])
-def test_attention_is_what_the_module_tells(kind: str) -> None:
+def test_attention_equals_that_of_the_module(kind: str) -> None:
     model, ids, step = model_of(kind), tiny.prompt(14), 9
     source, network = source_of(model), model.model
     before = network.config._attn_implementation
@@ -251,8 +251,8 @@ def test_attention_is_what_the_module_tells(kind: str) -> None:
     assert rows[1].shares[: len(weights)] == pytest.approx(weights.tolist(), abs=1e-6)
 
 
-def test_no_attention_is_shown_that_is_none() -> None:
-    """A recurrent model has none, and ProphetNet tells scores in its place."""
+def test_model_without_attention_weights_is_refused() -> None:
+    """A recurrent model has none, and ProphetNet returns scores instead."""
     for model, source in ((tiny.shared("mamba"), None), (zoo.make("prophetnet"), SOURCE)):
         with pytest.raises(InsideError, match="does not return its attention weights"):
             core.attention(model, tiny.prompt(12), 8, source=source)

@@ -25,7 +25,7 @@ from decodescope.core.labs.processes import lab_processes
 from decodescope.core.labs.scale.ranks.rank_messages import StepMemory
 from decodescope.core.labs.scale.ranks.residual_memory import ResidualEstimate
 from decodescope.core.models.loaded_model import LoadedModel
-from tests.core.odd_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
+from tests.core.invalid_arguments import ODD, ODDER, Calls, consumed, pass_odd_values
 
 STOP = threading.Event()
 STOP.set()
@@ -140,17 +140,17 @@ STARTING: Calls = {
     "the speed lab's measuring": (v.measuring, {"asked": v.Asked("storyteller"), "cancel": None}),
     "Asked": (lambda **given: v.measuring(v.Asked(**given)), asdict(v.Asked("storyteller"))),
 }  # fmt: skip
-TOLD = {
+RESULT_CLASSES = {
     "Begun", "BestOf", "Compared", "Kept", "Pair", "PpoChecked", "PpoStep", "RewardChecked", "RewardModel",
     "RewardStep", "SftChecked", "SftStep", "Stopped", "TokenReward", "Verdict", "Arena", "Chunk", "Hand", "Measured",
     "Parts", "SetupEstimate", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
 }  # fmt: skip
-"""Classes of what a lab tells; nobody makes them to hand them in."""
+"""Classes of results and events of a lab, which callers do not construct."""
 
 
 @pytest.fixture(autouse=True)
 def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Paths that are taken lie in a folder of the test's own, the user's data too; nothing of it lies elsewhere."""
+    """Keep all files, the user's data included, in the temporary folder of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     before = _files(Path.home())
@@ -163,7 +163,7 @@ def _files(folder: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_argument_of_another_kind_is_named(name: str) -> None:
+def test_wrong_argument_types_raise_core_errors(name: str) -> None:
     function, right = CALLS[name]
     if MISSING not in right.values():
         consumed(function(**right))
@@ -171,7 +171,7 @@ def test_an_argument_of_another_kind_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRAINING_NAMES)
-def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: str) -> None:
+def test_wrong_training_argument_types_raise_core_errors(training: Calls, name: str) -> None:
     function, right = training[name]
     if MISSING not in right.values():
         consumed(function(**right))
@@ -179,8 +179,8 @@ def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: s
 
 
 @pytest.mark.parametrize("name", STARTING)
-def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is taken comes as far as the first process; what is refused does not."""
+def test_invalid_arguments_start_no_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accepted arguments reach the start of the first process, refused ones do not."""
     begun: list[object] = []
 
     def start(command: object, **_: object) -> object:
@@ -200,8 +200,8 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
 
 
 @pytest.mark.parametrize("lab", [p, s, v], ids=["preference", "scale", "speed"])
-def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
-    known = {*CALLS, *TRAINING_NAMES, *STARTING, *TOLD}
+def test_every_public_lab_function_is_covered(lab: Any) -> None:
+    known = {*CALLS, *TRAINING_NAMES, *STARTING, *RESULT_CLASSES}
     assert {name for name in lab.__all__ if isinstance(getattr(lab, name), (type, FunctionType))} <= known
 
 
@@ -219,12 +219,12 @@ def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
         (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
     ],
 )
-def test_it_says_what_is_wrong_and_what_to_give(call: Callable[[], object], said: str) -> None:
+def test_parameter_error_names_cause_and_remedy(call: Callable[[], object], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         consumed(call())
 
 
-def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_rankings_at_an_unwritable_path_raise_file_not_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in ("", tmp_path / "file" / "new.jsonl", "a\0b", tmp_path):
         with pytest.raises(core.errors.FileNotWrittenError):
@@ -232,21 +232,21 @@ def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_file_is_no_folder_to_train_into(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_training_into_a_file_is_refused(tiny: LoadedModel, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(core.errors.PreferenceError, match="is a file"):
         consumed(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
 
 
 @pytest.mark.parametrize("name", ["train_reward", "sft", "ppo"])
-def test_where_nothing_can_be_written_no_training_is_begun(training: Calls, tmp_path: Path, name: str) -> None:
+def test_training_into_an_unwritable_folder_does_not_start(training: Calls, tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     function, right = training[name]
     with pytest.raises(core.errors.FileNotWrittenError):
         next(iter(function(**{**right, "folder": tmp_path / "file" / "kept"})))
 
 
-def test_a_training_that_finds_no_room_any_more_says_so(
+def test_full_disk_during_training_raises_file_not_written(
     training: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -258,7 +258,7 @@ def test_a_training_that_finds_no_room_any_more_says_so(
         consumed(function(**{**right, "folder": tmp_path / "kept"}))
 
 
-def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_corrupt_reward_model_raises_preference_error(tiny: LoadedModel, tmp_path: Path) -> None:
     save_model(new_reward_model(tiny).classifier, tiny.tokenizer, tmp_path, "")
     (tmp_path / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(core.errors.PreferenceError, match="no readable reward model"):
@@ -266,6 +266,6 @@ def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path)
 
 
 @pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])
-def test_what_is_no_path_of_a_folder_is_named(tiny: LoadedModel, folder: str) -> None:
+def test_invalid_folder_argument_raises_parameter_error(tiny: LoadedModel, folder: str) -> None:
     with pytest.raises(ParameterError, match="Give a folder path"):
         consumed(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))

@@ -1,4 +1,4 @@
-"""What the core says in Chinese: errors with their values, reasons, notices, and the words of a stage."""
+"""Chinese texts of the core: errors with their values, reasons, notices, and stage labels."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_an_error_is_told_in_chinese_with_its_values(name: str) -> None:
+def test_errors_are_chinese_and_contain_their_values(name: str) -> None:
     provoke, values = FAULTS[name]
     with pytest.raises(errors.DecodescopeError) as caught:
         provoke()
@@ -115,7 +115,7 @@ def assert_chinese(error: errors.DecodescopeError) -> None:
         ({"_attn_implementation": "flex_attention"}, ("flex_attention",)),
     ],
 )
-def test_a_configuration_that_cannot_be_is_told_in_chinese(
+def test_errors_for_invalid_configurations_are_chinese(
     folder: Path, changes: dict[str, object], values: tuple[str, ...]
 ) -> None:
     file = folder / "config.json"
@@ -135,7 +135,7 @@ def test_a_configuration_that_cannot_be_is_told_in_chinese(
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\x09"), ("model.safetensors", "1")),
     ],
 )
-def test_damaged_files_are_told_in_chinese(
+def test_errors_for_damaged_files_are_chinese(
     folder: Path, damage: Callable[[Path], object], values: tuple[str, ...]
 ) -> None:
     damage(folder)
@@ -168,7 +168,7 @@ def test_events_are_the_same_in_every_language() -> None:
     assert [replace(event, seconds=0.0) for event in reported] == [replace(event, seconds=0.0) for event in again]
 
 
-def test_a_stage_is_called_in_the_language_of_now() -> None:
+def test_stage_labels_follow_the_selected_language() -> None:
     heat = Stage("temperature", "T 0.8", 61, 1.0, 1.0, value=0.8, phrase="temperature 0.8")
     banned = Stage("suppress_tokens", "suppressed 3", 58, 1.0, 1.0, value=3, kind="ban", phrase="the list of …")
     unknown = Stage("later", "later 2", 61, 1.0, 1.0, phrase="a later stage")
@@ -191,7 +191,7 @@ def test_a_notice_is_chinese_and_names_the_cache() -> None:
     assert "“动态”" in notices[0]
 
 
-def test_what_fits_is_said_in_chinese() -> None:
+def test_memory_estimates_are_chinese() -> None:
     reported = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
     assert re.fullmatch(r"需要 .*，可用 .*：权重 .*，缓存 .*（动态，23 个词元）。", reported.figures)
     short = replace(reported, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
@@ -208,7 +208,7 @@ def test_every_factor_of_a_size_is_chinese(kind: str) -> None:
         assert not re.search("[a-z]{3}", spelled.replace("min(", "(")), (backend.name, spelled)
 
 
-def test_a_script_says_in_chinese_why_it_is_of_the_core() -> None:
+def test_script_comments_are_chinese() -> None:
     request = core.Request("Once", strategy="contrastive")
     script = core.as_code(request, model="storyteller")
     compile(script, "script", "exec")
@@ -216,7 +216,7 @@ def test_a_script_says_in_chinese_why_it_is_of_the_core() -> None:
     assert comments == ["# transformers 的 generate 做不到这一点：transformers 5 不再包含对比搜索。"]
 
 
-def test_cause_and_remedy_stand_without_a_space() -> None:
+def test_chinese_cause_and_remedy_are_joined_without_a_space() -> None:
     with pytest.raises(errors.ParameterError) as caught:
         run(top_n=-3)
     assert str(caught.value) == "备选（top_n）为 -3，超出了范围。必须是 0 至 1,000,000 的整数。"

@@ -1,4 +1,4 @@
-"""The least that a text of a Lark grammar holds: known grammars by hand, and random ones against texts they accept."""
+"""Minimum length of texts of a Lark grammar: known grammars, and random ones with texts that they accept."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ LETTERS = [bytes([code]) for code in range(256)]
         ('start: %regex {"substring_words": "a b"}', 0),
     ],
 )  # fmt: skip
-def test_the_shortest_text_of_a_lark_grammar(lark: str, least: int) -> None:
+def test_minimum_length_of_a_lark_grammar(lark: str, least: int) -> None:
     assert min_tokens({"lark": lark}, LETTERS, 0) == least
 
 
 @pytest.mark.parametrize(
     "lark", ['start: "a" start', 'start: a b\na: "x"\nb: "(" c ")"\nc: b | "[" b "]"', 'start: start']
 )  # fmt: skip
-def test_rules_that_never_end_are_told(lark: str) -> None:
+def test_endless_rules_have_no_minimum_length(lark: str) -> None:
     assert min_tokens({"lark": lark}, LETTERS, 5) is None
 
 
-def test_long_chains_of_rules_are_followed_to_their_ends() -> None:
+def test_long_chains_of_rules_are_resolved() -> None:
     chain = "\n".join(f'r{n}: r{n + 1} "a"' for n in range(300))
     assert min_tokens({"lark": f'start: r0\n{chain}\nr300: "b"'}, LETTERS, 0) == 301
     backwards = "\n".join(f'r{n}: r{n - 1} "a"' for n in range(1, 100))
     assert min_tokens({"lark": f'r0: "b"\n{backwards}\nstart: r99'}, LETTERS, 0) == 100
 
 
-def test_it_is_told_before_the_run() -> None:
+def test_too_small_limit_or_endless_rules_are_refused_before_the_run() -> None:
     model = spelling_models.model()
     request = core.Request([5, 9], {"max_new_tokens": 4}, options={"grammar": {"lark": 'start: "xyz" ~ 4'}})
     with pytest.raises(ParameterError, match="No text of the grammar fits into 4 new tokens"):
@@ -81,7 +81,7 @@ Draw = Callable[[int], str]
 """A text that a part accepts, at a depth."""
 
 
-class Made:
+class RandomGrammar:
     """A random grammar: its text, and texts that it accepts, drawn by walking down its rules."""
 
     def __init__(self, seed: int) -> None:
@@ -129,8 +129,8 @@ class Made:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_text_that_a_grammar_accepts_is_shorter(seed: int) -> None:
-    made = Made(seed)
+def test_generated_texts_are_not_shorter_than_the_minimum(seed: int) -> None:
+    made = RandomGrammar(seed)
     texts = [text for text in {made.rule("start")(0) for _ in range(60)} if len(text) < 60]
     assert texts
     own = token_bytes(spelling_models.model())
@@ -142,9 +142,9 @@ def test_no_text_that_a_grammar_accepts_is_shorter(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_no_text_that_the_library_accepts_is_shorter(seed: int) -> None:
+def test_texts_accepted_by_llguidance_are_not_shorter(seed: int) -> None:
     """Random walks along what its mask allows; wherever a text may end, it is one."""
-    made = Made(seed)
+    made = RandomGrammar(seed)
     least = min_tokens({"lark": made.text}, LETTERS, 0)
     assert least is not None
     vocabulary = GrammarVocabulary([*LETTERS, None], str, (256,), {})
@@ -178,12 +178,12 @@ PIECES = [*LETTERS, b"ab", b"abb", b"abba", b"0a", b"ggggggggg", b"11", b"ba-"]
         ({"lark": 'start: /[01]{20}/i'}, 3),
     ],
 )  # fmt: skip
-def test_a_row_of_a_class_takes_what_the_longest_token_of_it_leaves(grammar: dict[str, object], least: int) -> None:
+def test_repeated_classes_use_the_longest_tokens(grammar: dict[str, object], least: int) -> None:
     assert min_tokens(grammar, PIECES, 0) == least
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_no_match_of_a_regular_expression_takes_fewer_tokens(seed: int) -> None:
+def test_regex_matches_do_not_take_fewer_tokens(seed: int) -> None:
     """Matches drawn as the pattern is made, spelled in as few tokens as can be."""
     dice = random.Random(seed)
 

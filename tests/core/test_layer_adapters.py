@@ -51,7 +51,7 @@ def kept(layer: Any, row: int = 0) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", HOLDING_ALL)
-def test_what_holds_everything_can_be_cut_kept_and_moved(kind: str, tmp_path: Path) -> None:
+def test_full_layers_support_truncate_select_and_reorder(kind: str, tmp_path: Path) -> None:
     layer = filled(HOLDING_ALL[kind](tmp_path))
     assert adapt_layer(layer).min_length() == 0
     twin = adapt_layer(layer).clone()
@@ -66,7 +66,7 @@ def test_what_holds_everything_can_be_cut_kept_and_moved(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", HOLDING_ALL)
-def test_every_byte_is_found(kind: str, tmp_path: Path) -> None:
+def test_stored_tensors_account_for_every_byte(kind: str, tmp_path: Path) -> None:
     found = [
         piece
         for piece in adapt_layer(filled(HOLDING_ALL[kind](tmp_path))).stored_tensors()
@@ -76,7 +76,7 @@ def test_every_byte_is_found(kind: str, tmp_path: Path) -> None:
     assert sum(piece.bytes for piece in found) == 2 * 2 * 2 * room * 4 * 4
 
 
-def test_a_window_that_moved_on_gives_back_what_it_still_shows_and_no_more() -> None:
+def test_moved_window_refuses_to_drop_tokens() -> None:
     layer = filled(WindowLayer(4))
     assert adapt_layer(layer).held_spans() == ((3, 6),)
     assert adapt_layer(layer).min_length() == 6
@@ -88,7 +88,7 @@ def test_a_window_that_moved_on_gives_back_what_it_still_shows_and_no_more() -> 
     assert adapt_layer(layer).held_spans() == ((3, 6),)
 
 
-def test_an_index_is_cut_with_its_keys() -> None:
+def test_index_is_truncated_with_its_keys() -> None:
     layer = filled(DynamicIndexedLayer())
     layer.update_indexer(torch.zeros(2, LENGTH, 3))
     adapt_layer(layer).truncate(4, LENGTH)
@@ -97,7 +97,7 @@ def test_an_index_is_cut_with_its_keys() -> None:
     assert (layer.keys.shape[2], layer.indexer_keys.shape[1]) == (2, 2)
 
 
-def test_only_a_state_of_latest_inputs_can_be_taken_back_and_only_while_its_past_is_kept() -> None:
+def test_only_recorded_convolution_states_can_be_truncated() -> None:
     for recorded in (False, True):
         layer: Any = LinearAttentionLayer()
         adapt_layer(layer).record_past(recorded)

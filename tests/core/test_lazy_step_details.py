@@ -23,7 +23,7 @@ def written() -> list[TokenChosen]:
     return [event for event in core.stream(tiny.shared("llama"), request) if isinstance(event, TokenChosen)]
 
 
-def test_a_run_makes_neither_until_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_details_are_not_computed_before_the_first_access(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[str]()
     alternative = step_details.build_alternative
 
@@ -43,7 +43,7 @@ def test_a_run_makes_neither_until_one_is_read(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "way", [copy.copy, copy.deepcopy, lambda event: pickle.loads(pickle.dumps(event)), lambda event: replace(event)]
 )
-def test_a_copy_has_them(way: Any) -> None:
+def test_copied_event_has_its_details(way: Any) -> None:
     """Of two equal runs one is read first, the other copied first."""
     for read, other in zip(written(), written(), strict=True):
         assert read.funnel
@@ -53,7 +53,7 @@ def test_a_copy_has_them(way: Any) -> None:
         assert asdict(copied) | {"seconds": 0} == asdict(read) | {"seconds": 0}
 
 
-def test_two_that_nobody_has_read_are_compared_by_all_they_hold() -> None:
+def test_unread_events_compare_with_their_details() -> None:
     one, other = (replace(events[2], seconds=0.0) for events in (written(), written()))
     assert one == other
     assert one != replace(other, funnel=())
@@ -61,7 +61,7 @@ def test_two_that_nobody_has_read_are_compared_by_all_they_hold() -> None:
     assert "funnel=(Stage(" in repr(written()[0])
 
 
-def test_many_threads_read_it_at_once() -> None:
+def test_details_can_be_read_by_many_threads() -> None:
     wanted = [(event.alternatives, event.funnel) for event in written()]
     with ThreadPoolExecutor(8) as pool:
         for event, found in zip(written(), wanted, strict=True):
@@ -69,7 +69,7 @@ def test_many_threads_read_it_at_once() -> None:
             assert {(alternatives, funnel) for funnel, alternatives in reported} == {found}
 
 
-def test_it_stays_closed_and_knows_no_other_name() -> None:
+def test_event_stays_frozen_and_rejects_unknown_attributes() -> None:
     event = written()[0]
     with pytest.raises(FrozenInstanceError):
         event.step = 3  # type: ignore[misc]
@@ -79,7 +79,7 @@ def test_it_stays_closed_and_knows_no_other_name() -> None:
     assert TokenChosen(0, 0, 1, "a", "a", 1.0, 1.0, 0.0, 0.0, 1, 0.0, 0.0).funnel == ()
 
 
-def test_details_are_told_without_the_rest() -> None:
+def test_stage_details_can_be_read_without_the_funnel() -> None:
     for event in written():
         reported = event.details
         assert reported == tuple(stage.detail for stage in event.funnel if stage.detail is not None)
@@ -87,7 +87,7 @@ def test_details_are_told_without_the_rest() -> None:
         assert [reported[0].repeats is not None, reported[1].top_cut is not None] == [True, True]
 
 
-def test_without_tracing_there_is_neither() -> None:
+def test_events_without_tracing_have_no_details() -> None:
     request = core.Request([5, 6], {"max_new_tokens": 2}, "greedy", top_n=0)
     tokens = [event for event in core.stream(tiny.shared("llama"), request) if isinstance(event, TokenChosen)]
     assert [(event.alternatives, event.funnel) for event in tokens] == [((), ())] * len(tokens)

@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Dataclass:
-    """What it stands for."""
+    """The standard dataclass that `Place` must equal."""
 
     name: str
     size: int = 3
@@ -69,7 +69,7 @@ GIVEN: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("values", "named"), GIVEN)
-def test_it_is_made_as_a_dataclass_is(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+def test_construction_equals_that_of_a_dataclass(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     ours, reference = Place(*values, **named), Dataclass(*values, **named)
     assert asdict(ours) == asdict(reference)
     assert astuple(ours) == astuple(reference)
@@ -81,14 +81,14 @@ def test_it_is_made_as_a_dataclass_is(values: tuple[Any, ...], named: dict[str, 
     [((), {}), (("a", 1, [], None, 2), {}), (("a",), {"name": "b"}), (("a",), {"colour": 1}), ((), {"size": 1})],
 )
 @pytest.mark.parametrize("made", [Place, Dataclass])
-def test_what_it_cannot_be_made_of_is_refused(
+def test_invalid_constructor_arguments_raise_type_error(
     made: Callable[..., object], values: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
     with pytest.raises(TypeError):
         made(*values, **named)
 
 
-def test_its_fields_are_those_of_a_dataclass() -> None:
+def test_fields_equal_those_of_a_dataclass() -> None:
     assert is_dataclass(Place)
     assert [(own.name, own.metadata) for own in fields(Place)] == [
         (own.name, own.metadata) for own in fields(Dataclass)
@@ -99,12 +99,12 @@ def test_its_fields_are_those_of_a_dataclass() -> None:
     assert [own.name for own in fields(Longer)] == ["name", "parts", "rest"]
 
 
-def test_each_has_lists_of_its_own() -> None:
+def test_default_lists_are_not_shared() -> None:
     Draft().parts.append(1)
     assert Draft().parts == []
 
 
-def test_equal_ones_are_equal_and_only_those() -> None:
+def test_equality_and_hash_follow_the_fields() -> None:
     assert Place("a") == Place("a", 3)
     assert Place("a") != Place("a", 4)
     assert Place("a") != Dataclass("a")
@@ -116,7 +116,7 @@ def test_equal_ones_are_equal_and_only_those() -> None:
         hash(Draft())
 
 
-def test_one_may_be_equal_to_itself_alone() -> None:
+def test_class_without_eq_compares_by_identity() -> None:
     one, other = Only("a"), Only("a")
     assert one != other
     assert {one: 1, other: 2}[one] == 1
@@ -124,7 +124,7 @@ def test_one_may_be_equal_to_itself_alone() -> None:
         one.name = "b"  # type: ignore[misc]  # that is what is tried
 
 
-def test_a_frozen_one_stays_as_it_is() -> None:
+def test_frozen_instance_cannot_be_changed() -> None:
     place = Place("a")
     with pytest.raises(FrozenInstanceError):
         place.name = "b"  # type: ignore[misc]  # that is what is tried
@@ -133,7 +133,7 @@ def test_a_frozen_one_stays_as_it_is() -> None:
     assert place == Place("a")
 
 
-def test_another_one_changes() -> None:
+def test_mutable_instance_can_be_changed() -> None:
     draft = Longer("a", [1])
     draft.name = "b"
     assert draft == Longer("b", [1], 0)
@@ -149,13 +149,13 @@ def test_copies_are_equal(one: Place | Longer) -> None:
     assert replace(one, name="b").name == "b"
 
 
-def test_one_that_holds_itself_can_be_written() -> None:
+def test_repr_of_a_recursive_instance() -> None:
     draft = Draft("a")
     draft.parts.append(draft)  # type: ignore[arg-type]  # no number
     assert repr(draft) == "Draft(name='a', parts=[...])"
 
 
-def test_what_a_class_says_itself_goes_before() -> None:
+def test_methods_defined_by_the_class_are_kept() -> None:
     @plain(frozen=True)
     class Loud:
         a: int
@@ -174,7 +174,7 @@ def test_what_a_class_says_itself_goes_before() -> None:
     assert hash(Loud(1)) == 7
 
 
-def test_what_it_does_not_know_is_refused_with_the_class() -> None:
+def test_unsupported_features_are_refused_with_the_class_name() -> None:
     with pytest.raises(TypeError, match=r"Checked.__post_init__"):
 
         @plain()

@@ -99,7 +99,7 @@ def _generate(network: Any, **settings: Any) -> torch.Tensor:
     return found
 
 
-def test_the_address_is_private() -> None:
+def test_address_file_is_private() -> None:
     """The file has mode 0600; a file that others could read, or of another form, is ignored."""
     assert LiveAddress.find() is None
     address = LiveAddress.create("/tmp/nowhere")
@@ -116,7 +116,7 @@ def test_the_address_is_private() -> None:
     assert LiveAddress.find() is None
 
 
-def test_a_run_is_sent_while_it_happens(window: FakeWindow) -> None:
+def test_run_is_sent_to_the_window_as_a_recording(window: FakeWindow) -> None:
     """The bytes are the token, then a recording with the same events."""
     address = LiveAddress.create(window.path)
     address.publish()
@@ -157,7 +157,9 @@ def test_a_stream_is_checked(window: FakeWindow) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "closed", "stuck"])
-def test_a_bad_window_changes_nothing(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_unreachable_or_stuck_window_does_not_affect_the_script(
+    kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Without a reachable window the run is recorded only; a stuck one never blocks the script."""
     folder = tmp_path_factory.mktemp("w")
     stuck = FakeWindow(folder, reads=False) if kind == "stuck" else None
@@ -195,7 +197,7 @@ def _watch(folder: Path, script: str, *arguments: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.slow
-def test_watch_without_a_window(tmp_path: Path) -> None:
+def test_watch_without_a_window_records_runs(tmp_path: Path) -> None:
     """The script runs with its arguments and exit code; its runs are written to a folder."""
     done = _watch(tmp_path, SCRIPT, "--one", "two")
     assert done.returncode == 3, done.stderr
@@ -244,7 +246,7 @@ finally:
 
 
 @pytest.mark.slow
-def test_watch_of_a_script_with_threads_a_fork_and_an_error(tmp_path: Path) -> None:
+def test_watch_handles_threads_a_fork_and_an_error(tmp_path: Path) -> None:
     """Runs of threads and exit functions are kept, a forked process has files of its own, and the traceback begins in
     the script, as without watch.
     """
@@ -300,7 +302,7 @@ def test_watch_captures_every_model_once() -> None:
     assert "generate" not in vars(target)
 
 
-def test_watch_keeps_runs_but_no_models() -> None:
+def test_watch_keeps_runs_and_releases_models() -> None:
     """A model that the script releases is freed; its runs are complete, in the order in which they began."""
     watcher = watch.ScriptWatcher(live=False)
     with watcher.watching():
@@ -332,9 +334,7 @@ def test_a_captured_model_is_freed_inside_the_block() -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_runs_that_the_window_received_are_released_and_others_kept(
-    is_open: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_runs_received_by_the_window_are_released(is_open: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
     opened = FakeWindow(tmp_path_factory.mktemp("w"), reads=is_open)
     LiveAddress.create(opened.path).publish()
     watcher, network = watch.ScriptWatcher(releases=True), tiny.make("llama").model
@@ -354,7 +354,7 @@ def test_runs_that_the_window_received_are_released_and_others_kept(
 
 
 @pytest.mark.slow
-def test_watch_with_the_address_of_a_window_that_crashed(tmp_path: Path) -> None:
+def test_watch_ignores_the_address_of_a_crashed_window(tmp_path: Path) -> None:
     """The runs are written, as without a window."""
     LiveAddress.create(str(tmp_path / "gone")).publish()
     done = _watch(tmp_path, SCRIPT)

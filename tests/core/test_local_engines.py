@@ -67,7 +67,7 @@ def notices(result: core.Result) -> str:
     return " ".join(event.message for event in result.events if isinstance(event, Notice))
 
 
-def test_running_engines_are_found_with_the_models_that_generate_text(
+def test_running_engines_are_found_with_their_text_models(
     ollama: LocalServer, lm_studio: LocalServer, ports: Callable[..., None]
 ) -> None:
     assert remote.find_local_engines() == ()
@@ -104,7 +104,7 @@ def test_a_search_sends_no_key_that_was_not_entered_for_this_engine(
         remote.forget_key(engine.address)
 
 
-def test_an_older_lm_studio_lists_its_models_as_well(ports: Callable[..., None]) -> None:
+def test_models_of_an_older_lm_studio_are_listed(ports: Callable[..., None]) -> None:
     with fake_local_engines.running("lm_studio", is_old=True) as server:
         ports(lm_studio=server.port)
         (engine,) = remote.find_local_engines()
@@ -141,7 +141,7 @@ def test_the_variable_of_ollama_is_followed_on_this_computer_only(
     assert local_engines.local_address(engines.registry["ollama"]).place == place
 
 
-def test_a_text_goes_to_ollama_as_it_is_and_comes_back_with_probabilities(ollama: LocalServer) -> None:
+def test_ollama_receives_the_raw_text_and_returns_probabilities(ollama: LocalServer) -> None:
     model = core.load(ollama.name("tale:1b"))
     assert (model.kind.name, model.context, model.vocabulary) == ("ollama", 4096, 49_152)
     config = {"max_new_tokens": 5, "do_sample": True, "top_k": 3, "repetition_penalty": 1.2, "stop_strings": ["!"]}
@@ -191,7 +191,7 @@ def test_a_schema_is_sent_as_the_format(ollama: LocalServer) -> None:
     assert ollama.requests[-1][1]["format"]["properties"] == schema["properties"]
 
 
-def test_an_old_ollama_is_told_to_report_no_probabilities() -> None:
+def test_old_ollama_is_used_without_probabilities() -> None:
     with fake_local_engines.running("ollama", version="0.12.10") as server:
         model = core.load(server.name("tale:1b"))
         for prompt in (PROMPT, CHAT):
@@ -224,7 +224,7 @@ def test_lm_studio_is_known_by_name_and_reports_text_only(lm_studio: LocalServer
         assert result.metrics.prefill_tokens_per_second == pytest.approx(8)
 
 
-def test_a_model_that_is_gone_is_named(ollama: LocalServer) -> None:
+def test_missing_model_is_named_in_the_error(ollama: LocalServer) -> None:
     with pytest.raises(ModelNotFoundError, match=r"no model “none”"):
         core.load(ollama.name("none"))
     model = core.load(ollama.name("tale:1b"))
@@ -234,7 +234,7 @@ def test_a_model_that_is_gone_is_named(ollama: LocalServer) -> None:
     assert ollama.paths[-1] == "/api/generate", "the compatible endpoint applies a template: it is no substitute"
 
 
-def test_a_failure_in_the_middle_keeps_the_text(ollama: LocalServer) -> None:
+def test_failure_during_a_run_keeps_the_text(ollama: LocalServer) -> None:
     ollama.fails_after = 2
     events = []
     with pytest.raises(EngineCutError, match="model runner has unexpectedly stopped"):
@@ -288,7 +288,7 @@ def test_every_printable_name_can_be_loaded(name: str, ollama: LocalServer, port
 
 
 @pytest.mark.parametrize("reply", [b"<html>", [], {"model_info": {"general.architecture": []}}, {"a": "b" * 5000}])
-def test_details_that_cannot_be_read_leave_the_model_usable(
+def test_unreadable_model_details_leave_the_model_usable(
     reply: object, ollama: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "_MAX_RESPONSE_BYTES", 4000)
@@ -317,9 +317,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("pieces", SERVERS.values(), ids=SERVERS)
-def test_servers_that_break_http_end_in_a_sentence_or_are_left_out(
-    pieces: tuple[bytes, ...], ports: Callable[..., None]
-) -> None:
+def test_servers_that_break_http_are_reported_or_skipped(pieces: tuple[bytes, ...], ports: Callable[..., None]) -> None:
     with answering(*pieces) as server:
         ports(ollama=_port(server), lm_studio=_port(server))
         for engine in remote.find_local_engines():
@@ -340,7 +338,7 @@ def test_slow_and_endless_servers_are_given_up(
         assert server.is_left.wait(10)
 
 
-def test_a_search_ends_as_soon_as_it_is_cancelled(ports: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_search_ends_at_once(ports: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_engines, "_MAX_SECONDS", 60.0)
     monkeypatch.setattr(local_engines, "_TIMEOUTS", Timeouts(1.0, 60, 60, max_attempts=1))
     cancel = threading.Event()
@@ -366,7 +364,7 @@ ODD_LINES = {
 
 
 @pytest.mark.parametrize("line", WRONG_LINES.values(), ids=WRONG_LINES)
-def test_messages_of_another_form_are_errors(line: bytes, ollama: LocalServer) -> None:
+def test_malformed_messages_raise_an_error(line: bytes, ollama: LocalServer) -> None:
     ollama.bodies["/api/generate"] = line
     with pytest.raises((EngineReplyError, EngineCutError)) as error:
         core.run(core.load(ollama.name("tale:1b")), core.Request(PROMPT))
@@ -374,12 +372,12 @@ def test_messages_of_another_form_are_errors(line: bytes, ollama: LocalServer) -
 
 
 @pytest.mark.parametrize("line", ODD_LINES.values(), ids=ODD_LINES)
-def test_odd_values_leave_the_text(line: bytes, ollama: LocalServer) -> None:
+def test_invalid_optional_values_keep_the_text(line: bytes, ollama: LocalServer) -> None:
     ollama.bodies["/api/generate"] = line
     assert core.run(core.load(ollama.name("tale:1b")), core.Request(PROMPT)).texts in (["a"], ["\ufffd"])
 
 
-def test_a_text_that_never_ends_is_cut(ollama: LocalServer) -> None:
+def test_endless_text_is_cut(ollama: LocalServer) -> None:
     ollama.bodies["/api/generate"] = b'{"response": "a", "done": false}\n' * 5000
     result = core.run(core.load(ollama.name("tale:1b")), core.Request(PROMPT, {"max_new_tokens": 3}))
     assert len(result.texts[0]) < 2000
@@ -390,6 +388,6 @@ def _port(server: RawServer) -> int:
 
 
 def test_other_engines_are_still_recognized_first(ollama: LocalServer) -> None:
-    """The own interfaces are asked only where no other sign names the engine."""
+    """Native interfaces are queried only if nothing else identifies the engine."""
     assert connect(ollama.name("tale:1b")).kind.name == "ollama"
     assert ollama.paths[0] == "/v1/models"

@@ -65,7 +65,7 @@ def test_shortened_files_are_errors_and_not_crashes(tmp_path: Path) -> None:
         assert line.startswith(f"{name} was shortened to 4,096 of ")
 
 
-def test_a_file_that_is_written_to_ends_a_run(tmp_path: Path) -> None:
+def test_writing_to_a_mapped_file_ends_the_run(tmp_path: Path) -> None:
     path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
     model = core.load(path, device="cpu")
     core.run(model, REQUEST)
@@ -79,7 +79,7 @@ def test_a_file_that_is_written_to_ends_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_beams": 2}, {"penalty_alpha": 0.6, "top_k": 3}], ids=str)
-def test_a_change_in_the_middle_of_a_run_ends_it_with_the_text_so_far(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_change_during_a_run_ends_it_and_keeps_the_text(settings: dict[str, Any], tmp_path: Path) -> None:
     path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
     config = {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False, **settings}
     events = core.stream(core.load(path, device="cpu"), core.Request("a b", config))
@@ -91,7 +91,7 @@ def test_a_change_in_the_middle_of_a_run_ends_it_with_the_text_so_far(settings: 
 
 
 @pytest.mark.parametrize("change", ["replace", "delete"])
-def test_a_replaced_or_deleted_file_keeps_its_pages(change: str, tmp_path: Path) -> None:
+def test_replaced_or_deleted_file_keeps_the_mapped_weights(change: str, tmp_path: Path) -> None:
     path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
     model = core.load(path, device="cpu")
     expected = core.run(model, REQUEST).texts
@@ -103,7 +103,7 @@ def test_a_replaced_or_deleted_file_keeps_its_pages(change: str, tmp_path: Path)
     assert core.run(model, REQUEST).texts == expected
 
 
-def test_weights_that_are_copies_do_not_depend_on_their_file(tmp_path: Path) -> None:
+def test_copied_weights_do_not_depend_on_their_file(tmp_path: Path) -> None:
     model = gguf_models.make("llama")
     model.model.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)

@@ -1,4 +1,4 @@
-"""Every family that is listed as hearing or seeing, token for token against its own `generate`."""
+"""Every listed audio and image family, token for token against its own `generate`."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_greedy(kind: str, folder: Path) -> None:
+def test_greedy_equals_generate(kind: str, folder: Path) -> None:
     sure = []
     for number in range(2):
         path = given(kind, folder, number)
         result = ours(kind, path)
         assert texts(result) == reference(shared(kind), path, max_new_tokens=NEW, do_sample=False)
         sure.append(next(event.raw_probability for event in result.events if isinstance(event, TokenChosen)))
-    assert sure[0] != pytest.approx(sure[1], rel=1e-4)  # what is heard or seen decides what is written
+    assert sure[0] != pytest.approx(sure[1], rel=1e-4)  # the media determine the text
 
 
 @pytest.mark.parametrize(("kind", "name"), every(7, [(kind, name) for kind in KINDS for name in (*BEAMS, "sampling")]))
-def test_beams_and_sampling(kind: str, name: str, folder: Path) -> None:
+def test_beams_and_sampling_equal_generate(kind: str, name: str, folder: Path) -> None:
     path = given(kind, folder)
     plain = {"do_sample": True, "top_k": 0, "temperature": 0.8, "num_return_sequences": 3}
     settings: dict[str, Any] = dict(BEAMS.get(name, plain))
@@ -58,14 +58,14 @@ def test_beams_and_sampling(kind: str, name: str, folder: Path) -> None:
 
 
 def greedily(kind: str, path: str, **more: Any) -> list[list[int]]:
-    """Our greedy text of fixed length, by whatever way and cache."""
+    """Return our greedy text of fixed length with the given strategy and cache."""
     settings = {"max_new_tokens": NEW, "min_new_tokens": NEW, **more.pop("config", {})}
     request = core.Request(PROMPTS.get(kind, ""), settings, media=(path,), **more)
     return core.run(shared(kind), request).sequences
 
 
 @pytest.mark.parametrize(("kind", "way"), every(13, [(kind, way) for kind in KINDS for way in WAYS]))
-def test_every_way_to_the_greedy_text_or_the_reason_why_not(kind: str, way: str, folder: Path) -> None:
+def test_every_lossless_strategy_gives_the_greedy_text_or_a_reason(kind: str, way: str, folder: Path) -> None:
     requested, path = dict(WAYS[way]), given(kind, folder)
     drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
     try:
@@ -77,7 +77,7 @@ def test_every_way_to_the_greedy_text_or_the_reason_why_not(kind: str, way: str,
 
 
 @pytest.mark.parametrize(("kind", "cache"), every(17, [(kind, cache) for kind in KINDS for cache in CACHES]))
-def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, folder: Path) -> None:
+def test_every_cache_gives_the_same_text_or_a_reason(kind: str, cache: str, folder: Path) -> None:
     path, backend = given(kind, folder), core.caches.registry[cache]
     try:
         found = greedily(kind, path, strategy="greedy", cache=cache)
@@ -89,7 +89,7 @@ def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, fold
 
 
 @pytest.mark.parametrize("kind", every(5, KINDS))
-def test_loaded_from_its_folder(kind: str, folder: Path, tmp_path: Path) -> None:
+def test_model_loaded_from_its_folder_generates_the_same(kind: str, folder: Path, tmp_path: Path) -> None:
     made, path = shared(kind), given(kind, folder)
     made.model.save_pretrained(tmp_path)
     made.processor.save_pretrained(tmp_path)
@@ -100,21 +100,21 @@ def test_loaded_from_its_folder(kind: str, folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["qwen2_5_vl", slow("qwen3_vl")])
-def test_a_picture_that_others_have_shown_the_module_is_forgotten(kind: str, folder: Path) -> None:
-    """Fails when the trial of a module's memory reads on behind a picture that `generate` was given."""
+def test_image_from_an_earlier_generate_call_has_no_effect(kind: str, folder: Path) -> None:
+    """Fails if the probe of a module's memory continues after an image that `generate` received."""
     model, path = tiny_media.make(kind), given(kind, folder)
     expected = reference(model, path, max_new_tokens=NEW, do_sample=False)
     request = core.Request(PROMPTS[kind], {"max_new_tokens": NEW}, media=(path,))
     assert texts(core.run(model, request)) == expected
 
 
-def test_a_family_that_needs_another_library_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_family_without_its_library_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "mistral3"}')
     with pytest.raises(errors.UnknownArchitectureError, match="torchvision"):
         core.load(tmp_path)
 
 
-def test_what_is_said_to_need_a_library_does() -> None:
+def test_families_listed_with_a_library_still_require_it() -> None:
     """Fails when transformers learns to do without, so that the family can be tried."""
     for kind, library in _LIBRARIES.items():
         known = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind, {})
@@ -123,21 +123,21 @@ def test_what_is_said_to_need_a_library_does() -> None:
         assert library == "torchvision" or getattr(whole, "is_dummy", False), kind
 
 
-def test_the_families_that_are_listed_are_those_that_were_tried() -> None:
+def test_listed_families_equal_the_tested_ones() -> None:
     """Those of test_media_models by the model types that its makers have."""
     elsewhere = {"whisper", "git", "vision-encoder-decoder", "llava", "qwen2_vl"}
     assert {*_FAMILIES} == {*media_families.MAKERS, *elsewhere}
 
 
 def _begun(model: core.LoadedModel, path: str, ids: list[int], **settings: Any) -> list[list[int]]:
-    """What BLIP's own `generate` writes behind a text: the start takes the first one's place, the last is dropped."""
+    """Return what BLIP's `generate` writes after a text: the start token replaces the first, the last is dropped."""
     given_ids = torch.tensor([[9, *ids, 9]])
     out = model.model.generate(**tiny_media.inputs(model, path), input_ids=given_ids, max_new_tokens=NEW, **settings)
     return [tiny_media.without_end(row[1 + len(ids) :].tolist()) for row in out]
 
 
 @pytest.mark.parametrize("name", ["greedy", *BEAMS])
-def test_a_caption_goes_on_with_a_text(name: str, folder: Path) -> None:
+def test_caption_continues_a_text_prompt(name: str, folder: Path) -> None:
     model, path, ids = shared("blip"), given("blip", folder), [20, 21, 22]
     settings = dict(BEAMS.get(name, {}))
     skip_other_draws(settings)
@@ -153,7 +153,7 @@ def test_a_caption_goes_on_with_a_text(name: str, folder: Path) -> None:
     assert [token.id for token in started.prompt] == [1, *ids]
 
 
-def test_a_caption_s_text_is_read_without_the_marks_of_its_tokenizer(folder: Path, tmp_path: Path) -> None:
+def test_caption_prompt_is_encoded_without_special_tokens(folder: Path, tmp_path: Path) -> None:
     network, processor = media_families.MAKERS["blip"]()
     network.save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
@@ -168,7 +168,7 @@ def test_a_caption_s_text_is_read_without_the_marks_of_its_tokenizer(folder: Pat
     assert core.run(packed, core.Request("w20", {"max_new_tokens": 3}, media=(path,))).sequences[0]
 
 
-def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:
+def test_wrapping_blip_leaves_the_network_unchanged() -> None:
     network, processor = media_families.MAKERS["blip"]()
     wrapped = core.wrap(network, processor=processor)
     assert wrapped.is_encoder_decoder
@@ -177,14 +177,14 @@ def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:
     assert next(network.parameters()) is next(wrapped.model.parameters())
 
 
-def test_a_blip_that_answers_questions_is_refused(tmp_path: Path) -> None:
+def test_blip_question_answering_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "blip", "architectures": ["BlipForQuestionAnswering"]}')
     with pytest.raises(errors.UnknownArchitectureError, match="takes images"):
         core.load(tmp_path)
 
 
-def test_a_picture_s_mark_that_the_model_writes_itself_stands_for_none(folder: Path) -> None:
-    """Fails when a text that goes on behind such a mark is read in one pass with the picture."""
+def test_generated_image_token_does_not_insert_an_image(folder: Path) -> None:
+    """Fails if the text after such a token is read in one pass with the image."""
     path, settings = given("llava_next", folder), {"max_new_tokens": 6, "min_new_tokens": 6}
     begun = [20, 4, 21]  # 4 is the mark
     request = core.Request(PROMPTS["llava_next"], settings, media=(path,), beginning=begun)

@@ -1,4 +1,4 @@
-"""Files of sound and pictures: what they hold, how they are read, and what is said of those that cannot be."""
+"""Audio and image files: their content, how they are read, and errors for unreadable ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tone(path: Path, rate: int = 16_000, seconds: float = 0.5, channels: int = 1
     return path
 
 
-def test_it_costs_nothing_to_ask_of_files() -> None:
+def test_importing_media_loads_no_heavy_library() -> None:
     code = (
         "import sys; from decodescope import core; core.media.MOST_SECONDS\n"
         "print([m for m in ('torch', 'numpy', 'PIL', 'soundfile', 'soxr') if m in sys.modules])"
@@ -42,7 +42,7 @@ def test_it_costs_nothing_to_ask_of_files() -> None:
     assert reported.stdout.strip() == "[]", reported.stderr
 
 
-def test_a_sound_is_described_and_heard_at_the_rate_asked_for(folder: Path) -> None:
+def test_audio_file_is_described_and_resampled(folder: Path) -> None:
     path = tone(folder / "a.flac", rate=44_100, seconds=0.5, channels=2)
     found = media.inspect(path)
     assert (found.kind, found.format, found.rate, found.channels) == ("sound", "FLAC", 44_100, 2)
@@ -57,7 +57,7 @@ def test_a_sound_is_described_and_heard_at_the_rate_asked_for(folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["b.wav", "b.ogg", "b.mp3", "b.aiff"])
-def test_each_usual_format_of_sound_is_known_by_its_first_bytes(folder: Path, name: str) -> None:
+def test_audio_formats_are_recognized_by_their_first_bytes(folder: Path, name: str) -> None:
     path = tone(folder / name)
     other = folder / f"{name}.txt"
     other.write_bytes(path.read_bytes())
@@ -69,7 +69,7 @@ def saved(picture: Image.Image, path: Path, **options: object) -> Path:
     return path
 
 
-def test_a_picture_is_seen_as_it_is_meant(folder: Path) -> None:
+def test_image_is_rotated_by_its_exif_orientation(folder: Path) -> None:
     turned = Image.new("RGB", (4, 2), "red")
     turned.putpixel((0, 0), (0, 0, 255))
     exif = Image.Exif()
@@ -80,7 +80,7 @@ def test_a_picture_is_seen_as_it_is_meant(folder: Path) -> None:
     assert media.picture(path).getpixel((1, 0)) == (0, 0, 255)
 
 
-def test_every_kind_of_pixel_becomes_eight_bits_of_three_colours(folder: Path) -> None:
+def test_all_pixel_formats_are_converted_to_rgb(folder: Path) -> None:
     half = Image.new("RGBA", (2, 2), (255, 0, 0, 0))
     assert media.picture(saved(half, folder / "alpha.png")).getpixel((0, 0)) == (255, 255, 255)
     palette = Image.new("P", (2, 2), 1)
@@ -108,7 +108,7 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def test_what_is_wrong_with_a_file_is_said_with_a_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_media_files_raise_an_error_with_a_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(folder / "pipe.wav")
     wav = tone(folder / "whole.wav").read_bytes()
     picture = io.BytesIO()
@@ -146,7 +146,7 @@ def test_what_is_wrong_with_a_file_is_said_with_a_remedy(folder: Path, monkeypat
     assert media_files.MOST_SECONDS == 600
 
 
-def test_positions_are_named_by_what_they_stand_for() -> None:
+def test_positions_are_labelled_by_patch_or_time() -> None:
     picture = MediumRead("/x/girl.png", "picture", "", "prompt", first=2, last=8, rows=2, columns=3)
     assert core.medium_label(picture) == "picture 2 × 3 patches"
     assert core.medium_part(picture, 2) == "a part of girl.png"  # one more than patches: a summary of all
@@ -158,7 +158,7 @@ def test_positions_are_named_by_what_they_stand_for() -> None:
     assert core.medium_place(sound, 1500) is None
 
 
-def test_a_model_of_text_refuses_them(folder: Path) -> None:
+def test_text_model_refuses_media(folder: Path) -> None:
     model = core.load("storyteller")
     assert model.modalities == core.Modalities()
     with pytest.raises(errors.MediaRefusedError, match="accepts text only"):

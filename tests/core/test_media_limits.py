@@ -1,4 +1,4 @@
-"""Pictures and sounds that are small as files and take for ever to decode: refused, or decoded in bounded work."""
+"""Small audio and image files with a huge decoding cost are refused, or decoded within limits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.usefixtures("no_decoding")
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_picture_that_would_take_too_long_is_refused(name: str, tmp_path: Path) -> None:
+def test_image_that_takes_too_long_to_decode_is_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(REFUSED[name]())
     for call in (media.inspect, media.picture):
@@ -103,7 +103,7 @@ def test_scans_and_chunks_are_counted_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 30])
 @pytest.mark.parametrize("kind", ["GIF", "TIFF"])
-def test_frames_are_counted_as_pillow_counts_them(kind: str, count: int, tmp_path: Path) -> None:
+def test_frame_count_equals_that_of_pillow(kind: str, count: int, tmp_path: Path) -> None:
     frames = [Image.new("L", (9, 7), 5 * n) for n in range(count)]
     file = tmp_path / "x"
     frames[0].save(file, kind, save_all=True, append_images=frames[1:])
@@ -119,14 +119,14 @@ def test_frames_without_end_are_counted_up_to_the_limit() -> None:
     assert count_frames(tiff([], following=8)) == 1  # a directory that follows itself
 
 
-def test_a_decoder_that_reads_on_and_on_is_interrupted() -> None:
+def test_endless_decoder_is_interrupted() -> None:
     file = TimeLimitedBytes(b"x" * 100, seconds=-1.0)
     with pytest.raises(DecodeTimeoutError):
         file.read(1)
     assert TimeLimitedBytes(b"abc").read() == b"abc"
 
 
-def test_a_picture_that_is_slow_to_open_or_to_decode_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_image_raises_media_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "x.gif"
     Image.new("L", (9, 9)).save(file)
     clock = iter(range(10**6))
@@ -136,7 +136,7 @@ def test_a_picture_that_is_slow_to_open_or_to_decode_is_told(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(("rate", "channels"), [(655_350, 8), (48_000, 65)])
-def test_a_sound_that_unfolds_to_too_much_is_refused(
+def test_sound_that_decompresses_too_far_is_refused(
     rate: int, channels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sounds, "MAX_SAMPLES", 500_000)
@@ -162,5 +162,5 @@ def test_blocks_of_many_channels_take_no_more_memory(tmp_path: Path, monkeypatch
     assert max(sizes) <= sounds._BLOCK_SAMPLES
 
 
-def test_the_limits_let_ten_minutes_of_a_studio_pass() -> None:
+def test_sample_limit_allows_ten_minutes_of_studio_audio() -> None:
     assert media_files.MAX_SAMPLES >= 600 * 192_000 * 2

@@ -1,4 +1,4 @@
-"""Models that hear and see: every way to decode, token for token against transformers' own generate."""
+"""Audio and image models: every strategy, token for token against transformers' own generate."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def texts(result: core.Result) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("kind", tiny_media.KINDS)
-def test_greedy(kind: str, folder: Path) -> None:
+def test_greedy_equals_generate(kind: str, folder: Path) -> None:
     found = []
     for number in range(3):
         path = given(kind, folder, number)
         found.append(texts(ours(kind, path)))
         assert found[-1] == reference(shared(kind), path, max_new_tokens=NEW, do_sample=False)
-    assert kind == "languages" or found[0] != found[1]  # what is heard or seen decides what is written
+    assert kind == "languages" or found[0] != found[1]  # the media determine the text
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
 @pytest.mark.parametrize("kind", tiny_media.KINDS)
-def test_processors(kind: str, name: str, folder: Path) -> None:
+def test_processors_equal_generate(kind: str, name: str, folder: Path) -> None:
     path, settings = given(kind, folder), PROCESSORS[name]
     expected = reference(shared(kind), path, max_new_tokens=NEW, do_sample=False, **settings)
     assert texts(ours(kind, path, **settings)) == expected
@@ -63,7 +63,7 @@ def test_processors(kind: str, name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", BEAMS)
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_beams(kind: str, name: str, folder: Path) -> None:
+def test_beams_equal_generate(kind: str, name: str, folder: Path) -> None:
     path, settings = given(kind, folder), dict(BEAMS[name])
     skip_other_draws(settings)
     torch.manual_seed(5)
@@ -72,7 +72,7 @@ def test_beams(kind: str, name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", tiny_media.KINDS)
-def test_sampling(kind: str, folder: Path) -> None:
+def test_sampling_equals_generate(kind: str, folder: Path) -> None:
     path = given(kind, folder)
     settings: dict[str, Any] = {"do_sample": True, "top_k": 0, "temperature": 0.8, "num_return_sequences": 3}
     torch.manual_seed(7)
@@ -95,7 +95,7 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.every(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None:
+def test_every_lossless_strategy_gives_the_greedy_text(kind: str, way: str, folder: Path) -> None:
     """Drafts and candidates change nothing; what cannot be done is refused before anything runs."""
     model, requested, path = shared(kind), dict(WAYS[way]), given(kind, folder)
     settings = {"max_new_tokens": 24, "min_new_tokens": 24, **requested.pop("config", {})}
@@ -113,7 +113,7 @@ def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_a_draft_model_equal_to_its_target_is_always_accepted(kind: str, folder: Path) -> None:
-    """Fails when a drafter does not hear or see the same."""
+    """Fails if a drafter does not receive the same media."""
     request = core.Request(
         PROMPTS.get(kind, ""), {"max_new_tokens": 20, "min_new_tokens": 20}, strategy="assisted",
         media=(given(kind, folder),), drafters=[tiny_media.make(kind)], options={"schedule": "constant"},
@@ -124,7 +124,7 @@ def test_a_draft_model_equal_to_its_target_is_always_accepted(kind: str, folder:
 @pytest.mark.parametrize("cache", ["dynamic", "static", "offloaded", "offloaded_static", "quantized", "sliding_window",
                                    "encoder_decoder", "sink", "model_specific"])  # fmt: skip
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, folder: Path) -> None:
+def test_every_cache_gives_the_same_text_or_a_reason(kind: str, cache: str, folder: Path) -> None:
     model, path = shared(kind), given(kind, folder)
     backend = core.caches.registry[cache]
     request = core.Request(
@@ -143,7 +143,7 @@ def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, fold
         assert measured.bytes == dict(zip(plan.lengths, plan.predicted, strict=True))[measured.tokens]
 
 
-def test_a_sound_is_read_in_an_encoder_and_its_decoder_begins_with_marks(folder: Path) -> None:
+def test_audio_is_encoded_and_the_decoder_starts_with_special_tokens(folder: Path) -> None:
     path = given("whisper", folder)
     started = ours("whisper", path).events[0]
     assert isinstance(started, RunStarted)
@@ -154,7 +154,7 @@ def test_a_sound_is_read_in_an_encoder_and_its_decoder_begins_with_marks(folder:
     assert not {"is_multilingual", "no_timestamps_token_id", "lang_to_id"} & {name for name, _ in started.settings}
 
 
-def test_a_picture_stands_before_the_text(folder: Path) -> None:
+def test_image_is_placed_before_the_text(folder: Path) -> None:
     started = ours("git", given("git", folder)).events[0]
     assert isinstance(started, RunStarted)
     (medium,) = started.media
@@ -167,20 +167,20 @@ def test_a_picture_stands_before_the_text(folder: Path) -> None:
     ({"language": "fr"}, [3, 52, 55, 60]),
     ({"language": "german", "task": "translate"}, [3, 50, 56, 60]),
 ])  # fmt: skip
-def test_language_and_task_are_told_by_marks(asked: dict[str, str], begins: list[int], folder: Path) -> None:
+def test_language_and_task_are_set_by_special_tokens(asked: dict[str, str], begins: list[int], folder: Path) -> None:
     path = given("languages", folder)
     result = ours("languages", path, **asked)
     assert [token.id for token in result.events[0].prompt] == begins  # type: ignore[attr-defined]
     assert texts(result) == reference(shared("languages"), path, max_new_tokens=NEW, do_sample=False, **asked)
 
 
-def test_a_language_that_is_none_and_times_are_refused(folder: Path) -> None:
+def test_unknown_language_and_timestamps_are_refused(folder: Path) -> None:
     for requested in ({"language": "klingon"}, {"return_timestamps": True}):
         with pytest.raises(errors.ParameterError):
             ours("languages", given("languages", folder), **requested)
 
 
-def test_a_text_before_the_sound_is_read_as_whisper_reads_it(folder: Path) -> None:
+def test_text_prompt_of_whisper_equals_its_prompt_ids(folder: Path) -> None:
     path, before = given("languages", folder), [20, 21, 22]
     request = core.Request(before, {"max_new_tokens": NEW, "language": "en"}, media=(path,))
     result = core.run(shared("languages"), request)
@@ -193,7 +193,7 @@ def test_a_text_before_the_sound_is_read_as_whisper_reads_it(folder: Path) -> No
         core.run(shared("whisper"), core.Request(before, media=(path,)))
 
 
-def test_of_a_long_sound_the_beginning_is_heard_and_that_is_said(folder: Path) -> None:
+def test_long_audio_is_cut_with_a_notice(folder: Path) -> None:
     path = given("whisper", folder, 9)
     result = ours("whisper", path)
     assert [event.kind for event in result.events if isinstance(event, Notice)] == ["media_cut"]
@@ -204,7 +204,7 @@ def test_of_a_long_sound_the_beginning_is_heard_and_that_is_said(folder: Path) -
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_a_branch_goes_on_as_the_run_did(kind: str, folder: Path) -> None:
+def test_branch_of_a_media_run_continues_like_the_run(kind: str, folder: Path) -> None:
     path, settings = given(kind, folder), {"max_new_tokens": 12, "min_new_tokens": 12}
     whole = core.run(shared(kind), core.Request(PROMPTS.get(kind, ""), settings, media=(path,))).sequences[0]
     more = {"max_new_tokens": 7, "min_new_tokens": 7}
@@ -212,7 +212,7 @@ def test_a_branch_goes_on_as_the_run_did(kind: str, folder: Path) -> None:
     assert core.run(shared(kind), branch).sequences[0] == whole[5:]
 
 
-def test_two_pictures_never_share_a_prefix_and_one_does_with_itself(folder: Path) -> None:
+def test_prefixes_are_shared_by_the_same_image_only(folder: Path) -> None:
     store, model = core.PrefixStore(), shared("git")
     first, second = (given("git", folder, number) for number in (0, 1))
 
@@ -229,7 +229,7 @@ def test_two_pictures_never_share_a_prefix_and_one_does_with_itself(folder: Path
     assert reused == [0, 3]
 
 
-def test_what_if_asks_a_run_that_heard_something(folder: Path) -> None:
+def test_replay_step_of_an_audio_run(folder: Path) -> None:
     request = core.Request("", {"max_new_tokens": NEW}, media=(given("whisper", folder),))
     result = core.run(shared("whisper"), request)
     found = core.replay_step(shared("whisper"), request, result.sequences[0], 2, {"repetition_penalty": 1.0})
@@ -237,9 +237,7 @@ def test_what_if_asks_a_run_that_heard_something(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
-    kind: str, folder: Path, tmp_path: Path
-) -> None:
+def test_loaded_media_models_refuse_unsupported_input(kind: str, folder: Path, tmp_path: Path) -> None:
     made = shared(kind)
     made.model.save_pretrained(tmp_path)
     made.processor.save_pretrained(tmp_path)
@@ -260,8 +258,8 @@ def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
 
 
 @pytest.mark.parametrize("kind", ["whisper", "git", "llava", "blip"])
-def test_the_last_row_of_a_lens_is_the_run_s_own_distribution(kind: str, folder: Path) -> None:
-    """Fails when a lens does not hear or see what the run did."""
+def test_last_lens_row_equals_the_distribution_of_the_run(kind: str, folder: Path) -> None:
+    """Fails if a lens does not receive the media of the run."""
     path = given(kind, folder)
     result = core.run(shared(kind), core.Request(
         PROMPTS.get(kind, ""), {"max_new_tokens": 6, "min_new_tokens": 6, "suppress_tokens": [], "do_sample": False,
@@ -284,12 +282,12 @@ def test_the_last_row_of_a_lens_is_the_run_s_own_distribution(kind: str, folder:
         core.occlude(shared(kind), ids, step, media=(path,))
 
 
-def test_a_text_is_not_scored_by_a_model_that_has_to_hear(folder: Path) -> None:
+def test_scoring_with_an_audio_model_is_refused(folder: Path) -> None:
     with pytest.raises(errors.MediaRefusedError):
         core.score(shared("whisper"), [5, 6, 7])
 
 
-def test_as_code_the_files_are_named(folder: Path) -> None:
+def test_script_contains_the_media_paths(folder: Path) -> None:
     path = given("git", folder)
     request = core.Request("", {"max_new_tokens": 3}, media=(path,))
     written = core.as_code(request, "core", model=shared("git"))
@@ -298,7 +296,7 @@ def test_as_code_the_files_are_named(folder: Path) -> None:
     assert core.why_not_generate(request, model=shared("git"))
 
 
-def test_several_pictures_stand_one_after_the_other(folder: Path) -> None:
+def test_several_images_are_placed_in_order(folder: Path) -> None:
     paths = [given("qwen", folder, number) for number in range(2)]
     request = core.Request("w10 <|image_pad|> w11 <|image_pad|> w12", {"max_new_tokens": NEW}, media=paths)
     result = core.run(shared("qwen"), request)
@@ -314,7 +312,7 @@ def test_several_pictures_stand_one_after_the_other(folder: Path) -> None:
         core.run(shared("qwen"), core.Request([10, 5, 11], media=paths))
 
 
-def test_a_picture_leaves_nothing_behind_for_the_next_text(folder: Path) -> None:
+def test_image_does_not_affect_the_next_text(folder: Path) -> None:
     """Qwen's module remembers how far a picture shifted the text."""
     model, ids = tiny_media.make("qwen"), [10, 11, 12, 13]
     text = core.Request(ids, {"max_new_tokens": NEW, "min_new_tokens": NEW})
@@ -323,7 +321,7 @@ def test_a_picture_leaves_nothing_behind_for_the_next_text(folder: Path) -> None
     assert core.run(model, text).sequences == before
 
 
-def test_a_recorded_run_keeps_what_it_heard(folder: Path, tmp_path: Path) -> None:
+def test_recorded_run_keeps_its_media(folder: Path, tmp_path: Path) -> None:
     path, file = given("whisper", folder), tmp_path / "run.decodescope"
     request = core.Request("", {"max_new_tokens": 5}, media=(path,))
     events = list(core.record(file, core.stream(shared("whisper"), request), request=request))
@@ -333,7 +331,7 @@ def test_a_recorded_run_keeps_what_it_heard(folder: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("kind", "positions"), [("whisper", 80), ("captioner", 10), ("git", 10), ("blip", 10)])
-def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, folder: Path) -> None:
+def test_memory_estimate_includes_media(kind: str, positions: int, folder: Path) -> None:
     """Fails when the cache of a picture's positions, or of cross-attention, is left out."""
     path, model = given(kind, folder), shared(kind)
     request = core.Request("", {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,))
@@ -344,7 +342,7 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
     assert expected > positions * 32 * 4 * 2 * model.layers
 
 
-def test_a_small_whisper_reads_no_text() -> None:
+def test_text_support_of_whisper_follows_its_vocabulary() -> None:
     from decodescope.core.models.modalities import modalities_of
 
     assert not shared("whisper").modalities.text

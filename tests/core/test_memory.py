@@ -32,21 +32,21 @@ def _rise_of_the_peak(size: int) -> int:
 
 
 @LINUX
-def test_the_peak_is_that_of_its_own_time() -> None:
+def test_peak_memory_covers_the_measured_period_only() -> None:
     gc.collect()
     rises = [_rise_of_the_peak(60_000_000) for _ in range(3)]  # threads of other tests may free memory in one of them
     assert any(50_000_000 < rise < 90_000_000 for rise in rises), rises
 
 
 @LINUX
-def test_a_run_tells_its_peak() -> None:
+def test_run_reports_its_peak_memory() -> None:
     model = tiny.shared("llama")
     metrics = core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=4))).metrics
     assert metrics.peak_memory_bytes is not None
     assert metrics.peak_memory_bytes > model.weight_bytes + metrics.cache_peak_bytes
 
 
-def test_no_figure_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_peak_memory_is_none_without_system_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(device_memory, "_PROCESS", tmp_path)
     assert PeakMemory(torch.device("cpu")).read() is None
     assert PeakMemory(torch.device("meta")).read() is None
@@ -59,5 +59,5 @@ def test_no_figure_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatc
          "memory: you tried to allocate 1 bytes"), True), (RuntimeError("shapes"), False), (ValueError(), False),
     ],
 )  # fmt: skip
-def test_what_counts_as_out_of_memory(error: Exception, expected: bool) -> None:
+def test_out_of_memory_errors_are_recognized(error: Exception, expected: bool) -> None:
     assert is_out_of_memory(error) is expected

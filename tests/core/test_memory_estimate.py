@@ -27,7 +27,7 @@ def with_free(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["storyteller", "summarizer"])
-def test_a_blueprint_reckons_as_the_model_itself(name: str) -> None:
+def test_estimate_of_a_blueprint_equals_that_of_the_model(name: str) -> None:
     plain, whole = core.blueprint(name), core.load(name)
     requested = replace(request(), prompt="Once upon a time")
     first, second = core.estimate(plain, requested), core.estimate(whole, requested)
@@ -40,7 +40,7 @@ def test_a_blueprint_reckons_as_the_model_itself(name: str) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}], ids=str)
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_the_cache_is_what_the_run_takes(cache: str, settings: dict[str, Any]) -> None:
+def test_estimated_cache_equals_the_cache_of_the_run(cache: str, settings: dict[str, Any]) -> None:
     model = tiny.shared("llama")
     measured = [e.bytes for e in core.run(model, request(cache, **settings)).events if isinstance(e, CacheMeasured)]
     estimated = core.estimate(model, request(cache, **settings))
@@ -49,27 +49,27 @@ def test_the_cache_is_what_the_run_takes(cache: str, settings: dict[str, Any]) -
     assert estimated.tokens == 12 + NEW
 
 
-def test_a_draft_takes_its_weights_and_its_cache() -> None:
+def test_estimate_includes_weights_and_cache_of_a_draft_model() -> None:
     model, draft = tiny.shared("llama"), tiny.make("llama", seed=1)
     found = core.estimate(model, request(drafters=(draft,)))
     assert found.draft == draft.weight_bytes + core.caches.registry["dynamic"].predict(draft, 12 + NEW, 1, {})
     assert "for the draft" in found.figures
 
 
-def test_a_text_ends_with_the_context() -> None:
+def test_estimate_is_limited_by_the_context() -> None:
     model = tiny.shared("llama")
     config = GenerationConfig(max_new_tokens=10**6)
     assert core.estimate(model, replace(request(), config=config)).tokens == model.context
     assert core.estimate(model, replace(request("sink"), config=config)).tokens == 12 + 10**6
 
 
-def test_what_fits_needs_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimate_that_fits_has_no_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 10**12)
     found = core.estimate(tiny.shared("llama"), request())
     assert (found.ok, found.advice, found.remedies) == (True, "", ())
 
 
-def test_each_remedy_would_make_it_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_remedy_makes_the_run_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     model, draft = tiny.shared("llama"), tiny.make("llama", seed=1)
     requested = replace(
         request(num_beams=4), config=GenerationConfig(max_new_tokens=80, num_beams=4), prompt=tiny.prompt(4)
@@ -94,7 +94,7 @@ def test_each_remedy_would_make_it_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "without a draft model" in core.estimate(model, request(drafters=(draft,))).advice
 
 
-def test_what_only_helps_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remedies_are_combined_if_none_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.shared("llama")
     requested = replace(request(), config=GenerationConfig(max_new_tokens=90, num_beams=8), prompt=tiny.prompt(20))
     alone = replace(requested, config=GenerationConfig(max_new_tokens=2), prompt=tiny.prompt(20))
@@ -107,18 +107,18 @@ def test_what_only_helps_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert core.estimate(model, replace(requested, config=config)).ok
 
 
-def test_nothing_helps_a_model_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_model_suggests_a_smaller_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 1000)
     assert "smaller model" in core.estimate(tiny.shared("llama"), request()).advice
 
 
-def test_weights_in_memory_already_are_not_wanted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaded_weights_count_as_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 10**6)
     model = tiny.shared("llama")
     assert core.estimate(model, request(), held=model.weight_bytes).free == 10**6 + model.weight_bytes
 
 
-def test_half_the_precision_is_half_the_bytes() -> None:
+def test_float16_halves_the_estimated_cache() -> None:
     plain, half = core.blueprint("storyteller"), core.blueprint("storyteller", dtype="float16")
     assert half.dtype == torch.float16
     requested = replace(request(), prompt="Once upon a time")

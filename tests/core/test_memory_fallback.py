@@ -18,7 +18,7 @@ from tests.core import tiny
 
 
 class Exhausted:
-    """Lets a model run out of memory once its cache holds `tokens` tokens, unless the cache is one of `spared`."""
+    """Make a model run out of memory once its cache holds `tokens` tokens, unless the cache is one of `spared`."""
 
     def __init__(self, tokens: int, *spared: str, error: type[BaseException] = torch.OutOfMemoryError) -> None:
         self.tokens, self.spared, self.error, self.failures = tokens, spared, error, 0
@@ -47,13 +47,13 @@ def of(kind: type[Event], events: list[Event]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def listen(events: Iterator[Event], seen: list[Event]) -> None:
+def collect_events(events: Iterator[Event], seen: list[Event]) -> None:
     """Collect events, also those before a failure."""
     for event in events:
         seen.append(event)
 
 
-def spoil(model: core.LoadedModel) -> None:
+def change_weights(model: core.LoadedModel) -> None:
     """Make a model write something else from now on."""
     with torch.no_grad():
         for layer in model.model.model.layers:
@@ -63,7 +63,7 @@ def spoil(model: core.LoadedModel) -> None:
 @pytest.mark.every(2)
 @pytest.mark.parametrize("tokens", [0, 12, 20])
 @pytest.mark.parametrize("settings", [{}, {"do_sample": True, "num_return_sequences": 2}, {"num_beams": 3}], ids=str)
-def test_the_text_goes_on_with_an_offloaded_cache(tokens: int, settings: dict[str, Any]) -> None:
+def test_out_of_memory_continues_with_an_offloaded_cache(tokens: int, settings: dict[str, Any]) -> None:
     exhausted = Exhausted(tokens, "DiskCache")
     result = core.run(failing("llama", exhausted), request(**settings))
     whole = core.run(tiny.shared("llama"), request(**settings))
@@ -80,7 +80,7 @@ def test_the_text_goes_on_with_an_offloaded_cache(tokens: int, settings: dict[st
     assert ("after" in notice.message) == (tokens >= 12 and "num_beams" not in settings)
 
 
-def test_a_window_is_tried_before_the_disk() -> None:
+def test_sliding_window_is_tried_before_the_disk() -> None:
     exhausted = Exhausted(14, "DiskCache")
     result = core.run(failing("mistral", exhausted), request())
     assert exhausted.failures == 2
@@ -96,13 +96,13 @@ def test_a_window_is_tried_before_the_disk() -> None:
     [({"memory_fallback": False}, "DiskCache"), ({}, "nothing"), ({"cache": "quantized"}, "DiskCache")],
     ids=["forbidden", "nothing left", "inexact"],
 )
-def test_else_the_failure_is_clear_and_the_text_stays(
+def test_failed_fallback_raises_out_of_memory_and_keeps_the_text(
     error: type[BaseException], more: dict[str, Any], spared: str
 ) -> None:
     seen: list[Event] = []
     events = core.stream(failing("llama", Exhausted(20, spared, error=error)), request(**more))
     with pytest.raises(OutOfMemoryError, match="ran out of memory") as caught:
-        listen(events, seen)
+        collect_events(events, seen)
     assert caught.value.remedy
     expected = core.run(tiny.shared("llama"), replace(request(**more), memory_fallback=True)).sequences[0]
     reported = [event.id for event in of(TokenChosen, seen)]
@@ -110,7 +110,7 @@ def test_else_the_failure_is_clear_and_the_text_stays(
     assert reported == expected[:9]
 
 
-def test_kept_prefixes_are_given_back_first() -> None:
+def test_stored_prefixes_are_freed_first() -> None:
     store = core.PrefixStore()
     model = failing("llama", Exhausted(20, "DiskCache"))
     store.put(model, core.caches.registry["sink"], {}, [1], core.caches.registry["sink"].build(model, 1, {}))
@@ -120,16 +120,16 @@ def test_kept_prefixes_are_given_back_first() -> None:
     assert [prefix.backend for prefix in store.prefixes] == ["offloaded"]
 
 
-def test_another_text_the_second_time_is_no_continuation() -> None:
+def test_fallback_with_a_different_text_raises_an_error() -> None:
     model = failing("llama", Exhausted(20, "DiskCache"))
     events = core.stream(model, request())
     next(event for event in events if isinstance(event, TokenChosen) and event.step == 8)
-    spoil(model)
+    change_weights(model)
     with pytest.raises(OutOfMemoryError, match="gave a different text"):
-        listen(events, [])
+        collect_events(events, [])
 
 
-def test_other_errors_are_named_with_their_place() -> None:
+def test_other_errors_are_reported_with_a_traceback() -> None:
     with pytest.raises(core.errors.UnforeseenError, match="ZeroDivisionError") as failure:
         core.run(failing("llama", Exhausted(14, error=ZeroDivisionError)), request())
     assert isinstance(failure.value.__cause__, ZeroDivisionError)
@@ -137,7 +137,7 @@ def test_other_errors_are_named_with_their_place() -> None:
     assert failure.value.remedy
 
 
-def test_the_next_cache_brings_its_own_plan() -> None:
+def test_fallback_cache_reports_its_own_plan() -> None:
     model = failing("llama", Exhausted(16, "DiskCache"))
     plans = of(CachePlan, core.run(model, request()).events)
     assert [plan.backend for plan in plans] == ["dynamic", "offloaded"]

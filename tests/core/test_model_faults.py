@@ -1,4 +1,4 @@
-"""A model folder that is wrong in any way is named with cause and remedy, before memory is taken for it."""
+"""Invalid model folders raise an error with cause and remedy before memory is allocated."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ VALUES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "words"), VALUES, ids=lambda value: str(value)[:50])
-def test_a_value_that_cannot_be_is_named(folder: Path, changes: dict[str, Any], words: str) -> None:
+def test_impossible_config_value_is_named(folder: Path, changes: dict[str, Any], words: str) -> None:
     edit(folder, **changes)
     assert_refused(folder, words)
     if words != "numbers":  # too large for its files: the outline alone can still be drawn
@@ -153,7 +153,7 @@ def to_socket(file: Path) -> None:
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"])
 @pytest.mark.parametrize("damage", [deep, nested, to_list, not_text, huge, to_folder, pipe, device, to_socket])
-def test_a_damaged_file_is_named(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_damaged_file_is_named_in_the_error(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
     damage(folder / name)
     if damage is nested and name.startswith("tokenizer"):
         return  # one library or another may take it
@@ -161,7 +161,7 @@ def test_a_damaged_file_is_named(folder: Path, name: str, damage: Callable[[Path
 
 
 @pytest.mark.parametrize("damage", [to_list, not_text, to_folder, pipe, device, to_socket])
-def test_damaged_weights_are_named(folder: Path, damage: Callable[[Path], None]) -> None:
+def test_damaged_weights_are_named_in_the_error(folder: Path, damage: Callable[[Path], None]) -> None:
     damage(folder / "model.safetensors")
     assert_refused(folder, "model.safetensors")
 
@@ -181,7 +181,7 @@ def test_damaged_weights_are_named(folder: Path, damage: Callable[[Path], None])
         "[" * 999,
     ],
 )
-def test_a_header_that_is_none_is_named(folder: Path, header: str) -> None:
+def test_invalid_safetensors_header_is_named(folder: Path, header: str) -> None:
     data = header.encode()
     (folder / "model.safetensors").write_bytes(len(data).to_bytes(8, "little") + data)
     assert_refused(folder, "model.safetensors", "header cannot be read")
@@ -198,14 +198,14 @@ def test_a_header_that_is_none_is_named(folder: Path, header: str) -> None:
         '{"weight_map": {"a": "../x"}}',
     ],
 )
-def test_an_index_that_is_none_is_named(folder: Path, index: str) -> None:
+def test_invalid_weight_index_is_named(folder: Path, index: str) -> None:
     (folder / "model.safetensors.index.json").write_text(index)
     assert_refused(folder, "model.safetensors.index.json")
     assert catalog.describe(folder, "model", "folder").problem
 
 
 @pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"max_new_tokens": {}}, {"eos_token_id": "</s>"}])
-def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) -> None:
+def test_unusual_generation_defaults_load_or_raise_core_errors(folder: Path, settings: dict[str, Any]) -> None:
     (folder / "generation_config.json").write_text(json.dumps(settings))
     with contextlib.suppress(errors.DecodescopeError):
         core.load(folder)
@@ -223,14 +223,14 @@ def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) 
     ],
     ids=str,
 )
-def test_defaults_that_cannot_be_are_not_blamed_on_the_weights(folder: Path, settings: dict[str, Any]) -> None:
+def test_invalid_generation_defaults_name_their_file(folder: Path, settings: dict[str, Any]) -> None:
     (folder / "generation_config.json").write_text(json.dumps(settings))
     error = assert_refused(folder, "generation_config.json", "Correct or delete the file")
     assert "weights" not in str(error)
 
 
 @pytest.mark.parametrize("kind", ["LlamaTokenizer", "T5Tokenizer", "BertTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer"])
-def test_a_tokenizer_without_its_tokens_is_named(folder: Path, kind: str) -> None:
+def test_tokenizer_without_a_vocabulary_raises_an_error(folder: Path, kind: str) -> None:
     """transformers makes one of nothing but special tokens, which reads every prompt as empty."""
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
@@ -249,7 +249,7 @@ def test_a_tokenizer_without_its_tokens_is_named(folder: Path, kind: str) -> Non
     ],
     ids=str,
 )
-def test_what_python_says_of_a_fault_stands_in_the_details(folder: Path, file: str, content: Any) -> None:
+def test_python_error_messages_appear_only_in_the_details(folder: Path, file: str, content: Any) -> None:
     old = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
     (folder / file).write_text(json.dumps({**old, **content} if isinstance(content, dict) else content))
     error = assert_refused(folder)
@@ -267,7 +267,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("make", "word"), OTHERS)
-def test_a_model_for_something_else_is_told_truly(folder: Path, make: Callable[[], Any], word: str | None) -> None:
+def test_model_for_another_task_is_named_with_its_task(folder: Path, make: Callable[[], Any], word: str | None) -> None:
     make().save_pretrained(folder)
     error = assert_refused(folder)
     if word is not None:
@@ -277,7 +277,7 @@ def test_a_model_for_something_else_is_told_truly(folder: Path, make: Callable[[
         assert "Update" not in error.remedy
 
 
-def test_wrap_refuses_models_that_hear_or_see() -> None:
+def test_wrap_refuses_media_models_without_a_processor() -> None:
     small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
              "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}  # fmt: skip
     hears = t.WhisperForConditionalGeneration(t.WhisperConfig(**small))
@@ -305,19 +305,19 @@ def test_modules_that_would_return_tuples_return_outputs(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["", "~nobody/x", "a\0b", "x" * 5000, "\ud800", "/dev/null", "..", "/", "//", "models--x", "a/b/c", None, 5]
 )
-def test_names_of_no_model(name: Any) -> None:
+def test_invalid_model_names_raise_an_error(name: Any) -> None:
     with pytest.raises(errors.ModelError) as caught:
         core.load(name)
     assert caught.value.remedy
     assert len(caught.value.cause) < 1000
 
 
-def test_a_file_is_no_folder(folder: Path) -> None:
+def test_file_instead_of_a_folder_raises_model_not_found(folder: Path) -> None:
     with pytest.raises(errors.ModelNotFoundError, match="is not a model"):
         core.load(folder / "model.safetensors")
 
 
-def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_folder_raises_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read everything, so the operating system's refusal is simulated."""
 
     def refusing(function: Callable[..., Any], beginning: str) -> Callable[..., Any]:
@@ -337,14 +337,14 @@ def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyP
     assert_refused(folder)
 
 
-def test_a_context_of_minus_one_is_none() -> None:
+def test_context_of_minus_one_means_unlimited() -> None:
     model = tiny.make("llama")
     model.model.config.max_position_embeddings = -1
     assert model.context is None
 
 
 @pytest.mark.parametrize("changes", [{"architectures": ["LlamaForCausalLMEagle3"]}, {"medusa_num_heads": 3}])
-def test_a_draft_head_is_called_one(folder: Path, changes: dict[str, Any]) -> None:
+def test_draft_head_alone_is_refused_by_name(folder: Path, changes: dict[str, Any]) -> None:
     edit(folder, **changes)
     with pytest.raises(errors.UnknownArchitectureError, match="only a draft head") as found:
         core.load(str(folder))

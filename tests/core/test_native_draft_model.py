@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("needs_compiler")
 
 
 class Open:
-    """A gate that lets everything pass, with one leaf beside each token."""
+    """A gate that accepts everything, with one leaf next to each token."""
 
     def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
         return probability
@@ -63,8 +63,8 @@ def test_small_draft_model_uses_arrays_only_without_native_code() -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("kind", ["qwen3", "gpt2", "gpt_neox", "opt"])
 @torch.inference_mode()
-def test_states_for_heads(kind: str) -> None:
-    """What the module's own head reads, of every token and with a mask, without the module being asked."""
+def test_native_states_for_heads_equal_the_tensor_ones(kind: str) -> None:
+    """Hidden states of every token, with a mask, equal those that the module's own head reads."""
     model = wide_model(kind) if kind == "qwen3" else model_of(kind)
     step_of(model)
     forward, ids, cache = Forward(model, draft_cache(model)), tiny.prompt(20), DynamicCache()
@@ -81,7 +81,7 @@ def test_states_for_heads(kind: str) -> None:
 
 @pytest.mark.usefixtures("built")
 @torch.inference_mode()
-def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
+def test_drafts_use_spare_capacity_and_release_it() -> None:
     """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
     model = tiny.shared("llama")
     step_of(model)
@@ -117,7 +117,7 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
 )
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "mistral", "gpt2", "opt"])
 @torch.inference_mode()
-def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: RoundPlan, kind: str) -> None:
+def test_native_chain_equals_the_tensor_chain(plan: RoundPlan, kind: str) -> None:
     """The same chain without tensors as with them, for models with and without positions and windows."""
     model = wide_model(kind) if kind in ("llama", "qwen2") else model_of(kind)
     text, drafts = SpeculationText(tiny.prompt(11), torch.device("cpu")), []

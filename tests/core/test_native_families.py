@@ -82,7 +82,7 @@ def test_texts_equal_those_of_generate(kind: str) -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("kind", SHAPES)
 @torch.inference_mode()
-def test_each_token_has_the_logits_that_it_has_alone(kind: str) -> None:
+def test_batched_tokens_have_the_logits_of_single_tokens(kind: str) -> None:
     """To the last bit: four tokens at once, four rows at once, and one by one."""
     model = model_of(kind)
     step, fused = step_of(model), select_fused_pass(model, DynamicCache())
@@ -105,7 +105,7 @@ def test_each_token_has_the_logits_that_it_has_alone(kind: str) -> None:
     [pair for pair in itertools.product(SHAPES, ("bfloat16", "int8", "int4")) if pair not in UNSTABLE],
 )
 @torch.inference_mode()
-def test_other_weights_have_it_too(kind: str, weights: str, tmp_path: Path) -> None:
+def test_native_step_supports_other_weight_formats(kind: str, weights: str, tmp_path: Path) -> None:
     SHAPES[kind].make().save_pretrained(tmp_path)
     model, cache = core.load(tmp_path, weights=weights), DynamicCache()
     step, ids = step_of(model), torch.tensor([tiny.prompt(16)])
@@ -156,7 +156,7 @@ def test_children_of_one_parent_have_the_same_angles(kind: str) -> None:
         assert relative(found[0], torch.stack(wanted)) < 1e-4, type(run).__name__
 
 
-def test_positions_that_a_table_does_not_have_are_an_error() -> None:
+def test_positions_beyond_the_table_raise_an_error() -> None:
     (rope,) = map_modules(SHAPES["gptj"].make(), False).ropes.values()
     assert rope.is_adjacent
     assert len(rope.lookup(255, 256).cos) == 256
@@ -165,14 +165,14 @@ def test_positions_that_a_table_does_not_have_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("heads", [4, 6, 12, 16])
-def test_slopes_of_linear_biases(heads: int) -> None:
+def test_alibi_slopes_equal_those_of_transformers(heads: int) -> None:
     bias = build_alibi_tensor(torch.ones(1, 7), heads, torch.float32).view(heads, 7)
     torch.testing.assert_close(alibi_slopes(heads)[:, None] * torch.arange(7), bias)
 
 
 @needs_compiler
 @pytest.mark.usefixtures("built")
-def test_a_step_that_computes_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_step_with_deviating_results_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A factor that only the native step leaves out is found by the comparison with the module."""
     model = model_of("granite")
     original = native_step.map_modules

@@ -34,7 +34,7 @@ def wide_of(model: core.LoadedModel) -> NativeTextPass:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
 @torch.inference_mode()
-def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
+def test_native_pass_over_several_texts_equals_torch(kind: str, threads: int) -> None:
     """Between the layers and behind texts that begin alike what the module itself finds."""
     torch.set_num_threads(threads)  # put back for every test
     model = wide_model(kind)
@@ -54,7 +54,7 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("threads", [1, 2])
 @torch.inference_mode()
-def test_any_number_of_tokens_as_one_by_one(threads: int) -> None:
+def test_native_pass_equals_single_tokens_for_any_count(threads: int) -> None:
     """To the last bit, in matrices that lie in panels: some are filled up, and so many tokens that they are taken in
     two portions."""
     torch.set_num_threads(threads)
@@ -75,7 +75,7 @@ def test_any_number_of_tokens_as_one_by_one(threads: int) -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 3, 1), (5, 48, 32), (24, 50, 77), (35, 21, 130)])
-def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads: int) -> None:
+def test_native_products_of_many_vectors_equal_torch(rows: int, inputs: int, outputs: int, threads: int) -> None:
     """Whole panels and parts of one, as many vectors as go together and less; nothing behind the last is touched."""
     torch.set_num_threads(threads)
     vectors, weight = torch.randn(rows, inputs), torch.randn(2 * outputs, inputs)
@@ -94,7 +94,7 @@ def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma3"])
 @torch.inference_mode()
-def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_prompts_use_native_products(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their products are taken by the library where it is quicker, and where it comes to the same alone."""
     torch.set_num_threads(1)
     model, ids = model_of(kind), torch.tensor([tiny.prompt(40)])
@@ -129,7 +129,7 @@ def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("built")
-def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_lens_and_occlusion_equal_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = wide_model("llama"), tiny.prompt(24)
     wide_of(model)
     calls: list[int] = []
@@ -146,7 +146,7 @@ def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("built")
-def test_choices_of_layers_are_those_of_torch() -> None:
+def test_native_lens_statistics_equal_torch() -> None:
     """Of equal scores the first, and none of them before the chosen one; a last few that fill no lane."""
     scores = torch.randn(6, 61).round(decimals=1)
     scores[0, 7] = scores[0, 60] = scores.max() + 1

@@ -36,7 +36,7 @@ def context_of_tiny(**options: Any) -> Context:
 
 
 def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """What machine code says, and what is said without it."""
+    """Return the results with and without the native library."""
     assert native_library.library() is not None
     quick = ask()
     with monkeypatch.context() as patch:
@@ -46,7 +46,7 @@ def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("size", SIZES)
-def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_score_statistics_equal_torch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = scores_of(size)
     for ask in (score_stats.entropies, score_stats.max_and_logsumexp):
         quick, slow = both(lambda ask=ask: ask(scores), monkeypatch)
@@ -60,7 +60,9 @@ def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("threshold", [5e-324, 0.01, 0.1, 0.9])
 @pytest.mark.parametrize("most", [1, 16, 4096])
-def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_likely_tokens_equal_torch(
+    size: int, threshold: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for row in range(3):
         quick, slow = both(
             lambda row=row: score_stats.likely_tokens(scores_of(size), threshold, most, row), monkeypatch
@@ -71,7 +73,7 @@ def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: 
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("size", SIZES)
-def test_cuts_histograms_and_what_is_added(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_cuts_histograms_and_additions_equal_torch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = scores_of(size)
     for floors in ([0.5, -INFINITY, 100.0], [float("nan")] * 3):
         quick, slow = both(lambda floors=floors: score_stats.cut_below(scores, floors), monkeypatch)
@@ -88,14 +90,14 @@ def test_cuts_histograms_and_what_is_added(size: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("built")
-def test_the_histogram_leaves_out_what_is_forbidden() -> None:
+def test_histogram_excludes_forbidden_tokens() -> None:
     assert score_stats.score_histogram(torch.tensor([4.0, -INFINITY, 0.0, 2.0]), 0.0, 4.0, 4) == (1, 0, 1, 1)
     assert score_stats.score_histogram(torch.tensor([3.0, 3.0]), 3.0, 3.0, 4) in ((2, 0, 0, 0), (0, 0, 0, 2))
 
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("seed", range(30))
-def test_passages_are_those_that_numpy_finds(seed: int) -> None:
+def test_native_repeats_equal_those_of_numpy(seed: int) -> None:
     """In texts of few tokens, of which one ends passages; windows of each length, of the second of two texts."""
     dice = np.random.default_rng(seed)
     text = dice.integers(0, 4, size=2 + seed * 5)
@@ -111,7 +113,7 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_a_token_that_nobody_has_asked_about_is_asked_about() -> None:
+def test_unclassified_token_stops_the_native_search() -> None:
     breaks = np.array([0, -1, 1], np.int8)
     known = int(breaks.ctypes.data), 2
     assert score_stats.find_passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
@@ -120,7 +122,7 @@ def test_a_token_that_nobody_has_asked_about_is_asked_about() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tokenizer may know more tokens than the model writes: 0 1 2 7 0 1 2 repeats three, 0 99 2 7 0 99 2 one."""
+    """A tokenizer may have more tokens than the model has rows: 0 1 2 7 0 1 2 repeats three, 0 99 2 7 0 99 2 one."""
     process = DryPenalty(0.8, context_of_tiny(dry_allowed_length=1))
     for text, longest in (([10, 11, 12, 7, 10, 11, 12], 3), ([10, 999, 12, 7, 10, 999, 12], 1)):
         quick, slow = both(lambda text=text: process(torch.tensor([text]), torch.zeros(1, 61)), monkeypatch)
@@ -131,7 +133,7 @@ def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytes
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("top_n", [0, 5])
 @pytest.mark.parametrize("size", [23, 77, 2048, MAX_WITH_GIL + 3])  # the last one without the interpreter's lock
-def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
+def test_native_step_statistics_equal_torch(top_n: int, size: int) -> None:
     """In float64: torch's sums of many float32 numbers are less exact than these."""
     raw = 4 * torch.randn(3, size, generator=torch.Generator().manual_seed(0))
     fewer = (raw / 0.7).masked_fill(raw < raw.median(), -torch.inf)
@@ -150,7 +152,7 @@ def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_a_stage_that_changed_nothing_has_the_figures_of_the_one_before() -> None:
+def test_unchanged_stage_reuses_the_previous_statistics() -> None:
     raw = torch.randn(1, 50, generator=torch.Generator().manual_seed(1))
     cut = raw.masked_fill(raw < 0, -torch.inf)
     (same,) = compute_native_stats([raw, cut, cut], cut.argmax(-1), 4) or ()
@@ -170,16 +172,16 @@ SAMPLERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_run_tells_the_same_of_each_sampler(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_and_torch_runs_report_the_same_for_each_sampler(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model's pass is the same both times, and who measures its scores is not."""
     request = core.Request([5, 6, 7, 5, 6], {"max_new_tokens": 20}, "sampling", SAMPLERS[name], seed=3)
 
-    def told() -> list[Any]:
+    def run_events() -> list[Any]:
         model = tiny.make("gpt2")
         events = core.stream(model, request)
         return [event for event in events if isinstance(event, core.events.TokenChosen)]
 
-    quick, slow = both(told, monkeypatch)
+    quick, slow = both(run_events, monkeypatch)
     assert [event.id for event in quick] == [event.id for event in slow]
     for one, other in zip(quick, slow, strict=True):
         for stage, known in zip(one.funnel, other.funnel, strict=True):

@@ -59,7 +59,7 @@ def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("kind", FAMILIES)
 @torch.inference_mode()
-def test_same_logits_and_tokens(kind: str) -> None:
+def test_native_step_equals_the_module(kind: str) -> None:
     """In uneven portions of two rows, past every window; the same tokens as `generate`."""
     model = model_of(kind)
     lean, step = select_fused_pass(model, DynamicCache()), step_of(model)
@@ -85,7 +85,9 @@ _RUNS: dict[str, dict[str, Any]] = {
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 @pytest.mark.parametrize("name", _RUNS)
-def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_the_native_step_equals_the_run_without(
+    name: str, cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Texts and figures of every step: ranks and ids equal, probabilities to what floats hold."""
     model = tiny.shared("llama")
     request = core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=12, **_RUNS[name]), cache=cache, seed=3)
@@ -96,20 +98,20 @@ def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.Monk
     native_library.enable_native_steps(False)
     reference = core.run(model, request)
     assert result.sequences == reference.sequences
-    for one, other in zip(told(result), told(reference), strict=True):
+    for one, other in zip(chosen_tokens(result), chosen_tokens(reference), strict=True):
         assert [(a.id, a.rank) for a in one.alternatives] == [(a.id, a.rank) for a in other.alternatives]
         assert [(s.name, s.survivors) for s in one.funnel] == [(s.name, s.survivors) for s in other.funnel]
         figures = [(e.probability, e.raw_log_probability, e.entropy, e.varentropy) for e in (one, other)]
         assert figures[0] == pytest.approx(figures[1], abs=2e-4)
 
 
-def told(result: core.Result) -> list[core.events.TokenChosen]:
+def chosen_tokens(result: core.Result) -> list[core.events.TokenChosen]:
     return [event for event in result.events if isinstance(event, core.events.TokenChosen)]
 
 
 @pytest.mark.usefixtures("built")
 @torch.inference_mode()
-def test_a_tree_and_a_chain_behind_the_text() -> None:
+def test_tree_and_chain_after_the_text_equal_single_passes() -> None:
     """Two children of one parent in one pass equal two passes of their own; a masked chain equals a plain one."""
     model, text, low = tiny.shared("llama"), tiny.prompt(12), torch.finfo(torch.float32).min
     lean, step, cache, plain = select_fused_pass(model, DynamicCache()), step_of(model), DynamicCache(), DynamicCache()
@@ -126,7 +128,7 @@ def test_a_tree_and_a_chain_behind_the_text() -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_step_reads_drafts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, prompt = tiny.make("llama"), tiny.prompt(6) * 3  # its own: how long drafts become is remembered with it
     step_of(model)
     calls = calls_of(monkeypatch)
@@ -136,7 +138,7 @@ def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_a_static_cache_for_compiled_steps_is_read_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_step_reads_a_static_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     model, prompt = tiny.make("llama"), tiny.prompt()
     step_of(model)
     calls = calls_of(monkeypatch)
@@ -149,7 +151,7 @@ def test_a_static_cache_for_compiled_steps_is_read_by_it(monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8", "int4"])
 @torch.inference_mode()
-def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None:
+def test_native_step_of_packed_weights_equals_single_tokens(weights: str, kept: Path) -> None:
     """To the last bit: four tokens at once, four rows at once, and one by one."""
     model = core.load(kept, weights=weights)
     step, lean = step_of(model), select_fused_pass(model, DynamicCache())
@@ -168,7 +170,7 @@ def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_exact_in_fewer_bits_are_stored_shorter(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit what all their bits give; the quicker way is taken, and none where a number is not exact."""
     model, ways = tiny.make("llama"), []
     with torch.no_grad():
@@ -200,7 +202,7 @@ def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, mo
 
 @pytest.mark.usefixtures("built")
 @torch.inference_mode()
-def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
+def test_repacking_moves_numbers_without_changing_them(kept: Path) -> None:
     model = core.load(kept, weights="int8")
     ids, held = torch.tensor([tiny.prompt(50)]), model.weight_bytes
     before = [model.model(portion).logits for portion in (ids, ids[:, :3])]
@@ -258,7 +260,7 @@ def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
 
 @pytest.mark.usefixtures("built")
 @torch.no_grad()
-def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
+def test_native_step_follows_changed_weights_and_yields_to_hooks() -> None:
     model = tiny.make("llama")
     first = step_of(model)
     assert get_native_step(model, DynamicCache()) is first
@@ -271,7 +273,7 @@ def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: Path) -> None:
+def test_library_writable_by_others_is_not_used(folder: Path) -> None:
     assert core.build_kernels().state == "ready"
     (path,) = (folder / "decodescope" / "native").iterdir()
     assert path.stat().st_mode & 0o077 == 0
@@ -284,7 +286,7 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
@@ -292,34 +294,34 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "decodescope" / "native"
 
 
-def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_build, "MAIN_SOURCE", elsewhere / "nowhere.cpp")
+def test_kernel_status_names_why_the_build_failed(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_build, "MAIN_SOURCE", kernel_folder / "nowhere.cpp")
     failed = core.build_kernels()
     assert failed.state == "failed"
     assert "nowhere.cpp" in failed.details
-    assert list(elsewhere.iterdir()) == []
+    assert list(kernel_folder.iterdir()) == []
     monkeypatch.setattr(kernel_build, "find_compiler", lambda: None)
     assert core.build_kernels().state == "no_compiler"
     monkeypatch.setenv(native_library.SWITCH_VARIABLE, "0")
     assert core.build_kernels().state == "off"
 
 
-def test_it_can_be_broken_off(elsewhere: Path) -> None:
+def test_kernel_build_can_be_cancelled(kernel_folder: Path) -> None:
     cancel = threading.Event()
     cancel.set()
     assert core.build_kernels(cancel).state == "cancelled"
-    assert list(elsewhere.iterdir()) == []
+    assert list(kernel_folder.iterdir()) == []
     assert native_library.library() is None
 
 
-def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> None:
-    elsewhere.mkdir(parents=True, mode=0o700)
+def test_damaged_library_is_not_used_and_old_ones_are_removed(kernel_folder: Path) -> None:
+    kernel_folder.mkdir(parents=True, mode=0o700)
     path = native_library.library_path()
     assert path is not None
     path.write_bytes(b"no library")
     path.chmod(0o700)
     assert native_library.library() is None
     for number in range(6):
-        (elsewhere / f"step-{number}.so").touch()
-    kernel_build._clean_up(elsewhere)
-    assert len(list(elsewhere.iterdir())) == 4
+        (kernel_folder / f"step-{number}.so").touch()
+    kernel_build._clean_up(kernel_folder)
+    assert len(list(kernel_folder.iterdir())) == 4

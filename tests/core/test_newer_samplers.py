@@ -43,7 +43,7 @@ def kept(scores: torch.Tensor) -> list[int]:
     return scores[0].isfinite().nonzero().flatten().tolist()
 
 
-def test_top_n_sigma_by_hand() -> None:
+def test_top_n_sigma_matches_a_manual_computation() -> None:
     """Scores 4, 2, 0, −2: mean 1, deviation √5; nσ below 4 at n = 1 is 1.76, at 0.5 it is 2.88."""
     scores = torch.tensor([[4.0, 2.0, 0.0, -2.0]])
     assert kept(stage("top_n_sigma", top_n_sigma=1.0)(NO_IDS, scores)) == [0, 1]
@@ -51,7 +51,7 @@ def test_top_n_sigma_by_hand() -> None:
     assert kept(stage("top_n_sigma", top_n_sigma=2.0)(NO_IDS, scores)) == [0, 1, 2]
 
 
-def test_top_n_sigma_leaves_out_what_is_forbidden_and_does_not_see_the_heat() -> None:
+def test_top_n_sigma_ignores_banned_tokens_and_precedes_temperature() -> None:
     scores = torch.tensor([[4.0, 2.0, 0.0, -2.0, -INFINITY]])
     assert kept(stage("top_n_sigma", top_n_sigma=1.0)(NO_IDS, scores)) == [0, 1]
     order = list(registry)
@@ -71,7 +71,7 @@ def test_the_histogram_of_top_n_sigma_holds_every_finite_score() -> None:
     assert sum(reported.counts) == 4
 
 
-def test_dynamic_temperature_by_hand() -> None:
+def test_dynamic_temperature_matches_a_manual_computation() -> None:
     even, sure = logits(0.25, 0.25, 0.25, 0.25), torch.tensor([[50.0, 0.0, 0.0, 0.0]])
     half = logits(0.5, 0.5, 1e-30, 1e-30)
     assert temperatures(even, 0.5, 1.5, 1.0) == [pytest.approx(1.5)]
@@ -85,21 +85,21 @@ def test_dynamic_temperature_by_hand() -> None:
     assert torch.allclose(process(NO_IDS, sure), sure / 0.5)
 
 
-def test_a_dynamic_temperature_that_falls_is_refused() -> None:
+def test_dynamic_temperature_with_low_above_high_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"its upper limit 0\.4 is below its lower limit 0\.5\. Correct"):
         stage("dynatemp_high", dynatemp_high=0.4)
 
 
-def above(scores: torch.Tensor, threshold: float) -> list[int]:
+def tokens_above(scores: torch.Tensor, threshold: float) -> list[int]:
     return tokens_to_remove(likely_tokens(scores, threshold, scores.shape[-1]))
 
 
-def test_xtc_takes_all_but_the_least_likely_of_the_likely_ones() -> None:
+def test_xtc_removes_all_but_the_least_likely_top_token() -> None:
     shares = logits(0.4, 0.3, 0.2, 0.1)
-    assert above(shares, 0.15) == [0, 1]
-    assert above(shares, 0.35) == []  # only one is so likely: nothing to leave behind
-    assert above(shares, 0.5) == []
-    assert sorted(above(torch.zeros(1, 8), 0.125)) == list(range(1, 8))
+    assert tokens_above(shares, 0.15) == [0, 1]
+    assert tokens_above(shares, 0.35) == []  # only one token is tokens_above the threshold, so none is removed
+    assert tokens_above(shares, 0.5) == []
+    assert sorted(tokens_above(torch.zeros(1, 8), 0.125)) == list(range(1, 8))
     process = stage("xtc_probability", xtc_probability=0.5, xtc_threshold=0.25, dice=0.49)
     padded = torch.cat([torch.full((1, 5), 1e-12).log(), shares], -1)  # token 2 ends a text
     assert kept(process(NO_IDS, padded))[-3:] == [6, 7, 8]
@@ -107,10 +107,10 @@ def test_xtc_takes_all_but_the_least_likely_of_the_likely_ones() -> None:
     assert torch.equal(never(NO_IDS, padded), padded)
 
 
-def test_numbers_at_the_edge_of_what_a_number_is() -> None:
+def test_extreme_setting_values_keep_the_scores_valid() -> None:
     """A threshold of nearly nothing, a temperature of nearly nothing, a penalty that no float32 holds."""
     shares = logits(0.4, 0.3, 0.2, 0.1)
-    assert above(shares, 5e-324) == [0, 1, 2]
+    assert tokens_above(shares, 5e-324) == [0, 1, 2]
     cold = stage("dynatemp_high", dynatemp_high=1e-300, dynatemp_low=1e-300)(NO_IDS, shares)
     assert cold.softmax(-1).tolist() == [[1.0, 0.0, 0.0, 0.0]]
     heavy = stage("dry_multiplier", dry_multiplier=100.0, dry_base=10.0, dry_allowed_length=1)
@@ -119,7 +119,7 @@ def test_numbers_at_the_edge_of_what_a_number_is() -> None:
     assert heavy(torch.full((1, 120), 7), only).softmax(-1)[0, 7] == 1.0
 
 
-def test_a_long_passage_weighs_by_all_of_its_length_where_that_still_counts() -> None:
+def test_dry_penalty_uses_the_full_length_of_a_long_passage() -> None:
     """400 tokens alike, each power of 1.01 worth telling apart: the next 7 stood behind 399 of them."""
     mild = stage("dry_multiplier", dry_multiplier=0.5, dry_base=1.01)
     after = mild(torch.full((1, 400), 7), torch.zeros(1, 61))
@@ -127,13 +127,13 @@ def test_a_long_passage_weighs_by_all_of_its_length_where_that_still_counts() ->
     assert after[0, 8].item() == 0.0
 
 
-def test_xtc_spares_the_end_token() -> None:
+def test_xtc_does_not_remove_the_end_token() -> None:
     process = stage("xtc_probability", xtc_probability=1.0, xtc_threshold=0.25)
     shares = logits(0.1, 0.2, 0.4, 0.3)
     assert torch.equal(process(NO_IDS, shares), shares)
 
 
-def test_mirostat_by_hand() -> None:
+def test_mirostat_matches_a_manual_computation() -> None:
     """τ 1, η 0.5: μ begins at 2 bits; token 2 surprised by 2 bits, so μ becomes 2 − 0.5 · (2 − 1) = 1.5."""
     process = Mirostat(1.0, 0.5)
     shares = logits(0.5, 0.25, 0.25, 1e-9)
@@ -144,7 +144,7 @@ def test_mirostat_by_hand() -> None:
     assert process.mu == [pytest.approx(1.5)]  # surprised by exactly 1 bit
 
 
-def test_mirostat_leaves_the_likeliest_whatever_it_surprises() -> None:
+def test_mirostat_always_keeps_the_likeliest_token() -> None:
     assert len(kept(Mirostat(0.1, 0.1)(torch.tensor([[0]]), logits(0.26, 0.25, 0.25, 0.24)))) == 1
 
 
@@ -186,12 +186,12 @@ def test_dry_finds_the_passage_that_would_go_on() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_dry_finds_what_a_search_by_hand_finds(seed: int) -> None:
+def test_dry_finds_the_passages_of_brute_force(seed: int) -> None:
     text = np.random.default_rng(seed).integers(0, 3, size=seed * 12).tolist()
     assert passages(text) == brute_force(text)
 
 
-def test_dry_by_hand() -> None:
+def test_dry_matches_a_manual_computation() -> None:
     """n = 3, allowed 2: 0.8 · 1.75¹ = 1.4."""
     process = stage("dry_multiplier", dry_multiplier=0.8)
     before = torch.zeros(1, 61)
@@ -205,7 +205,7 @@ def test_dry_by_hand() -> None:
     assert not near(torch.tensor([[11, 12, 13, 19, 11, 12, 13]]), before).any()
 
 
-def test_dry_of_an_endless_repetition_stays_a_number() -> None:
+def test_dry_penalty_of_a_long_repetition_is_finite() -> None:
     process = stage("dry_multiplier", dry_multiplier=0.8)
     assert process(torch.full((1, 900), 7), torch.zeros(1, 61)).isfinite().all()
 
@@ -221,7 +221,7 @@ ON: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ON)
 @pytest.mark.parametrize("strategy", ["sampling", "beam_sampling"])
-def test_a_seed_keeps_its_text_and_every_stage_is_told(name: str, strategy: str) -> None:
+def test_seeded_run_is_reproducible_and_reports_every_stage(name: str, strategy: str) -> None:
     request = core.Request(
         [5, 6, 7], {"max_new_tokens": 12, "min_new_tokens": 12}, strategy=strategy, options=ON[name], seed=3
     )
@@ -233,7 +233,7 @@ def test_a_seed_keeps_its_text_and_every_stage_is_told(name: str, strategy: str)
         assert all(ON[name].keys() & {stage.name for stage in funnel} for funnel in reported)
 
 
-def test_each_text_of_a_batch_has_xtc_dice_of_its_own_seed() -> None:
+def test_texts_of_a_batch_use_xtc_draws_of_their_own_seeds() -> None:
     """Text n of a batch is what a run of its own with the n-th seed writes, XTC's dice included."""
     model = tiny.shared("llama")
 
@@ -245,7 +245,7 @@ def test_each_text_of_a_batch_has_xtc_dice_of_its_own_seed() -> None:
     assert written(4, 3) == [written(4 + n, 1)[0] for n in range(3)]
 
 
-def test_xtc_draws_as_its_definition_says() -> None:
+def test_xtc_samples_follow_its_definition() -> None:
     """Chi-square: with probability ½ the distribution without the top, else the model's own."""
     model = tiny.shared("llama")
     first = core.Request([5, 6, 7], {"max_new_tokens": 1}, strategy="greedy", top_n=61)
@@ -268,7 +268,7 @@ def test_xtc_draws_as_its_definition_says() -> None:
     assert stats.chisquare(observed, wanted).pvalue > 1e-3
 
 
-def test_mirostat_holds_the_surprise_that_was_asked_for() -> None:
+def test_mirostat_keeps_the_target_surprise() -> None:
     model = core.load("storyteller")
     found = {}
     for tau, tokens in ((0.5, 80), (2.0, 250)):
@@ -289,7 +289,7 @@ def _surprise(event: Any) -> float:
 
 
 @pytest.mark.parametrize("name", ["dry", "xtc", "top-nσ", "dynatemp"])
-def test_drafts_go_with_it_exactly(name: str) -> None:
+def test_drafts_with_the_new_samplers_are_exact(name: str) -> None:
     """Greedy assisted text equals greedy text under DRY; under dice the run ends whole."""
     model, draft = tiny.shared("llama"), tiny.shared("llama")
     config = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": name != "dry"}
@@ -312,6 +312,6 @@ def test_mirostat_refuses_drafts_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ON)
-def test_generate_has_none_of_them(name: str) -> None:
+def test_new_samplers_have_no_equivalent_in_generate(name: str) -> None:
     reported = core.why_not_generate(core.Request("A", {}, strategy="sampling", options=ON[name]), model="storyteller")
     assert reported.startswith("it does not support ")

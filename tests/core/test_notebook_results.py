@@ -93,7 +93,7 @@ def test_a_failed_run_shows_its_text_and_its_error() -> None:
     assert len(data_of(shown)["texts"][0]["tokens"]) == 3
 
 
-def test_an_empty_run() -> None:
+def test_capture_without_calls_shows_a_message_and_an_empty_table() -> None:
     pandas = pytest.importorskip("pandas")
     network = tiny.make("llama").model
     with core.capture(network) as captured:

@@ -38,7 +38,7 @@ def test_brief_percentages(share: float, said: str) -> None:
     [(0.0, "0 %"), (0.001, "< 1 %"), (0.004999, "< 1 %"), (0.314, "31 %"), (0.994, "99 %"), (0.9969, "> 99 %"),
      (1.0, "100 %"), (math.nan, "–")],
 )  # fmt: skip
-def test_whole_percentages_are_honest_at_the_ends(share: float, said: str) -> None:
+def test_whole_percentages_reach_0_and_100_only_exactly(share: float, said: str) -> None:
     assert words.whole_percent(share) == said
 
 
@@ -46,16 +46,16 @@ def test_whole_percentages_are_honest_at_the_ends(share: float, said: str) -> No
     ("share", "said"),
     [(0.0, ".00"), (0.001, "<.01"), (0.46, ".46"), (0.996, ">.99"), (1.0, "1"), (math.nan, "–")],
 )
-def test_shares_of_a_trees_nodes(share: float, said: str) -> None:
+def test_percentages_of_tree_nodes_are_formatted(share: float, said: str) -> None:
     assert words.compact_share(share) == said
 
 
-def test_the_ends_in_words() -> None:
+def test_percentages_at_the_ends_use_the_given_words() -> None:
     assert [words.percent(share, "under", "over") for share in (1e-6, 0.99996)] == ["under 0.001 %", "over 99.99 %"]
 
 
 @pytest.mark.parametrize("say", [words.percent, words.brief_percent])
-def test_a_greater_share_is_never_said_to_be_less(say: object) -> None:
+def test_formatted_percentages_are_monotonic(say: object) -> None:
     def number(share: float) -> float:
         reported = say(share)  # type: ignore[operator]
         return float(reported.strip("<>% ")) + (
@@ -105,5 +105,5 @@ def test_tokens_are_quoted_by_one_name(piece: str, said: str) -> None:
     assert words.quote(piece) == said
 
 
-def test_every_ending_has_its_words() -> None:
+def test_every_ending_has_a_text() -> None:
     assert set(words.ENDINGS) == set(get_args(Ending))

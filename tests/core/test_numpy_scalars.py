@@ -29,7 +29,7 @@ FLOATS: tuple[Callable[[float], Any], ...] = (np.float64, np.float32, np.float16
     ],
     ids=repr,
 )  # fmt: skip
-def test_converted(value: Any, plain: Any) -> None:
+def test_numpy_and_torch_scalars_are_converted(value: Any, plain: Any) -> None:
     found = to_plain_value(value)
     assert found == plain
     assert repr(found) == repr(plain)
@@ -38,13 +38,13 @@ def test_converted(value: Any, plain: Any) -> None:
 @pytest.mark.parametrize(
     "value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=lambda one: type(one).__name__
 )
-def test_what_is_plain_is_the_same_object(value: Any) -> None:
+def test_plain_values_are_returned_unchanged(value: Any) -> None:
     assert to_plain_value(value) is value
 
 
 @pytest.mark.parametrize("as_object", [False, True])
 @pytest.mark.parametrize("of", INTEGERS)
-def test_whole_numbers_of_a_request(of: Callable[[int], Any], as_object: bool) -> None:
+def test_request_accepts_integer_scalars(of: Callable[[int], Any], as_object: bool) -> None:
     settings: dict[str, Any] = {
         "max_new_tokens": of(5), "do_sample": np.bool_(True), "top_k": of(4), "eos_token_id": [of(2)],
         "suppress_tokens": [of(9)], "num_return_sequences": of(2), "bad_words_ids": [[of(7), of(8)]],
@@ -65,7 +65,7 @@ def test_whole_numbers_of_a_request(of: Callable[[int], Any], as_object: bool) -
 
 
 @pytest.mark.parametrize("of", FLOATS)
-def test_fractions_of_a_request(of: Callable[[float], Any]) -> None:
+def test_request_accepts_float_scalars(of: Callable[[float], Any]) -> None:
     settings = {"max_new_tokens": 4, "do_sample": True, "temperature": of(0.5), "top_p": of(0.75)}
     model, options = tiny.shared("llama"), {"xtc_probability": of(0.5)}
     found = core.run(model, core.Request([5, 6], settings, options=options, seed=1))
@@ -74,13 +74,13 @@ def test_fractions_of_a_request(of: Callable[[float], Any]) -> None:
 
 
 @pytest.mark.parametrize("of", INTEGERS)
-def test_options_of_a_cache(of: Callable[[int], Any]) -> None:
+def test_cache_options_accept_scalars(of: Callable[[int], Any]) -> None:
     request = core.Request([5, 6], {"max_new_tokens": 3}, cache="sink", cache_options={"window_length": of(16)})
     assert core.run(tiny.shared("llama"), request).sequences
 
 
 @pytest.mark.parametrize("of", INTEGERS)
-def test_other_questions(of: Callable[[int], Any]) -> None:
+def test_other_functions_accept_scalars(of: Callable[[int], Any]) -> None:
     model, ids = tiny.shared("llama"), [of(5), of(6), of(7)]
     assert len(core.lens(model, ids, of(2))) == len(core.lens(model, [5, 6, 7], 2))
     assert list(core.lens_text(model, ids, of(1))) == list(core.lens_text(model, [5, 6, 7], 1))
@@ -92,7 +92,7 @@ def test_other_questions(of: Callable[[int], Any]) -> None:
     assert core.ScoreCache(of(100))
 
 
-def test_a_number_out_of_range_is_named_as_a_number() -> None:
+def test_error_shows_a_scalar_as_a_plain_number() -> None:
     with pytest.raises(ParameterError, match=r"is 0, which is out of range") as caught:
         core.run(tiny.shared("llama"), core.Request([5], {"max_new_tokens": np.int64(0)}))
     assert "np." not in str(caught.value)
@@ -110,7 +110,7 @@ def test_a_number_out_of_range_is_named_as_a_number() -> None:
     ],
     ids=str,
 )
-def test_scores_out_of_range_are_blamed_on_the_setting_that_scales_them(settings: dict[str, Any], named: str) -> None:
+def test_overflowing_scores_name_the_scaling_setting(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ParameterError, match="scores exceed the range of float32") as caught:
         core.run(
             core.load("storyteller") if named == "temperature" else tiny.shared("llama"),
@@ -120,12 +120,12 @@ def test_scores_out_of_range_are_blamed_on_the_setting_that_scales_them(settings
     assert "ban" not in str(caught.value)
 
 
-def test_banned_tokens_are_still_blamed_on_bans() -> None:
+def test_banned_tokens_are_named_as_the_cause() -> None:
     with pytest.raises(ParameterError, match="all are banned"):
         core.run(tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 4, "suppress_tokens": list(range(61))}))
 
 
-def test_a_library_that_is_being_imported_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partially_imported_numpy_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
     import types
 

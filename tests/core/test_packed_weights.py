@@ -61,7 +61,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @torch.no_grad()
 def round_as(network: Any, packed: Any) -> None:
-    """Give a module of floats the numbers that a packed one stands for."""
+    """Set the weights of a float module to the unpacked weights of a packed one."""
     for name, module in packed.named_modules():
         if isinstance(module, PackedLinear) and ".experts." not in name:
             own = network.get_submodule(name).weight
@@ -104,7 +104,7 @@ def test_packed_modules_compute_with_the_rounded_weights(kind: str, folders: Cal
     torch.testing.assert_close(logits(packed), logits(plain), rtol=2e-3, atol=2e-3)
 
 
-def test_four_bits(folders: Callable[[str], Path]) -> None:
+def test_int4_model_equals_the_rounded_weights(folders: Callable[[str], Path]) -> None:
     plain, packed = core.load(folders("llama")), core.load(folders("llama"), weights="int4")
     assert packed.weights == "int4"
     assert packed.weight_bytes == core.blueprint(folders("llama"), weights="int4").weight_bytes < plain.weight_bytes / 4
@@ -121,7 +121,7 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
+def test_packed_product_of_a_row_is_independent_of_other_rows(kernel: Any) -> None:
     """Sums of whole numbers are exact: a draft checked at once is checked as single steps would."""
     generator = torch.Generator().manual_seed(0)
     rows, vectors = torch.randn(61, 100, generator=generator), torch.randn(7, 100, generator=generator)
@@ -145,7 +145,7 @@ def test_the_reference_of_onednn_is_not_used(monkeypatch: pytest.MonkeyPatch) ->
     assert packed_matrices.has_fast_onednn.__wrapped__() or not packed_matrices.has_fast_onednn()
 
 
-def test_the_greatest_sums_are_exact() -> None:
+def test_largest_integer_sums_are_exact() -> None:
     """By whatever kernel this machine has, also where pairs of products or long sums would overflow its numbers."""
     numbers = torch.full((5, 4099), 127, dtype=torch.int8)
     halves = torch.tensor([127, -127], dtype=torch.int8)[:, None].expand(2, 4099).contiguous()
@@ -169,7 +169,7 @@ def test_strategies_equal_generate(packed: core.LoadedModel) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree"])
-def test_drafts_change_nothing(strategy: str, packed: core.LoadedModel) -> None:
+def test_drafts_with_packed_weights_do_not_change_the_text(strategy: str, packed: core.LoadedModel) -> None:
     config = GenerationConfig(max_new_tokens=20)
     plain = core.run(packed, core.Request(_TALE, config)).sequences
     drafters = (core.load("storyteller-draft"),) if strategy in ("assisted", "token_tree") else ()
@@ -177,12 +177,12 @@ def test_drafts_change_nothing(strategy: str, packed: core.LoadedModel) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["contrastive", "dola", "early_exit"])
-def test_other_strategies_run(strategy: str, packed: core.LoadedModel) -> None:
+def test_other_strategies_run_with_packed_weights(strategy: str, packed: core.LoadedModel) -> None:
     request = core.Request(_TALE, GenerationConfig(max_new_tokens=4), strategy=strategy, seed=1)
     assert core.run(packed, request).texts[0].strip()
 
 
-def test_it_is_said_what_they_are_kept_in(packed: core.LoadedModel) -> None:
+def test_run_reports_the_packed_format(packed: core.LoadedModel) -> None:
     result = core.run(packed, core.Request(_TALE, GenerationConfig(max_new_tokens=1)))
     started = next(event for event in result.events if isinstance(event, core.events.RunStarted))
     assert started.dtype == "int8"
@@ -190,7 +190,7 @@ def test_it_is_said_what_they_are_kept_in(packed: core.LoadedModel) -> None:
     assert core.load("storyteller").identity.kept_in == ""
 
 
-def test_what_cannot_be_is_named(folders: Callable[[str], Path], tmp_path: Path) -> None:
+def test_invalid_packed_format_or_model_raises_an_error(folders: Callable[[str], Path], tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="int3"):
         core.load("storyteller", weights="int3")
     with pytest.raises(UnpackableError, match=r"Mamba.*int8"):
@@ -204,7 +204,7 @@ def test_what_cannot_be_is_named(folders: Callable[[str], Path], tmp_path: Path)
         core.load(tmp_path, weights="int8")
 
 
-def test_files_of_another_type_are_converted_as_they_are_read(tmp_path: Path) -> None:
+def test_weights_are_converted_to_the_requested_dtype_on_loading(tmp_path: Path) -> None:
     """The numbers are those of transformers' own loader, merged experts and settings for decoding included."""
     network = _MORE["mixtral"]().bfloat16()
     network.generation_config.max_new_tokens = 7
@@ -217,7 +217,7 @@ def test_files_of_another_type_are_converted_as_they_are_read(tmp_path: Path) ->
     }
 
 
-def test_large_buffers_have_pages_of_their_own() -> None:
+def test_large_buffers_are_allocated_on_separate_pages() -> None:
     """They can be filled like others, and live as long as any tensor that shows them."""
     for shape in ((3, 5), (300, 500)):
         one, other = allocate_pages(shape, torch.float32).fill_(1), allocate_pages(shape, torch.float32).fill_(2)
@@ -227,8 +227,8 @@ def test_large_buffers_have_pages_of_their_own() -> None:
         assert torch.equal(other, torch.full(shape, 2.0))
 
 
-def test_vectors_that_are_rounded_the_other_way_are_no_disagreement(packed: core.LoadedModel) -> None:
-    """Of a large model in eight bits no lean pass would be taken otherwise; of floats more is asked."""
+def test_rounding_differences_of_packed_weights_are_accepted(packed: core.LoadedModel) -> None:
+    """Large int8 models would otherwise never use a fused pass; float models have a stricter limit."""
 
     def passes(by: float, model: core.LoadedModel) -> bool:
         def other(ids: torch.Tensor, cache: t.Cache, keep: int = 1) -> torch.Tensor:
@@ -248,7 +248,7 @@ def packed_modules(model: core.LoadedModel) -> Iterator[PackedModule]:
     return (module for module in model.model.modules() if isinstance(module, PackedModule))
 
 
-def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
+def test_prefix_fingerprints_distinguish_packed_weights(packed: core.LoadedModel) -> None:
     from decodescope.core.caches.prefixes.prefix_files import model_fingerprint
 
     again, floats = core.load("storyteller", weights="int8"), core.load("storyteller")
@@ -259,9 +259,7 @@ def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
     assert model_fingerprint(again) != model_fingerprint(packed)
 
 
-def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_bfloat16_is_kept_where_faster_and_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     measured: list[torch.dtype] = []
 
@@ -281,7 +279,7 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
     assert core.load("storyteller").weights == "float32"
 
 
-def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.LoadedModel) -> None:
+def test_compile_with_packed_weights_is_refused(packed: core.LoadedModel) -> None:
     config = GenerationConfig(max_new_tokens=4)
     with pytest.raises(CacheError, match="int8; turn Compile off"):
         core.run(packed, core.Request(_TALE, config, cache="static", cache_options={"compile": True}))
@@ -289,8 +287,8 @@ def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.Loade
     assert fixed == core.run(packed, core.Request(_TALE, config)).sequences
 
 
-def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
-    """Little by little, of the whole text at last; what the picker's sentences claim holds."""
+def test_weights_cost_reports_the_error_of_packed_weights(packed: core.LoadedModel) -> None:
+    """Report in steps up to the whole text; the claims of the model picker hold."""
     plain, text = core.load("storyteller"), _TALE + " a little fox named Fern. She liked to sing." * 6
     reports = list(core.weights_cost(packed, plain, text))
     assert [report.done for report in reports] == [64, reports[-1].total]

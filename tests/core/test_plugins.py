@@ -50,9 +50,7 @@ def test_the_examples_are_short_and_the_same_in_chinese() -> None:
     assert re.findall(r"```python\n(.*?)```", chinese, re.DOTALL) == EXAMPLES
 
 
-def test_the_processor_of_the_guide_is_a_stage_with_what_it_removed(
-    tmp_path: Path, storyteller: core.LoadedModel
-) -> None:
+def test_processor_of_the_guide_is_recorded_as_a_stage(tmp_path: Path, storyteller: core.LoadedModel) -> None:
     add(tmp_path, PROCESSOR)
     options = {"ban_letters": True, "ban_letters_letters": "eo"}
     result = core.run(storyteller, core.Request("Once upon a time", {"max_new_tokens": 12}, options=options))
@@ -137,7 +135,7 @@ def test_the_decoding_function_of_the_guide_keeps_the_likelier_token(
 
 
 @pytest.mark.parametrize("compute", ["lambda text: 1 / 0", "lambda text: 'x'", "lambda text: float('nan')"])
-def test_a_measure_that_fails_is_named_and_leaves_the_others(compute: str, tmp_path: Path) -> None:
+def test_failing_measure_is_reported_and_others_still_run(compute: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         f"from decodescope.core.measures import Measure\nMEASURE = Measure('bad', 'B', '', {compute})\n"
     )
@@ -188,7 +186,7 @@ class Shifted(LogitsProcessor):
         return scores
 
 
-def test_the_signature_becomes_controls() -> None:
+def test_constructor_signature_defines_the_parameters() -> None:
     processor = processor_of_class(Shifted)
     assert processor.name == "shifted"
     assert processor.parameter is not None
@@ -215,7 +213,7 @@ def test_the_signature_becomes_controls() -> None:
         ("int", "None", ("int", 0, 0.0, 10.0)), ("Annotated[float, Ge(0.25)]", "...", ("float", 0.25, None, 10.0)),
     ],
 )  # fmt: skip
-def test_ranges_come_from_the_default(hint: str, default: str, expected: tuple[object, ...]) -> None:
+def test_parameter_ranges_are_derived_from_the_default(hint: str, default: str, expected: tuple[object, ...]) -> None:
     given = "" if default == "..." else f" = {default}"
     code = (
         "class Ge:\n    def __init__(self, ge): self.ge = ge\n"
@@ -230,7 +228,7 @@ def test_ranges_come_from_the_default(hint: str, default: str, expected: tuple[o
         assert (found.soft_minimum, found.soft_maximum) == expected[2:]
 
 
-def test_a_class_gives_the_text_that_generate_gives() -> None:
+def test_processor_class_gives_the_text_of_generate() -> None:
     model, prompt = tiny.shared("llama"), tiny.prompt()
     use(Shifted)
     for samples in (False, True):
@@ -247,7 +245,7 @@ def test_a_class_gives_the_text_that_generate_gives() -> None:
         assert own.sequences[0] == theirs[0, len(prompt) :].tolist()
 
 
-def test_using_a_name_again_replaces_it(tmp_path: Path) -> None:
+def test_using_a_name_again_replaces_the_plugin(tmp_path: Path) -> None:
     use(Shifted)
     add(tmp_path, STRATEGY)
     use(Shifted)
@@ -286,7 +284,7 @@ def test_picker_with_a_method_of_its_own_is_explained_and_recorded(tmp_path: Pat
     assert "“coin”" in core.page_text(made)
 
 
-def test_code_and_what_if_know_plugins(tmp_path: Path) -> None:
+def test_scripts_and_replay_step_support_plugins(tmp_path: Path) -> None:
     add(tmp_path, PROCESSOR.replace("tokenizer.decode([token]).lower()", "str(token)").replace('"e"', '"7"'))
     model, prompt = tiny.shared("llama"), tiny.prompt()
     request = core.Request(prompt, {"max_new_tokens": 4}, options={"ban_letters": True})

@@ -122,7 +122,7 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize("kind", IMPORTS)
-def test_a_file_that_cannot_be_used_is_named(kind: str, tmp_path: Path) -> None:
+def test_unusable_file_fails_with_cause_and_line(kind: str, tmp_path: Path) -> None:
     text, line, words = IMPORTS[kind]
     plugin = load_file(write(tmp_path, text))
     assert plugin.state == "failed"
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_used_is_named(kind: str, tmp_path: Path) -> None:
     assert plugin.error.path == str(tmp_path / "hostile.py")
 
 
-def test_files_that_are_no_text_or_no_files(tmp_path: Path) -> None:
+def test_invalid_plugin_files_are_named_in_the_error(tmp_path: Path) -> None:
     write(tmp_path, "x = 1", "good.py").write_bytes(b"\xff\xfe\x00x = 1")
     (tmp_path / "folder.py").mkdir()
     write(tmp_path, "#" * (MAX_BYTES + 1), "large.py")
@@ -182,7 +182,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("kind", STEPS)
-def test_a_processor_that_fails_in_a_step_ends_the_run_with_the_text_so_far(kind: str, tmp_path: Path) -> None:
+def test_failing_processor_ends_the_run_and_keeps_its_text(kind: str, tmp_path: Path) -> None:
     body, line, words = STEPS[kind]
     prompt = tiny.prompt()
     use(write(tmp_path, PROCESSOR.format(start=len(prompt) + 3, body=body)))
@@ -199,7 +199,7 @@ def test_a_processor_that_fails_in_a_step_ends_the_run_with_the_text_so_far(kind
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "prompt_lookup"])
-def test_an_exit_is_reported_after_the_text_so_far(
+def test_system_exit_is_reported_after_the_generated_text(
     strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(token_loop, "_MAX_WAIT_SECONDS", 3600.0)
@@ -243,7 +243,7 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)
-def test_a_strategy_that_fails_is_named(kind: str, tmp_path: Path) -> None:
+def test_failing_strategy_is_named_with_file_and_line(kind: str, tmp_path: Path) -> None:
     parts, words = STRATEGIES[kind]
     fields = {"top": "", "pick": "return scores.argmax(-1)", "before": "pass", "after": "pass", **parts}
     use(write(tmp_path, STRATEGY.format(**fields)))
@@ -279,12 +279,12 @@ def test_requests_with_values_that_have_no_hash_are_refused(field: str, tmp_path
         core.run(tiny.shared("llama"), request)
 
 
-def test_an_object_that_is_no_plugin_is_named() -> None:
+def test_object_that_is_not_a_plugin_is_refused() -> None:
     with pytest.raises(PluginError, match=r"“5” .* neither a path nor an entry"):
         use(5)  # type: ignore[arg-type]
 
 
-def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
+def test_names_already_in_use_are_refused(tmp_path: Path) -> None:
     text = PROCESSOR.format(start=0, body="        return scores").replace("Hostile", "{name}")
     for name in ("Temperature", "NumBeams", "MaxNewTokens"):
         with pytest.raises(PluginError, match="already in use"):
@@ -310,14 +310,14 @@ def test_a_changed_file_is_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"files": 3}', '{"files": {"my_strategy.py": 1}}', "[" * 9999])
-def test_a_damaged_list_of_what_is_on_switches_everything_off(content: str, tmp_path: Path) -> None:
+def test_damaged_plugin_list_switches_all_plugins_off(content: str, tmp_path: Path) -> None:
     folder = PluginFolder(tmp_path)
     folder.create("strategy")
     (tmp_path / "plugins.json").write_text(content, encoding="utf-8")
     assert [plugin.state for plugin in folder.scan()] == ["off"]
 
 
-def test_a_damaged_entry_point_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_entry_point_is_named_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "hostile_package-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile-package\nVersion: 1.0\n")
@@ -370,8 +370,8 @@ def test_the_line_of_an_error_is_that_of_the_code_that_ran(tmp_path: Path) -> No
     assert (error.line, error.path) == (9, str(path))
 
 
-def test_a_link_is_run_for_the_content_that_was_allowed(tmp_path: Path) -> None:
-    """A link out of the folder names its target, and asks again when the target or the link changes."""
+def test_symbolic_link_runs_only_the_approved_content(tmp_path: Path) -> None:
+    """A link out of the folder names its target, and requires approval again when the target or the link changes."""
     folder, elsewhere = PluginFolder(tmp_path / "data"), tmp_path / "elsewhere.py"
     folder.path.mkdir(parents=True)
     elsewhere.write_text(PROCESSOR.format(start=0, body="        return scores"))

@@ -181,7 +181,7 @@ def tokenizer_with(template: str) -> PreTrainedTokenizerFast:
 
 @pytest.mark.parametrize("chat", CHATS.values(), ids=CHATS)
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_the_text_is_that_of_transformers(name: str, chat: list[dict[str, Any]]) -> None:
+def test_rendered_template_equals_that_of_transformers(name: str, chat: list[dict[str, Any]]) -> None:
     tokenizer = tokenizer_with(TEMPLATES[name])
     expected = _outcome(lambda: tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
     assert _outcome(lambda: render_chat(TEMPLATES[name], chat, tokenizer.special_tokens_map)) == expected

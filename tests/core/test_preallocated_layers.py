@@ -24,7 +24,7 @@ def stores() -> KeyValueStorage:
     return made
 
 
-def roomy() -> PreallocatedLayer:
+def layer_with_capacity() -> PreallocatedLayer:
     layer = PreallocatedLayer()
     layer.update(torch.zeros(1, HEADS, HELD, WIDTH), torch.zeros(1, HEADS, HELD, WIDTH))
     layer.set_storage(stores(), HELD)
@@ -44,7 +44,7 @@ def shown(layer: DynamicLayer) -> list[int]:
     return [int(number) for number in layer.keys[0, 0, :, 0]]
 
 
-def test_it_begins_as_transformers_layer() -> None:
+def test_layer_without_capacity_equals_dynamic_layer() -> None:
     ours, theirs = PreallocatedLayer(), DynamicLayer()
     assert (ours.keys, ours.get_seq_length(), ours.row_count) == (None, 0, 0)
     for count in (3, 1):
@@ -56,8 +56,8 @@ def test_it_begins_as_transformers_layer() -> None:
     assert not ours.reserve(1)
 
 
-def test_it_shows_what_it_holds_and_no_room() -> None:
-    layer = roomy()
+def test_keys_and_values_exclude_spare_capacity() -> None:
+    layer = layer_with_capacity()
     assert shown(layer) == [0, 1, 2, 3, 4]
     assert layer.reserve(2)
     assert shown(layer) == [0, 1, 2, 3, 4, 5, 6]
@@ -68,8 +68,8 @@ def test_it_shows_what_it_holds_and_no_room() -> None:
 
 @pytest.mark.parametrize("cut", [lambda layer: layer.shorten(3), lambda layer: layer.crop(-2),
                                  lambda layer: adapt_layer(layer).truncate(3, HELD)])  # fmt: skip
-def test_what_is_forgotten_becomes_room(cut: object) -> None:
-    layer = roomy()
+def test_truncated_tokens_become_spare_capacity(cut: object) -> None:
+    layer = layer_with_capacity()
     assert callable(cut)
     cut(layer)
     assert shown(layer) == [0, 1, 2]
@@ -77,7 +77,7 @@ def test_what_is_forgotten_becomes_room(cut: object) -> None:
     assert layer.reserve(PLACES - 3)
 
 
-def test_without_room_it_is_shortened_all_the_same() -> None:
+def test_layer_without_capacity_can_be_truncated() -> None:
     layer = PreallocatedLayer()
     layer.update(*stores()[:2])
     layer.shorten(9)
@@ -87,25 +87,25 @@ def test_without_room_it_is_shortened_all_the_same() -> None:
     assert (shown(layer), layer.get_seq_length()) == ([0, 1], 2)
 
 
-def test_who_sets_its_states_sets_all_that_it_holds() -> None:
-    layer = roomy()
+def test_setting_keys_and_values_replaces_the_content() -> None:
+    layer = layer_with_capacity()
     other = torch.full((1, HEADS, 2, WIDTH), 7.0)
     layer.keys, layer.values = other, other
     assert (shown(layer), layer.get_seq_length(), layer.storage) == ([7, 7], 2, None)
     assert not layer.reserve(1)
 
 
-def test_an_update_behind_room_joins_what_is_shown() -> None:
-    layer = roomy()
+def test_update_with_spare_capacity_appends_to_the_content() -> None:
+    layer = layer_with_capacity()
     more = torch.full((1, HEADS, 1, WIDTH), 9.0)
     layer.update(more, more)
     assert shown(layer) == [0, 1, 2, 3, 4, 9]
     assert layer.storage is None
 
 
-def test_copies_and_shared_beginnings_have_no_part_in_the_room() -> None:
+def test_copies_and_prefixes_do_not_share_spare_capacity() -> None:
     """Two that wrote into the same places would spoil each other's text."""
-    layer = roomy()
+    layer = layer_with_capacity()
     for cache, length in ((copy(cache_of(layer)), HELD), (copy_prefix(cache_of(layer), 3, lambda: None), 3)):
         twin = cache.layers[0]
         assert isinstance(twin, PreallocatedLayer)
@@ -115,8 +115,8 @@ def test_copies_and_shared_beginnings_have_no_part_in_the_room() -> None:
     assert shown(layer) == [0, 1, 2, 3, 4, 5]
 
 
-def test_room_is_counted_apart_until_it_is_given_back() -> None:
-    layer = roomy()
+def test_spare_capacity_is_measured_until_compacted() -> None:
+    layer = layer_with_capacity()
     cache = cache_of(layer)
     assert isinstance(adapt_layer(layer), PreallocatedLayerAdapter)
 
@@ -133,14 +133,14 @@ def test_room_is_counted_apart_until_it_is_given_back() -> None:
     assert not layer.reserve(1)
 
 
-def test_only_layers_that_keep_every_token_in_order_grow_plainly() -> None:
+def test_plain_dynamic_layers_exclude_sliding_windows() -> None:
     assert is_plain_dynamic_layer(PreallocatedLayer())
     assert is_plain_dynamic_layer(DynamicLayer())
     assert not is_plain_dynamic_layer(DynamicSlidingWindowLayer(sliding_window=4))
 
 
-def test_a_copied_object_alone_keeps_what_is_shown() -> None:
-    layer = roomy()
+def test_shallow_copy_keeps_its_own_content() -> None:
+    layer = layer_with_capacity()
     twin = copying.copy(layer)
     twin.keys, twin.values = (states[:, :, :2] for states in (twin.keys, twin.values) if states is not None)
     assert (shown(twin), shown(layer)) == ([0, 1], [0, 1, 2, 3, 4])

@@ -20,17 +20,17 @@ def test_a_model_without_any_head_is_refused_with_the_reason(monkeypatch: pytest
     assert "draft_head" in reason
 
 
-def test_a_bundled_head_that_fits_is_enough() -> None:
+def test_matching_bundled_head_makes_the_strategy_available() -> None:
     assert STRATEGY.unsupported_reason(core.load("storyteller")) is None
 
 
-def test_a_head_of_another_width_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_head_of_another_width_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
     head_checkpoints.eagle(tmp_path / "head", width=64)
     assert STRATEGY.unsupported_reason(tiny.make("gpt2")) is not None
 
 
-def test_a_damaged_folder_of_heads_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_damaged_head_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "config.json").write_text("{")

@@ -56,7 +56,9 @@ def request(strategy: str, **more: Any) -> core.Request:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_text_is_that_of_one_pass(strategy: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_prefill_gives_the_text_of_one_pass(
+    strategy: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = tiny.shared("llama")
     chunked = core.run(model, request(strategy))
     monkeypatch.setattr("decodescope.core.decoding.run.can_read_in_chunks", lambda *given: False)
@@ -77,13 +79,15 @@ SERVED: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("cache", SERVED)
-def test_a_cache_serves_these_families_and_no_others(cache: str) -> None:
+def test_caches_support_exactly_the_listed_families(cache: str) -> None:
     backend = core.caches.registry[cache]
     assert tuple(family for family in tiny.ALL if not backend.unsupported_reason(tiny.shared(family))) == SERVED[cache]
 
 
 @pytest.mark.parametrize(("cache", "family"), [(cache, family) for cache in SERVED for family in SERVED[cache]])
-def test_every_family_and_cache(family: str, cache: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_prefill_with_every_family_and_cache(
+    family: str, cache: str, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = tiny.shared(family)
     requested = core.Request(PROMPT, {"max_new_tokens": 5}, cache=cache)
     chunked = core.run(model, requested)
@@ -105,7 +109,7 @@ def test_a_stop_takes_effect_before_the_next_chunk(strategy: str, small_chunks: 
 
 
 class AfterPasses(threading.Event):
-    """Is set once so many passes were made."""
+    """An event that is set after the given number of passes."""
 
     def __init__(self, passes: list[int], count: int) -> None:
         super().__init__()
@@ -135,7 +139,7 @@ def test_prefill_chunk_size_is_applied(lengths: list[int]) -> None:
     assert lengths == [60, 60, 30]
 
 
-def test_what_was_read_before_a_stop_serves_the_next_run(small_chunks: None, lengths: list[int]) -> None:
+def test_chunks_read_before_a_stop_are_reused_by_the_next_run(small_chunks: None, lengths: list[int]) -> None:
     store, model = core.PrefixStore(), tiny.make("llama")
     core.run(model, core.Request(PROMPT), AfterPasses(lengths, 2), prefixes=store)
     lengths.clear()
@@ -144,7 +148,7 @@ def test_what_was_read_before_a_stop_serves_the_next_run(small_chunks: None, len
 
 
 @pytest.mark.parametrize(("seconds", "size"), [(0.09, 64), (0.36, 32), (1e-9, 128)])
-def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_sizes_follow_the_measured_time(seconds: float, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefill, "_FIRST_CHUNK_WORK", {"cpu": 0.0})
     monkeypatch.setattr(prefill, "_MIN_CHUNK", 32)
     sizes = prefill.ChunkSizes(tiny.make("llama"))
@@ -154,7 +158,7 @@ def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.M
     assert sizes.next_size(size + size // 2) == size + size // 2
 
 
-def test_a_draft_model_stops_while_it_reads(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draft_model_stops_during_its_prefill(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.decoding.speculation.drafters.model_drafter.FIRST_CHUNK", 32)
     monkeypatch.setattr("decodescope.core.decoding.speculation.drafters.model_drafter.CHUNK_SECONDS", 0.0)
     cancel = AfterPasses(lengths, 5)

@@ -1,4 +1,4 @@
-"""Runs that start from what earlier ones have read: the same text, less to read."""
+"""Runs that reuse stored prefixes: the same text with fewer tokens to read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def serving(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, "mamba"]))
-def test_a_chat_goes_on_from_its_last_turn(kind: str) -> None:
+def test_chat_reuses_the_prefix_of_its_last_turn(kind: str) -> None:
     model, turn = tiny.shared(kind), tiny.prompt(5, seed=1)
     for name in serving(kind):
         store = core.PrefixStore()
@@ -89,7 +89,7 @@ def test_the_same_prompt_again_reads_its_last_token_only() -> None:
     ],
     ids=str,
 )
-def test_every_strategy_leaves_a_prefix_and_writes_the_same_from_one(more: dict[str, Any]) -> None:
+def test_every_strategy_stores_and_reuses_a_prefix(more: dict[str, Any]) -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     run(model, tiny.prompt(), store, **more)
     longer = [*tiny.prompt(), 7, 8, 9]
@@ -99,7 +99,7 @@ def test_every_strategy_leaves_a_prefix_and_writes_the_same_from_one(more: dict[
     assert run(model, longer, store)[1] >= 12
 
 
-def test_a_finished_run_s_cache_is_not_changed_by_those_that_start_from_it() -> None:
+def test_reusing_a_prefix_leaves_its_cache_unchanged() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     run(model, tiny.prompt(), store)
     stored = [layer.keys.clone() for layer in store.prefixes[0].cache.layers]
@@ -107,7 +107,7 @@ def test_a_finished_run_s_cache_is_not_changed_by_those_that_start_from_it() -> 
     assert all(torch.equal(a, b.keys) for a, b in zip(stored, store.prefixes[0].cache.layers, strict=True))
 
 
-def test_other_models_and_caches_share_nothing() -> None:
+def test_prefixes_are_not_shared_between_models_or_caches() -> None:
     store = core.PrefixStore()
     run(tiny.shared("llama"), tiny.prompt(), store)
     assert run(tiny.make("llama", seed=1), tiny.prompt(), store)[1] == 0
@@ -117,7 +117,7 @@ def test_other_models_and_caches_share_nothing() -> None:
     assert run(tiny.shared("llama"), tiny.prompt(), store, "sink", cache_options=options)[1] == 0
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_prefix_is_evicted_first() -> None:
     model = tiny.shared("llama")
     size = core.caches.registry["dynamic"].predict(model, 12 + NEW - 1, 1, {})
     store = core.PrefixStore(budget=2 * size)
@@ -132,13 +132,13 @@ def test_the_least_recently_used_goes_first() -> None:
     assert all(prefix.ids[:12] != tuple(two) for prefix in store.prefixes)
 
 
-def test_what_exceeds_the_budget_is_not_kept() -> None:
+def test_prefix_beyond_the_budget_is_not_stored() -> None:
     store = core.PrefixStore(budget=100)
     run(tiny.shared("llama"), tiny.prompt(), store)
     assert store.bytes == 0
 
 
-def test_an_unloaded_model_takes_its_prefixes_with_it() -> None:
+def test_prefixes_of_an_unloaded_model_are_removed() -> None:
     store = core.PrefixStore()
     run(tiny.make("gpt2"), tiny.prompt(), store)
     gc.collect()
@@ -158,7 +158,7 @@ def test_shared_length(one: list[int], other: list[int], length: int) -> None:
     assert shared_length(one, other) == shared_length(other, one) == length
 
 
-def test_a_prefix_survives_the_program(tmp_path: Path) -> None:
+def test_saved_prefix_can_be_loaded_again(tmp_path: Path) -> None:
     model, store, later = tiny.shared("llama"), core.PrefixStore(), core.PrefixStore()
     run(model, tiny.prompt(), store)
     store.save(tmp_path / "prefix.safetensors", model)
@@ -178,7 +178,7 @@ def test_a_prefix_of_another_model_is_refused(tmp_path: Path) -> None:
         core.PrefixStore(budget=10).load(path, tiny.shared("llama"))
 
 
-def test_files_that_are_no_prefix(tmp_path: Path) -> None:
+def test_invalid_prefix_files_raise_cache_error(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     with pytest.raises(CacheError, match="could not be read"):
         core.PrefixStore().load(path, tiny.shared("llama"))
@@ -189,7 +189,7 @@ def test_files_that_are_no_prefix(tmp_path: Path) -> None:
         core.PrefixStore().save(path, tiny.shared("llama"))
 
 
-def test_a_file_that_does_not_agree_with_itself(tmp_path: Path) -> None:
+def test_inconsistent_prefix_file_is_refused(tmp_path: Path) -> None:
     model, store, path = tiny.shared("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
     run(model, tiny.prompt(), store)
     store.save(path, model)
@@ -252,8 +252,8 @@ def test_tensors_that_were_changed_are_refused(damage: Callable[[Any], None], tm
     [lambda keys: keys[:, :1], lambda keys: keys[..., :2], lambda keys: keys.double(), lambda keys: keys[0],
      lambda keys: keys.repeat(2, 1, 1, 1), lambda keys: keys[:, :, :3]],
 )  # fmt: skip
-def test_shapes_are_those_of_the_model(reshape: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path) -> None:
-    """Also where somebody has made the hashes fit."""
+def test_prefix_with_other_shapes_is_refused(reshape: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path) -> None:
+    """Also if the hashes were adapted to the changed content."""
     model, store, path = tiny.shared("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
     run(model, tiny.prompt(), store)
     store.save(path, model)
@@ -303,7 +303,7 @@ def test_a_prefix_of_nearly_the_same_model_is_refused(
 
 
 @pytest.mark.parametrize("name", ["pipe", "folder", "nowhere/x", "a\0b", "x" * 300])
-def test_places_that_are_no_files(name: str, tmp_path: Path) -> None:
+def test_paths_that_are_not_files_raise_cache_error(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     model, store = tiny.shared("llama"), core.PrefixStore()
@@ -314,7 +314,7 @@ def test_places_that_are_no_files(name: str, tmp_path: Path) -> None:
         assert caught.value.remedy
 
 
-def test_the_prefix_of_a_text_is_the_longest_that_it_begins_with() -> None:
+def test_longest_prefix_of_a_text_is_found() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     written = run(model, tiny.prompt(), store)[0][0]
     run(model, tiny.prompt(seed=1), store)
@@ -333,7 +333,7 @@ def test_only_whole_texts_can_be_saved(name: str, tmp_path: Path) -> None:
         store.save(tmp_path / "prefix.safetensors", model)
 
 
-def test_a_state_is_no_prefix_for_a_file(tmp_path: Path) -> None:
+def test_saving_a_recurrent_state_is_refused(tmp_path: Path) -> None:
     store = core.PrefixStore()
     run(tiny.shared("mamba"), tiny.prompt(), store)
     with pytest.raises(CacheError, match="does not store its prompt as keys"):
@@ -341,7 +341,7 @@ def test_a_state_is_no_prefix_for_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "t5"])
-def test_old_tuples_and_back(kind: str) -> None:
+def test_legacy_tuples_are_converted_both_ways(kind: str) -> None:
     model, backend = tiny.shared(kind), core.caches.registry["dynamic"]
     cache, ids = backend.build(model, 0, {}), torch.tensor([tiny.prompt()])
     more = {"decoder_input_ids": ids} if kind == "t5" else {}
@@ -357,6 +357,6 @@ def test_old_tuples_and_back(kind: str) -> None:
 
 
 @pytest.mark.parametrize("layers", [[], [(torch.zeros(1),)], [(torch.zeros(1),) * 2, (torch.zeros(1),) * 4]])
-def test_other_tuples_are_refused(layers: list[Any]) -> None:
+def test_invalid_legacy_tuples_are_refused(layers: list[Any]) -> None:
     with pytest.raises(CacheError, match="is not a tuple"):
         from_legacy(layers)

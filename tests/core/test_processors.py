@@ -1,4 +1,4 @@
-"""The registry of processors: transformers' order, and what every file says of itself."""
+"""The registry of processors: transformers' order, and the metadata of every file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def context(**settings: Any) -> Context:
     return Context(model, {"do_sample": True, **settings}, 2, 12, ids, eos, 1, torch.zeros)
 
 
-def test_the_order_is_that_of_transformers() -> None:
+def test_processor_order_equals_that_of_transformers() -> None:
     """Both lists are made with everything switched on."""
     made = context(**ON)
     result = [type(stage.process) for stage in build_pipeline(made).stages]
@@ -59,7 +59,7 @@ def test_the_order_is_that_of_transformers() -> None:
 
 
 @pytest.mark.parametrize("name", registry)
-def test_every_file_says_what_a_reader_needs(name: str) -> None:
+def test_every_processor_file_has_complete_metadata(name: str) -> None:
     processor = registry[name]
     assert sys.modules[f"decodescope.core.processors.{name}"].PROCESSOR is processor
     assert processor.parameter is None or processor.parameter.name == name
@@ -71,14 +71,14 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in registry if registry[name].uses_scores_only])
-def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
+def test_processors_declared_score_only_ignore_the_ids(name: str) -> None:
     (stage,) = build_pipeline(context(**{"top_k": 0, name: ON.get(name, 1.0)})).stages
     scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
     one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
     assert torch.equal(stage.process(one, scores), stage.process(other, scores))
 
 
-def test_listing_them_loads_no_torch() -> None:
+def test_listing_processors_loads_no_torch() -> None:
     code = "import sys, core.processors; print(len(core.processors.registry), 'torch' in sys.modules)"
     reported = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert reported == [str(len(registry)), "False"]

@@ -15,7 +15,7 @@ from tests.core import tiny
 
 
 @pytest.mark.parametrize("strategy", list(core.strategies.registry.values()), ids=lambda s: s.name)
-def test_strategy_contract(strategy: core.strategies.Strategy) -> None:
+def test_strategies_fulfil_the_registry_contract(strategy: core.strategies.Strategy) -> None:
     assert strategy.title
     assert strategy.summary.endswith(".")
     names = strategy.parameter_names
@@ -68,7 +68,7 @@ class Recorder:
         self.got.append("end")
 
 
-def test_streamer_protocol() -> None:
+def test_streamer_receives_the_calls_of_generate() -> None:
     model, ids, config = tiny.shared("llama"), tiny.prompt(), GenerationConfig(max_new_tokens=6)
     ours, reference = Recorder(), Recorder()
     core.run(model, core.Request(ids, config), streamer=ours)
@@ -83,7 +83,7 @@ def test_streamer_is_ended_by_an_error() -> None:
     assert recorder.got == ["end"]
 
 
-def test_importing_is_cheap() -> None:
+def test_importing_core_is_fast() -> None:
     """Names, registries and the catalogue are there before torch is."""
     code = (
         "import sys; from decodescope import core; "

@@ -1,4 +1,4 @@
-"""Models on other machines: what is asked of each engine, and what is made of its words."""
+"""Models on other machines: requests to each engine and the interpretation of its responses."""
 
 import json
 import math
@@ -13,22 +13,22 @@ from decodescope.core.events import Finished, Notice, Prefilled, RunStarted, Seq
 from decodescope.core.remote.client import Utf8Joiner
 from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.resources import depth
-from tests import fake_machine
+from tests import fake_remote_engine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
-from tests.fake_machine import Machine
+from tests.fake_remote_engine import Machine
 
 SAMPLED = " there was a fox."
 
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    with fake_machine.running() as running:
+    with fake_remote_engine.running() as running:
         yield running
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"])
-def test_each_engine_is_known_and_writes(kind: str) -> None:
-    with fake_machine.running(kind) as machine:
+def test_every_engine_is_recognized_and_generates(kind: str) -> None:
+    with fake_remote_engine.running(kind) as machine:
         model = core.load(machine.name())
         assert isinstance(model, RemoteModel)
         assert model.kind.name == kind
@@ -48,7 +48,7 @@ def test_each_engine_is_known_and_writes(kind: str) -> None:
         assert drafts == (0.75 if kind in ("llama.cpp", "sglang") else None)
 
 
-def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
+def test_events_contain_only_reported_probabilities(machine: Machine) -> None:
     model = model_of(machine)
     written = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     third, fourth = written[2:4]
@@ -56,7 +56,7 @@ def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
     assert third.raw_probability == third.probability == pytest.approx(0.3)  # nothing acts: the two ends are one
     assert [one.text for one in third.alternatives] == [" the", " a", " an"]
     assert math.isnan(third.entropy)
-    assert fourth.rank == 0  # told beside the three likeliest, so from anywhere behind them
+    assert fourth.rank == 0  # reported in addition to the three likeliest, so its rank is unknown
     assert fourth.raw_probability == pytest.approx(0.02)
     cut = chosen_tokens(core.run(model, make_request(do_sample=True, temperature=0.5)).events)[2]
     assert cut.raw_probability == pytest.approx(0.3)
@@ -64,8 +64,8 @@ def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
     assert all(math.isnan(one.probability) for one in cut.alternatives)
 
 
-def test_the_temperature_that_sglang_puts_in_first_is_no_model_of_its_own() -> None:
-    with fake_machine.running("sglang") as machine:
+def test_sglang_probabilities_with_temperature_are_not_raw() -> None:
+    with fake_remote_engine.running("sglang") as machine:
         model = model_of(machine)
         only = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0, temperature=0.5)).events)[0]
         assert math.isnan(only.raw_probability)
@@ -75,8 +75,8 @@ def test_the_temperature_that_sglang_puts_in_first_is_no_model_of_its_own() -> N
         assert math.isnan(both.probability)
 
 
-def test_text_only_says_so() -> None:
-    with fake_machine.running("transformers") as machine:
+def test_engine_without_probabilities_causes_a_notice() -> None:
+    with fake_remote_engine.running("transformers") as machine:
         events = core.run(model_of(machine), make_request(no_repeat_ngram_size=2)).events
         assert [event.kind for event in events if isinstance(event, Notice)] == ["not_told"]
         first = chosen_tokens(events)[0]
@@ -86,14 +86,14 @@ def test_text_only_says_so() -> None:
         assert reported == {"max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
 
 
-def test_an_engine_that_refuses_probabilities_is_asked_without(machine: Machine) -> None:
+def test_request_is_repeated_without_refused_probabilities(machine: Machine) -> None:
     machine.refusals = [(400, {}, '{"error": {"message": "logprobs are not enabled here"}}')]
     model = model_of(machine)
     first = core.run(model, make_request())
     assert first.texts == [GREEDY]
     assert "logprobs" not in machine.sent
     core.run(model, make_request())
-    assert len(machine.asked) == 3  # it is not asked for them again
+    assert len(machine.asked) == 3  # they are not requested again
 
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -113,18 +113,20 @@ OPENAI = {"type": "json_schema", "json_schema": {"name": "text", "schema": SCHEM
         ("llama.cpp", {"choice": ['say "a"', "b"]}, {"grammar": 'root ::= "say \\"a\\"" | "b"'}),
     ],
 )
-def test_a_grammar_in_each_engines_words(kind: str, grammar: dict[str, object], sent: dict[str, object]) -> None:
-    with fake_machine.running(kind) as machine:
+def test_grammar_is_sent_in_the_format_of_each_engine(
+    kind: str, grammar: dict[str, object], sent: dict[str, object]
+) -> None:
+    with fake_remote_engine.running(kind) as machine:
         events = core.run(model_of(machine), make_request(grammar=grammar)).events
         assert machine.sent.get("sampling_params", machine.sent).items() >= sent.items()
         notices = [event.message for event in events if isinstance(event, Notice)]
         assert any("applies the grammar itself" in reported for reported in notices)
         first = chosen_tokens(events)[0]
-        assert math.isnan(first.probability)  # what is left of it behind the grammar nobody tells
+        assert math.isnan(first.probability)  # the engine does not report its probability after the grammar
 
 
-def test_any_other_engine_keeps_to_a_schema_in_chats() -> None:
-    with fake_machine.running("other") as machine:
+def test_unknown_engine_supports_json_schema_in_chats_only() -> None:
+    with fake_remote_engine.running("other") as machine:
         model = model_of(machine)
         chat = core.Request(
             [{"role": "user", "content": "Hi"}], {"max_new_tokens": 5, "grammar": {"json_schema": SCHEMA}}
@@ -136,34 +138,34 @@ def test_any_other_engine_keeps_to_a_schema_in_chats() -> None:
 
 
 @pytest.mark.parametrize(("kind", "grammar"), [("vllm", {"lark": 'start: "a"'}), ("llama.cpp", {"regex": "a"})])
-def test_a_grammar_that_an_engine_has_not_is_refused(kind: str, grammar: dict[str, object]) -> None:
-    with fake_machine.running(kind) as machine:
+def test_unsupported_grammar_is_refused(kind: str, grammar: dict[str, object]) -> None:
+    with fake_remote_engine.running(kind) as machine:
         with pytest.raises(ParameterError, match="does not support this kind of grammar"):
             core.run(model_of(machine), make_request(grammar=grammar))
         assert not machine.asked
 
 
-def test_a_grammar_begins_with_the_answer(machine: Machine) -> None:
+def test_grammar_with_a_beginning_is_refused(machine: Machine) -> None:
     request = core.Request("Once", {"max_new_tokens": 5, "grammar": {"choice": ["a"]}}, beginning=[" there"])
     with pytest.raises(ParameterError, match="starts the grammar with its answer"):
         core.run(model_of(machine), request)
 
 
-def test_settings_in_each_engines_words() -> None:
-    with fake_machine.running("llama.cpp") as machine:
+def test_settings_are_sent_in_the_format_of_each_engine() -> None:
+    with fake_remote_engine.running("llama.cpp") as machine:
         core.run(model_of(machine), make_request(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
         sent = machine.sent
         assert (sent["temperature"], sent["min_p"], sent["repeat_penalty"], sent["top_k"]) == (0.7, 0.1, 1.2, 50)
         assert (sent["typical_p"], sent["n_probs"]) == (1.0, 3)
         length = core.load(machine.name()).context or 2**17
         assert (sent["repeat_last_n"], sent["dry_penalty_last_n"]) == (length, length)  # it refuses -1
-    with fake_machine.running("llama-cpp-python") as machine:
-        core.run(model_of(machine), make_request())  # what is off is said to be: it would repeat less by itself
+    with fake_remote_engine.running("llama-cpp-python") as machine:
+        core.run(model_of(machine), make_request())  # disabled settings are sent: the engine's defaults differ
         assert (machine.sent["repeat_penalty"], machine.sent["temperature"], machine.sent["logprobs"]) == (1.0, 0.0, 3)
         core.run(model_of(machine), make_request(do_sample=True))
         sent = machine.sent
         assert (sent["top_k"], sent["top_p"], sent["min_p"], sent["temperature"]) == (50, 1.0, 0.0, 1.0)
-    with fake_machine.running("vllm") as machine:
+    with fake_remote_engine.running("vllm") as machine:
         request = core.Request(
             "Once", {"do_sample": True, "top_k": 0, "stop_strings": ["."], "min_new_tokens": 2}, seed=7
         )
@@ -174,8 +176,8 @@ def test_settings_in_each_engines_words() -> None:
         assert [event.tokens for event in events if isinstance(event, Prefilled)] == [4]
 
 
-def test_what_an_engine_has_not_is_refused_by_name() -> None:
-    with fake_machine.running("other") as machine:
+def test_unsupported_features_are_refused_by_name() -> None:
+    with fake_remote_engine.running("other") as machine:
         model = model_of(machine)
         for request, error, words in (
             (core.Request("Once", strategy="beam_search"), StrategyError, "not the steps of its beams"),
@@ -197,13 +199,13 @@ def test_what_an_engine_has_not_is_refused_by_name() -> None:
         assert "temperature" not in model.refused_settings()
 
 
-def test_several_texts(machine: Machine) -> None:
+def test_several_sequences_are_requested_at_once(machine: Machine) -> None:
     result = core.run(model_of(machine), make_request(do_sample=True, num_return_sequences=2))
     assert result.texts == [SAMPLED, SAMPLED]
     assert machine.sent["n"] == 2
 
 
-def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
+def test_branch_continues_from_reported_tokens(machine: Machine) -> None:
     model = model_of(machine)
     first = core.run(model, make_request())
     again = core.Request("Once upon a time", {"max_new_tokens": 5}, beginning=[*first.sequences[0][:2], " very"])
@@ -214,12 +216,12 @@ def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
             core.run(model, core.Request("Once", beginning=beginning))
 
 
-def test_characters_in_halves() -> None:
+def test_characters_split_over_tokens_are_joined() -> None:
     wolf = "🐺".encode()
     halves = (wolf[:2].decode("utf-8", "surrogateescape"), wolf[2:].decode("utf-8", "surrogateescape"))
     story = tuple((piece, 0.5, {piece: 0.5}) for piece in ("Der", *halves, "ü"))
     for kind in ("llama.cpp", "vllm"):
-        with fake_machine.running(kind, story=story, cut_bytes=True) as machine:
+        with fake_remote_engine.running(kind, story=story, cut_bytes=True) as machine:
             result = core.run(model_of(machine), make_request())
             assert result.texts == ["Der🐺ü"]
             reported = chosen_tokens(result.events)
@@ -231,7 +233,7 @@ def test_characters_in_halves() -> None:
     assert joiner.flush() == "\ufffd"
 
 
-def test_a_recorded_run_is_the_same(machine: Machine, tmp_path: Path) -> None:
+def test_recorded_remote_run_is_identical(machine: Machine, tmp_path: Path) -> None:
     model = model_of(machine)
     seen = list(
         core.record(
@@ -244,7 +246,7 @@ def test_a_recorded_run_is_the_same(machine: Machine, tmp_path: Path) -> None:
     assert "NaN" not in page.split("</script>")[0]
 
 
-def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
+def test_given_text_is_scored_by_engines_that_support_it(machine: Machine) -> None:
     model = model_of(machine)
     events = list(core.score_stream(model, "Once upon a time", 3))
     scored = chosen_tokens(events)
@@ -256,13 +258,13 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     after_it = core.score(model, " a time", 3, given="Once upon")
     assert [event.piece for event in after_it] == [" a", " time"]
     with (
-        fake_machine.running("llama.cpp") as other,
+        fake_remote_engine.running("llama.cpp") as other,
         pytest.raises(EngineRefusedError, match="does not report probabilities"),
     ):
         core.score(model_of(other), "Once upon a time")
 
 
-def test_words_claim_only_what_was_told(machine: Machine) -> None:
+def test_explanations_use_only_reported_probabilities(machine: Machine) -> None:
     model = model_of(machine)
     plain = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."
@@ -272,7 +274,7 @@ def test_words_claim_only_what_was_told(machine: Machine) -> None:
     assert core.explain_token(warm).endswith("The engine does not report its probability after the settings.")
     given = core.score(model, "Once upon", 3)[0]
     assert core.explain_token(given).endswith("It is part of the given text.")
-    with fake_machine.running("transformers") as silent:
+    with fake_remote_engine.running("transformers") as silent:
         untold = core.run(model_of(silent), make_request()).events
     assert "without reporting its probability" in core.explain_token(chosen_tokens(untold)[0])
     for name in depth.DEPTHS:

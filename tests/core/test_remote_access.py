@@ -1,4 +1,4 @@
-"""How an engine on another machine is reached: addresses, and keys that are told and kept where they belong."""
+"""Access to an engine on another machine: addresses, and where keys are sent and stored."""
 
 import importlib
 import sys
@@ -12,18 +12,18 @@ from decodescope import core
 from decodescope.core.errors import AddressError, EngineAccessError
 from decodescope.core.remote import Address, address, find_key, forget_key, parse
 from decodescope.core.remote.remote_model import connect
-from tests import fake_machine
+from tests import fake_remote_engine
 from tests.core.remote_requests import make_request
-from tests.fake_machine import Machine
+from tests.fake_remote_engine import Machine
 
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    with fake_machine.running() as running:
+    with fake_remote_engine.running() as running:
         yield running
 
 
-def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
+def test_api_keys_are_sent_only_to_their_own_server(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     secret = machine.key = "sk-very-secret"
@@ -87,11 +87,11 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("keyring", None)
 
 
-def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyring_keeps_a_key_after_the_program_ends(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = parse("https://engine.example:8000/v1#m")
     assert address.has_keyring()
     assert address.keep_key(engine, " sk-é测 ", lasting=True)
-    monkeypatch.setattr(address, "_session_keys", {})  # the program has been started anew
+    monkeypatch.setattr(address, "_session_keys", {})  # as after a restart of the program
     assert find_key(engine) == "sk-é测"
     assert find_key(parse("https://other.example/v1")) == ""
     forget_key(engine)
@@ -101,7 +101,7 @@ def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytes
     assert ring.ring.kept == {}
 
 
-def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
+def test_locked_keyring_is_queried_once(ring: Any) -> None:
     engine, ring.ring.is_locked = parse("https://engine.example/v1"), True
     for _ in range(3):
         assert find_key(engine) == ""
@@ -110,7 +110,7 @@ def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
     assert find_key(engine) == "sk-1"
 
 
-def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
+def test_missing_keyring_is_detected(ring: Any) -> None:
     ring.ring.priority = 0
     assert not address.has_keyring()
     assert address.has_keyring_package()
@@ -120,14 +120,14 @@ def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
     "text", ["ftp://host/v1", "http://", "https://ho st/v1", "http://name:pass@localhost/v1", "https://h/v1?key=secret",
              "http://example.com/v1", "http://10.0.0.1:8000/v1"],
 )  # fmt: skip
-def test_addresses_that_cannot_be_used(text: str) -> None:
+def test_invalid_addresses_raise_an_error_without_secrets(text: str) -> None:
     with pytest.raises(AddressError) as error:
         parse(text)
     assert "pass" not in error.value.cause.split(" ")
     assert "secret" not in str(error.value)
 
 
-def test_addresses() -> None:
+def test_addresses_are_parsed() -> None:
     here = parse("http://localhost:8000#org/name")
     assert here == Address("http", "localhost", 8000, "/v1", "org/name")
     assert str(here) == "http://localhost:8000/v1#org/name"

@@ -1,4 +1,4 @@
-"""Faults of engines on other machines: cut off, busy, silent, not what they should be; and runs that are stopped."""
+"""Faults of engines on other machines: disconnected, busy, silent or wrong ones; and cancelled runs."""
 
 import threading
 from collections.abc import Iterator
@@ -19,20 +19,20 @@ from decodescope.core.remote.engines.sglang import GenerateResponse
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import connect
 from decodescope.core.remote.remote_run import read_deltas
-from tests import fake_machine
+from tests import fake_remote_engine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
-from tests.fake_machine import Machine
+from tests.fake_remote_engine import Machine
 
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    with fake_machine.running() as running:
+    with fake_remote_engine.running() as running:
         yield running
 
 
 def test_stop_closes_the_connection(machine: Machine) -> None:
     machine.held.clear()
-    machine.story = fake_machine.STORY * 2000
+    machine.story = fake_remote_engine.STORY * 2000
     cancel, seen = threading.Event(), []
     for event in core.stream(model_of(machine), make_request(max_new_tokens=10_000), cancel):
         seen.append(event)
@@ -45,8 +45,8 @@ def test_stop_closes_the_connection(machine: Machine) -> None:
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
 
 
-def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
-    machine.story = fake_machine.STORY * 2000
+def test_closing_the_stream_closes_the_connection(machine: Machine) -> None:
+    machine.story = fake_remote_engine.STORY * 2000
     events = core.stream(model_of(machine), make_request(max_new_tokens=10_000))
     next(event for event in events if isinstance(event, TokenChosen))
     events.close()
@@ -62,8 +62,10 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
         ({"pause": 1.0}, EngineCutError, "no more data"),
     ],
 )
-def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
-    with fake_machine.running(**fault) as machine:
+def test_server_failure_during_a_run_keeps_the_text(
+    fault: dict[str, float], error: type[EngineError], words: str
+) -> None:
+    with fake_remote_engine.running(**fault) as machine:
         received: list[core.events.Event] = []
         model = connect(
             machine.name(), timeouts=Timeouts(first_byte=20, between_chunks=0.3 if "pause" in fault else 20)
@@ -74,7 +76,7 @@ def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type
         assert stored == ("" if "pause" in fault else " there was the")
 
 
-def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
+def test_busy_server_is_retried(machine: Machine) -> None:
     model = model_of(machine)
     machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
     assert core.run(model, make_request()).texts == [GREEDY]
@@ -89,33 +91,35 @@ def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
     assert core.run(patient, make_request(), cancel).reason == "stopped"
 
 
-def test_models_by_name() -> None:
-    with fake_machine.running(models=("tale-7b", "tale-70b")) as machine:
+def test_server_models_are_selected_by_name() -> None:
+    with fake_remote_engine.running(models=("tale-7b", "tale-70b")) as machine:
         with pytest.raises(ModelNotFoundError, match="tale-7b, tale-70b"):
             connect(f"{machine.address}/v1")
         with pytest.raises(ModelNotFoundError, match="has no model “tale-8b”"):
             connect(machine.name("tale-8b"))
-    with fake_machine.running() as machine:
+    with fake_remote_engine.running() as machine:
         assert connect(machine.address).name == "tale-7b"
     with pytest.raises(EngineUnreachableError, match="cannot be reached"):
         connect(machine.name())
 
 
-def test_a_page_that_is_no_engine(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_machine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {}))
+def test_web_page_instead_of_an_engine_raises_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        fake_remote_engine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {})
+    )
     with pytest.raises(EngineReplyError, match="<html>Hello"):
         connect(machine.name())
 
 
-def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_machine._Answer, "do_GET", lambda self: machine.left.wait(5))
+def test_silent_server_raises_engine_unreachable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_remote_engine._Answer, "do_GET", lambda self: machine.left.wait(5))
     with pytest.raises(EngineUnreachableError, match="has not answered"):
         connect(machine.name(), timeouts=Timeouts(first_byte=0.1))
     machine.left.set()
 
 
 @pytest.mark.parametrize("choice", [{"index": "first"}, {"index": {"number": 1}}])
-def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
+def test_malformed_reply_error_contains_the_parse_location(choice: dict[str, object]) -> None:
     with pytest.raises(EngineReplyError) as caught:
         read_deltas({"choices": [choice]}, "the engine", GenerateResponse("the engine"))
     assert "responses.py" in caught.value.details

@@ -115,7 +115,7 @@ def stream(server: RawServer, cancel: threading.Event | None = None) -> list[obj
     ],
 )
 @pytest.mark.parametrize("ask", [get, stream])
-def test_what_has_no_end_is_given_up(
+def test_endless_responses_are_aborted(
     pieces: tuple[bytes, ...], endless: bytes, ask: Callable[[RawServer], object]
 ) -> None:
     with answering(*pieces, endless=endless) as server:
@@ -125,7 +125,7 @@ def test_what_has_no_end_is_given_up(
     assert server.sent_bytes < MAX_LOOPBACK_BYTES
 
 
-def test_a_response_that_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_response_body_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_MAX_RESPONSE_BYTES", 100_000)
     with answering(CHUNKED, endless=b"400\r\n" + b" " * 1024 + b"\r\n") as server:
         with pytest.raises(EngineReplyError):
@@ -134,7 +134,7 @@ def test_a_response_that_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> N
     assert server.sent_bytes < MAX_LOOPBACK_BYTES
 
 
-def test_an_error_that_never_ends_is_cut() -> None:
+def test_endless_error_body_is_cut() -> None:
     with answering(b"HTTP/1.1 400 Bad\r\n\r\n", endless=b"no " * 10_000) as server:
         with pytest.raises(EngineRefusedError, match="400: no no"):
             get(server)
@@ -179,7 +179,7 @@ def test_a_broken_body_is_not_a_response(answer: bytes) -> None:
         pytest.param(b"HTTP/1.1 9999 OK\r\n\r\n", id="a status that is none"),
     ],
 )
-def test_what_is_no_http_is_no_response(answer: bytes) -> None:
+def test_invalid_http_raises_an_error(answer: bytes) -> None:
     with answering(answer) as server:
         with pytest.raises((EngineUnreachableError, EngineReplyError)) as error:
             get(server)
@@ -263,7 +263,7 @@ def test_proxies_cookies_and_netrc_of_the_system_are_not_used(monkeypatch: pytes
         assert headers.keys() == {"host", "accept", "accept-encoding", "user-agent", "connection"}
 
 
-def test_https_to_a_server_without_it_is_named() -> None:
+def test_https_to_a_plain_http_server_raises_an_error() -> None:
     with answering(OK + b"\r\n{}") as server:
         server.url = server.url.replace("http:", "https:")
         with pytest.raises(EngineUnreachableError, match="no valid certificate, or does not support https") as error:
@@ -339,14 +339,14 @@ def test_an_address_may_be_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/ü", "/v1/a b", "/v1/%41?x#y", "/v1/\r\nX: 1", "//other/v1"])
-def test_a_path_reaches_the_server_as_one_line_or_not_at_all(path: str) -> None:
+def test_path_cannot_inject_headers(path: str) -> None:
     with answering(OK + b"\r\n[]") as server:
         with suppress(EngineError):
             server.client.get(path, threading.Event())
     assert all("x" not in headers for headers in server.headers)
 
 
-def test_a_closed_port_is_named() -> None:
+def test_closed_port_raises_engine_unreachable() -> None:
     with answering() as server:
         pass
     with pytest.raises(EngineUnreachableError, match=r"cannot be reached: \w"):

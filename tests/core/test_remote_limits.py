@@ -1,4 +1,4 @@
-"""What an engine sends beyond what it was asked for: cut, at a cost that grows with its size and no faster."""
+"""Data that an engine sends beyond the request is dropped at a cost that is linear in its size."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Model:
         self.words = TokenTable()
 
 
-def told(count: int, own: int) -> StreamedToken:
+def streamed_token(count: int, own: int) -> StreamedToken:
     top = tuple(TokenLogprob(f"t{place}", -0.1 * place) for place in range(count))
     return StreamedToken(f"t{own}", None, -0.1 * own, top)
 
 
-def teller(asked: int) -> TokenEventBuilder:
+def event_builder(asked: int) -> TokenEventBuilder:
     return TokenEventBuilder(Model(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("own", "expected"), [(0, 3), (2, 3), (50, 4)])
-def test_alternatives_are_cut_to_what_was_asked_for(own: int, expected: int) -> None:
-    event = teller(3).build(told(100, own), "", 0, 0, 0.0)
+def test_alternatives_are_limited_to_the_requested_count(own: int, expected: int) -> None:
+    event = event_builder(3).build(streamed_token(100, own), "", 0, 0, 0.0)
     assert len(event.alternatives) == expected
     assert [one.text for one in event.alternatives[:3]] == ["t0", "t1", "t2"]
     assert event.rank == (own + 1 if own < 3 else 0)
     assert event.id in {one.id for one in event.alternatives}
 
 
-def test_alternatives_that_were_not_asked_for_are_left_out() -> None:
-    event = teller(0).build(told(100, 0), "", 0, 0, 0.0)
+def test_unrequested_alternatives_are_dropped() -> None:
+    event = event_builder(0).build(streamed_token(100, 0), "", 0, 0, 0.0)
     assert len(event.alternatives) <= 1
 
 
@@ -80,13 +80,13 @@ def test_the_cost_of_alternatives_is_linear() -> None:
     for number in (500, 1000):
         top = tuple(TokenLogprob(f"t{place}", -float(place), CountingId(place)) for place in range(number))
         CountingId.compared = 0
-        teller(number).build(StreamedToken("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
+        event_builder(number).build(StreamedToken("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
         counts.append(CountingId.compared)
     assert counts[1] <= 2.5 * counts[0] + 10
 
 
 @pytest.mark.parametrize("shape", ["chat", "completion"])
-def test_no_more_alternatives_are_read_than_any_engine_can_be_asked_for(shape: str) -> None:
+def test_alternatives_are_read_up_to_the_maximum(shape: str) -> None:
     if shape == "chat":
         top: Any = [{"token": f"t{n}", "logprob": -1.0} for n in range(5000)]
         choice = {"logprobs": {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": top}]}}
@@ -121,7 +121,7 @@ def endless_line(pieces: int) -> Iterator[bytes]:
         yield b"x" * 1000
 
 
-def test_a_long_line_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_of_a_long_line_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages_module, "bytearray", CountingBytes, raising=False)
     copied = []
     for count in (200, 400):
@@ -133,7 +133,7 @@ def test_a_long_line_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copied[1] <= 2.2 * copied[0]
 
 
-def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_line_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages_module, "_MAX_LINE_BYTES", 100_000)
     read = 0
 
@@ -149,13 +149,13 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
-def test_messages_are_read_however_they_are_cut(cut: int) -> None:
+def test_messages_are_parsed_independent_of_chunk_boundaries(cut: int) -> None:
     data = b'data: {"a": 1}\n\n: note\ndata: {"b": "\xc3\xa9"}\r\n\ndata: [DONE]\n'
     pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
     assert list(parse_messages(pieces, "here")) == [{"a": 1}, {"b": "é"}]
 
 
-def test_a_text_is_shared_out_among_its_tokens() -> None:
+def test_text_is_split_among_its_tokens() -> None:
     assert split_text("abcde", ["ab", "x", "c", "e"]) == ["ab", "", "c", "de"]
     assert split_text("", ["a"]) == [""]
 
@@ -171,13 +171,13 @@ class CountingText(str):
         return found
 
 
-def test_sharing_out_copies_no_text_for_each_token() -> None:
+def test_splitting_a_text_copies_no_text_per_token() -> None:
     CountingText.sliced = 0
     assert split_text(CountingText("ab" * 500), ["ab"] * 500) == ["ab"] * 500
     assert CountingText.sliced <= 1000
 
 
-def test_the_end_of_a_prompt_is_found_at_a_boundary() -> None:
+def test_end_of_a_prompt_is_found_at_a_token_boundary() -> None:
     texts = ["<s>", "Once", " upon", " a"]
     assert _token_after("Once upon", texts, 1) == 3
     assert _token_after("Once up", texts, 1) is None
@@ -187,26 +187,26 @@ def test_the_end_of_a_prompt_is_found_at_a_boundary() -> None:
 
 
 @pytest.mark.parametrize("value", [-5, True, 10**4000, 1e308, "9", None])
-def test_figures_of_a_model_that_cannot_be_are_left_out(value: object) -> None:
+def test_invalid_model_metadata_are_ignored(value: object) -> None:
     served = _served_model({"id": "m", "max_model_len": value, "meta": {"n_vocab": value}})
     assert served.context is None
     assert served.vocabulary_size == 0
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, 10**4000, True, "7", 1.5])
-def test_an_id_that_no_vocabulary_has_is_left_out(number: object) -> None:
+def test_token_ids_beyond_any_vocabulary_are_dropped(number: object) -> None:
     (token,) = choice_tokens({"logprobs": {"tokens": ["a"]}, "token_ids": [number]})
     assert token.id is None or token.id is True
 
 
 @pytest.mark.slow
-def test_figures_of_very_many_texts_are_left_out() -> None:
+def test_metrics_of_very_many_texts_are_dropped() -> None:
     counts = ResponseUsage(engines.usage_readers())
     for number in range(5000):
         counts.update({"index": number, "meta_info": {"completion_tokens": 1}})
     assert counts.written == 1024
 
 
-def test_a_message_may_be_long_but_json_only() -> None:
+def test_json_message_in_one_line_is_parsed() -> None:
     line = json.dumps({"choices": []}).encode()
     assert list(parse_messages([b"data: " + line + b"\n"], "here")) == [{"choices": []}]

@@ -15,7 +15,7 @@ from decodescope import core
 from decodescope.core.events import Notice, TokenChosen
 from decodescope.core.remote.remote_model import RemoteModel
 from tests import gguf_files
-from tests.core.test_remote_real import free_port, reached
+from tests.core.test_remote_transformers_serve import free_port, reached
 
 NEEDED = ("llama_cpp", "gguf", "uvicorn", "fastapi", "sse_starlette", "starlette_context", "pydantic_settings")
 NAME = "storyteller"
@@ -51,7 +51,7 @@ def tokens(result: core.Result) -> list[TokenChosen]:
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_its_greedy_text_is_ours_token_for_token(served: RemoteModel, beginning: str) -> None:
+def test_greedy_text_equals_the_local_one_token_for_token(served: RemoteModel, beginning: str) -> None:
     request = core.Request(beginning, {"max_new_tokens": 60}, "greedy", top_n=5)
     ours, reference = core.run(core.load(NAME), request), core.run(served, request)
     assert reference.texts == ours.texts
@@ -63,7 +63,7 @@ def test_its_greedy_text_is_ours_token_for_token(served: RemoteModel, beginning:
         assert [one.text for one in other.alternatives[:1]] == [one.text for one in own.alternatives[:1]]
 
 
-def test_a_temperature_and_stops_act_there(served: RemoteModel) -> None:
+def test_temperature_and_stop_strings_are_applied_by_the_server(served: RemoteModel) -> None:
     settings = {"max_new_tokens": 40, "do_sample": True, "temperature": 0.7, "top_p": 0.9, "stop_strings": ["."]}
     first, again = (core.run(served, core.Request(BEGINNINGS[0], settings, seed=3)) for _ in range(2))
     assert first.texts == again.texts

@@ -16,7 +16,7 @@ from decodescope.core.errors import EngineRefusedError, ParameterError
 from decodescope.core.events import Notice, TokenChosen
 from decodescope.core.models.model_saving import save_gguf
 from decodescope.core.remote.remote_model import RemoteModel
-from tests.core.test_remote_real import free_port, reached
+from tests.core.test_remote_transformers_serve import free_port, reached
 
 NAME = "storyteller"
 BEGINNING = "Once upon a time there was"
@@ -81,9 +81,7 @@ SETTINGS = (
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_its_greedy_text_and_figures_are_those_of_the_same_weights_here(
-    served: RemoteModel, settings: dict[str, object]
-) -> None:
+def test_greedy_text_and_probabilities_equal_the_local_ones(served: RemoteModel, settings: dict[str, object]) -> None:
     options = {name: value for name, value in settings.items() if name.startswith("dry_")}
     config = {name: value for name, value in settings.items() if name not in options}
     strategy = "greedy" if options else None
@@ -98,7 +96,7 @@ def test_its_greedy_text_and_figures_are_those_of_the_same_weights_here(
         ]
 
 
-def test_samplers_alone_leave_what_they_leave_here(served: RemoteModel) -> None:
+def test_each_sampler_reduced_to_one_token_gives_the_greedy_text(served: RemoteModel) -> None:
     """A cut that leaves one token writes the greedy text, whichever it is: each of them acts there."""
     greedy = run(served).texts
     for cut in ({"top_k": 1}, {"top_p": 1e-6}, {"min_p": 1.0}, {"temperature": 0.001, "top_k": 0}):
@@ -123,13 +121,13 @@ def test_every_token_of_a_character_is_reported(served: RemoteModel) -> None:
     assert "".join(one.text for one in tokens(result)) == written
 
 
-def test_an_answer_that_ends_inside_a_character_says_that_it_is_not_complete(served: RemoteModel) -> None:
+def test_answer_ending_inside_a_character_causes_a_notice(served: RemoteModel) -> None:
     result = run(served, "Mia said: ", max_new_tokens=5, grammar={"choice": ["日本"]})
     assert result.texts == ["日"]
     assert any("Tokens of this answer without an id: 2" in one for one in notices(result))
 
 
-def test_a_branch_goes_on_from_the_shown_text(served: RemoteModel) -> None:
+def test_branch_continues_the_displayed_text(served: RemoteModel) -> None:
     first = run(served, "Mia said: ", max_new_tokens=40, grammar={"choice": ["日本é"]})
     ids = first.sequences[0]
     begun = next(number for number, one in enumerate(tokens(first), 1) if one.text == "日")
@@ -160,7 +158,7 @@ def test_a_chat_is_answered_with_its_tokens(served: RemoteModel) -> None:
     assert all(one.id >= 0 and one.alternatives for one in tokens(result))
 
 
-def test_what_it_refuses_is_told_in_its_words(served: RemoteModel) -> None:
+def test_server_refusals_are_reported_in_their_own_wording(served: RemoteModel) -> None:
     with pytest.raises(EngineRefusedError, match="exceeds the available context"):
         run(served, "Once " * 2 * CONTEXT)
     with pytest.raises(EngineRefusedError, match="invalid tokens"):

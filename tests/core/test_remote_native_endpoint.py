@@ -10,8 +10,8 @@ from decodescope.core.events import Prefilled, SequenceFinished, TokenChosen
 from decodescope.core.remote.engines.sglang import GenerateResponse
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import RemoteModel, connect
-from tests import fake_machine
-from tests.fake_machine import Machine
+from tests import fake_remote_engine
+from tests.fake_remote_engine import Machine
 
 HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 SAMPLED = " there was a fox."
@@ -21,7 +21,7 @@ def model_of(machine: Machine) -> RemoteModel:
     return connect(machine.name(), timeouts=HASTY)
 
 
-def asked(prompt: object = "Once upon a time", **settings: object) -> core.Request:
+def make_request(prompt: object = "Once upon a time", **settings: object) -> core.Request:
     given = {"max_new_tokens": 5, "do_sample": True, "top_k": 0, **settings}
     return core.Request(prompt, given, top_n=3, seed=7)  # type: ignore[arg-type]
 
@@ -31,9 +31,9 @@ def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
 
 
 @pytest.mark.parametrize("how", ["whole", "pieces", "both"])
-def test_ids_alternatives_and_figures_are_told(how: str) -> None:
-    with fake_machine.running("sglang", own_face=how) as machine:
-        result = core.run(model_of(machine), asked())
+def test_native_endpoint_reports_ids_alternatives_and_metrics(how: str) -> None:
+    with fake_remote_engine.running("sglang", own_face=how) as machine:
+        result = core.run(model_of(machine), make_request())
         assert machine.paths[-1] == "/generate"
         assert result.texts == [SAMPLED]
         written = tokens(result.events)
@@ -49,10 +49,10 @@ def test_ids_alternatives_and_figures_are_told(how: str) -> None:
         assert (metrics.target_passes, metrics.tokens_per_target_pass) == (2, 2.5)
 
 
-def test_what_is_asked_of_it() -> None:
-    with fake_machine.running("sglang") as machine:
+def test_native_endpoint_receives_the_documented_request() -> None:
+    with fake_remote_engine.running("sglang") as machine:
         model = model_of(machine)
-        result = core.run(model, asked(stop_strings=["."], min_new_tokens=2))
+        result = core.run(model, make_request(stop_strings=["."], min_new_tokens=2))
         assert machine.sent == {
             "text": "Once upon a time", "stream": True, "return_logprob": True, "top_logprobs_num": 3,
             "logprob_start_len": -1, "return_text_in_logprobs": True,
@@ -62,51 +62,51 @@ def test_what_is_asked_of_it() -> None:
             },
         }  # fmt: skip
         assert [event.stop_string for event in result.events if isinstance(event, SequenceFinished)] == ["."]
-        core.run(model, asked([7, 8], do_sample=False))
+        core.run(model, make_request([7, 8], do_sample=False))
         assert machine.sent["input_ids"] == [7, 8]
         assert "sampling_seed" not in machine.sent["sampling_params"]
-        core.run(model, asked([{"role": "user", "content": "Hello"}]))
+        core.run(model, make_request([{"role": "user", "content": "Hello"}]))
         assert machine.paths[-1] == "/v1/chat/completions"  # the template of a chat is on that face alone
 
 
-def test_several_texts_keep_apart() -> None:
-    with fake_machine.running("sglang") as machine:
-        result = core.run(model_of(machine), asked(num_return_sequences=2, max_new_tokens=3))
+def test_several_sequences_are_kept_separate() -> None:
+    with fake_remote_engine.running("sglang") as machine:
+        result = core.run(model_of(machine), make_request(num_return_sequences=2, max_new_tokens=3))
         assert result.texts == [" there was a"] * 2
         assert [event.reason for event in result.events if isinstance(event, SequenceFinished)] == ["length"] * 2
         assert (result.metrics.new_tokens, result.metrics.target_passes) == (6, 4)
 
 
 @pytest.mark.parametrize("how", ["none", "garbage", "fault", "cut"])
-def test_where_it_does_not_answer_the_compatible_face_is_asked(how: str) -> None:
-    with fake_machine.running("sglang", own_face=how) as machine:
+def test_missing_native_endpoint_falls_back_to_the_compatible_one(how: str) -> None:
+    with fake_remote_engine.running("sglang", own_face=how) as machine:
         model = model_of(machine)
         for _ in range(2):
-            result = core.run(model, asked())
+            result = core.run(model, make_request())
             assert result.texts == [SAMPLED]
             assert math.isclose(tokens(result.events)[2].raw_probability, 0.3)
         posts = [path for path in machine.paths if path != "/v1/models"]
         assert posts == ["/generate", "/v1/completions", "/v1/completions"]  # once, and never again
 
 
-def test_a_request_that_both_faces_refuse_says_nothing_of_the_first() -> None:
-    with fake_machine.running("sglang") as machine:
+def test_refusal_by_both_endpoints_keeps_the_native_one_in_use() -> None:
+    with fake_remote_engine.running("sglang") as machine:
         machine.refusals = [(400, {}, "too long")] * 2
         model = model_of(machine)
         with pytest.raises(EngineError, match="too long"):
-            core.run(model, asked())
-        core.run(model, asked())
+            core.run(model, make_request())
+        core.run(model, make_request())
         assert machine.paths[-1] == "/generate"
 
 
-def test_a_busy_one_is_asked_again_on_its_own_face() -> None:
-    with fake_machine.running("sglang") as machine:
+def test_busy_native_endpoint_is_retried_there() -> None:
+    with fake_remote_engine.running("sglang") as machine:
         machine.refusals = [(503, {}, "loading")]
-        assert core.run(model_of(machine), asked()).texts == [SAMPLED]
+        assert core.run(model_of(machine), make_request()).texts == [SAMPLED]
         assert machine.paths[-1] == "/generate"
         machine.refusals = [(503, {}, "loading")] * 3
         with pytest.raises(EngineBusyError, match="loading"):
-            core.run(model_of(machine), asked())
+            core.run(model_of(machine), make_request())
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_a_busy_one_is_asked_again_on_its_own_face() -> None:
         ({"garbage_after": 3}, EngineReplyError, "is not a valid response"),
     ],
 )
-def test_in_the_middle_of_a_text_it_is_not_asked_elsewhere(
+def test_failure_during_a_text_does_not_switch_the_endpoint(
     fault: dict[str, int], error: type[EngineError], words: str
 ) -> None:
-    with fake_machine.running("sglang", **fault) as machine:
+    with fake_remote_engine.running("sglang", **fault) as machine:
         received: list[core.events.Event] = []
         with pytest.raises(error, match=words):
-            all(received.append(event) is None for event in core.stream(model_of(machine), asked()))
+            all(received.append(event) is None for event in core.stream(model_of(machine), make_request()))
         assert "".join(event.text for event in tokens(received)) == " there was a"
         assert machine.paths[-1] == "/generate"
 
@@ -132,13 +132,13 @@ def meta(total: int, **more: object) -> dict[str, object]:
     return {"completion_tokens": total, "finish_reason": None, **more}
 
 
-def test_a_text_that_is_given_up_says_why() -> None:
+def test_aborted_text_reports_the_reason() -> None:
     reason = {"type": "abort", "message": "KV cache is full", "status_code": 500}
     with pytest.raises(EngineCutError, match="KV cache is full"):
         GenerateResponse("here").delta({"text": "", "meta_info": meta(0, finish_reason=reason)})
 
 
-def test_texts_that_begin_alike() -> None:
+def test_cumulative_and_partial_texts_yield_the_same_deltas() -> None:
     lines = [[-0.1, 5, "a"]], [[-0.1, 5, "a"], [-0.2, 5, "a"]]
     whole, pieces = GenerateResponse("here"), GenerateResponse("here")
     for own, later, reported in ((whole, "aa", lines[1]), (pieces, "a", lines[1][1:])):

@@ -1,4 +1,4 @@
-"""Tokens of engines on other machines as those engines themselves cut them, and every way not to tell."""
+"""Prompt tokens as tokenized by engines on other machines, and every failure to report them."""
 
 import threading
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from decodescope.core.errors import EngineBusyError
 from decodescope.core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import RemoteModel, connect
-from tests import fake_machine
-from tests.fake_machine import Machine
+from tests import fake_remote_engine
+from tests.fake_remote_engine import Machine
 from tests.fake_tokenizer import START, cut, number, templated
 
 HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
@@ -22,7 +22,7 @@ PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    with fake_machine.running() as running:
+    with fake_remote_engine.running() as running:
         yield running
 
 
@@ -40,17 +40,17 @@ def started(result: core.Result) -> RunStarted:
     return first
 
 
-def spelled(tokens: tuple[PromptToken, ...]) -> list[str]:
+def token_pieces(tokens: tuple[PromptToken, ...]) -> list[str]:
     return [one.piece or one.text for one in tokens]
 
 
 @pytest.mark.parametrize(("kind", "written"), [("vllm", "bytes"), ("vllm", "pieces"), ("llama.cpp", "bytes")])
-def test_a_prompt_is_cut_as_the_engine_cuts_it(kind: str, written: str) -> None:
-    with fake_machine.running(kind, tokenizer=written) as machine:
+def test_prompt_is_tokenized_by_the_engine(kind: str, written: str) -> None:
+    with fake_remote_engine.running(kind, tokenizer=written) as machine:
         result = core.run(model_of(machine), asked())
         prompt = started(result).prompt
         first = " Once" if written == "pieces" else "Once"  # it puts a space first, which the text has not
-        assert spelled(prompt) == ["<s>", first, *PIECES[1:]]
+        assert token_pieces(prompt) == ["<s>", first, *PIECES[1:]]
         assert "".join(one.text for one in prompt) == f"<s>{PROMPT}"
         assert [one.text for one in prompt][-4:] == ["", "", "", "🐺"]
         assert [one.id for one in prompt] == [START, *map(number, cut(PROMPT))]
@@ -58,58 +58,60 @@ def test_a_prompt_is_cut_as_the_engine_cuts_it(kind: str, written: str) -> None:
         assert len(machine.read) == 1  # not one for each token
 
 
-def test_the_count_of_a_prompt_is_known_with_its_first_token() -> None:
-    with fake_machine.running("llama.cpp") as machine:  # it tells its own count with the last message only
+def test_prompt_token_count_is_known_at_the_first_token() -> None:
+    with fake_remote_engine.running(
+        "llama.cpp"
+    ) as machine:  # the engine reports its own count with the last message only
         events = core.run(model_of(machine), asked()).events
         assert [event.tokens for event in events if isinstance(event, Prefilled)] == [len(PIECES) + 1]
 
 
-def test_alternatives_have_the_ids_that_the_prompt_told(machine: Machine) -> None:
+def test_alternatives_use_ids_known_from_the_prompt(machine: Machine) -> None:
     result = core.run(model_of(machine), asked("It was the dog and an end"))
     others = {one.text: one.id for event in result.events if isinstance(event, TokenChosen)
               for one in event.alternatives}  # fmt: skip
     assert others[" an"] == number(b" an")
-    assert others[" girl"] < 0  # nobody has told it
+    assert others[" girl"] < 0  # the engine has not reported it
 
 
-def test_what_the_answer_begins_with_is_cut_with_the_prompt(machine: Machine) -> None:
+def test_beginning_is_tokenized_with_the_prompt(machine: Machine) -> None:
     model = model_of(machine)
     begun = started(core.run(model, asked("Once upon", beginning=[" a", " time"])))
-    assert (spelled(begun.prompt), spelled(begun.beginning)) == (["<s>", "Once", " upon"], [" a", " time"])
-    inside = started(core.run(model, asked("Once up", beginning=["on a time"])))  # a token stands over the border
-    assert (spelled(inside.prompt), spelled(inside.beginning)) == (["Once up"], ["on a time"])
+    assert (token_pieces(begun.prompt), token_pieces(begun.beginning)) == (["<s>", "Once", " upon"], [" a", " time"])
+    inside = started(core.run(model, asked("Once up", beginning=["on a time"])))  # a token spans the border
+    assert (token_pieces(inside.prompt), token_pieces(inside.beginning)) == (["Once up"], ["on a time"])
     assert all(one.id < 0 for one in inside.prompt)
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
-def test_a_chat_is_shown_as_the_model_reads_it(kind: str) -> None:
+def test_chat_prompt_is_shown_with_its_template(kind: str) -> None:
     messages = [{"role": "user", "content": "Hello wölf"}]
-    with fake_machine.running(kind) as machine:
+    with fake_remote_engine.running(kind) as machine:
         prompt = started(core.run(model_of(machine), asked(messages))).prompt
         assert "".join(one.text for one in prompt) == f"<s>{templated(messages)}"
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
-def test_a_prompt_of_ids_is_spelled(kind: str) -> None:
-    with fake_machine.running(kind) as machine:
+def test_prompt_of_ids_is_decoded(kind: str) -> None:
+    with fake_remote_engine.running(kind) as machine:
         prompt = started(core.run(model_of(machine), asked([7, 8]))).prompt
         assert [one.id for one in prompt] == [7, 8]
         assert "".join(one.text for one in prompt) == "word7 word8"
         assert [path for path, _body in machine.read] == ["/detokenize"]
 
 
-def test_a_tokenizer_that_changes_its_text_tells_ids_alone() -> None:
-    with fake_machine.running(tokenizer="lower") as machine:
+def test_normalizing_tokenizer_yields_ids_without_token_texts() -> None:
+    with fake_remote_engine.running(tokenizer="lower") as machine:
         prompt = started(core.run(model_of(machine), asked("Once Upon"))).prompt
         assert [one.id for one in prompt] == [START, *map(number, cut("Once Upon"))]
         assert [one.text for one in prompt] == ["", "", "Once Upon"]
-        assert spelled(prompt) == ["<s>", "once", "ġupon"]
+        assert token_pieces(prompt) == ["<s>", "once", "ġupon"]
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
 @pytest.mark.parametrize("fault", ["none", "garbage", "broken", "cut"])
-def test_a_tokenizer_that_fails_changes_nothing(kind: str, fault: str) -> None:
-    with fake_machine.running(kind, tokenizer=fault) as machine:
+def test_failing_tokenizer_endpoint_keeps_the_run(kind: str, fault: str) -> None:
+    with fake_remote_engine.running(kind, tokenizer=fault) as machine:
         model = model_of(machine)
         for prompt in (PROMPT, [7, 8], [{"role": "user", "content": "Hello"}]):
             result = core.run(model, asked(prompt))
@@ -119,9 +121,9 @@ def test_a_tokenizer_that_fails_changes_nothing(kind: str, fault: str) -> None:
         assert len(machine.read) == 1  # it is not asked for them again
 
 
-def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    with fake_machine.running() as machine:
-        monkeypatch.setattr(fake_machine._Answer, "_read", lambda self, _body: machine.left.wait(20))
+def test_slow_tokenizer_endpoint_is_skipped_and_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_remote_engine.running() as machine:
+        monkeypatch.setattr(fake_remote_engine._Answer, "_read", lambda self, _body: machine.left.wait(20))
         patient = connect(machine.name(), timeouts=Timeouts(first_byte=0.2))
         assert core.run(patient, asked()).texts == [GREEDY]
         events = core.stream(model_of(machine), asked(), cancel := _stopping_soon())
@@ -130,8 +132,8 @@ def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.Monkey
         machine.left.set()
 
 
-def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> None:
-    with fake_machine.running("llama-cpp-python", without_logits=True) as machine:
+def test_server_without_logits_is_retried_without_probabilities() -> None:
+    with fake_remote_engine.running("llama-cpp-python", without_logits=True) as machine:
         model = model_of(machine)
         first = core.run(model, asked())
         assert first.texts == [GREEDY]
@@ -144,12 +146,12 @@ def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> N
         core.run(model, asked())
         assert len(machine.asked) == 3  # it is not asked for them again
         machine.without_logits = False
-        assert core.run(model_of(machine), asked()).texts == [GREEDY]  # started anew, it tells them
+        assert core.run(model_of(machine), asked()).texts == [GREEDY]  # after a restart it reports them
         assert "logprobs" in machine.sent
 
 
-def test_a_server_that_fails_at_everything_has_not_been_found_to_have_no_probabilities() -> None:
-    with fake_machine.running("llama-cpp-python") as machine:
+def test_failing_server_is_not_marked_as_without_probabilities() -> None:
+    with fake_remote_engine.running("llama-cpp-python") as machine:
         machine.refusals = [(500, {}, "no memory")] * 4  # once with probabilities, and every try without
         model = model_of(machine)
         with pytest.raises(EngineBusyError, match="no memory"):

@@ -1,4 +1,4 @@
-"""Whatever a request holds that cannot be: an error that names the setting, before anything is built."""
+"""Invalid values of a request raise an error that names the setting, before anything is built."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "name"), SETTINGS, ids=[f"{place} {n}" for place, (_, n) in enumerate(SETTINGS)])
-def test_a_setting_that_cannot_be_is_named(settings: dict[str, Any], name: str) -> None:
+def test_invalid_setting_is_named(settings: dict[str, Any], name: str) -> None:
     with pytest.raises(ParameterError, match=name) as caught:
         core.run(tiny.shared(MODEL), core.Request([5, 6], {"max_new_tokens": 3, **settings}))
     assert caught.value.remedy
@@ -84,7 +84,7 @@ READ_BY = [
 
 
 @pytest.mark.parametrize(("strategy", "settings", "name"), READ_BY)
-def test_under_every_strategy(strategy: str, settings: dict[str, Any], name: str) -> None:
+def test_invalid_setting_is_named_under_every_strategy(strategy: str, settings: dict[str, Any], name: str) -> None:
     model = tiny.shared(MODEL)
     own = {"temperature": float("inf")} if name == "temperature" else settings
     drafters = (model,) if registry[strategy].takes_drafters else ()
@@ -118,7 +118,7 @@ FIELDS: list[tuple[dict[str, Any], type[DecodescopeError], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "error", "word"), FIELDS, ids=[f"{list(f.items())[-1]}"[:60] for f, _, _ in FIELDS])
-def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[DecodescopeError], word: str) -> None:
+def test_invalid_request_field_is_named(fields: dict[str, Any], error: type[DecodescopeError], word: str) -> None:
     with pytest.raises(error, match=word):
         core.run(tiny.shared(MODEL), replace(core.Request([5, 6], {"max_new_tokens": 3}), **fields))
 
@@ -128,7 +128,7 @@ def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[Dec
     [({"cache": ""}, CacheError), ({"cache": "pocket"}, CacheError), ({"beginning": 5}, PromptError)],
     ids=str,
 )
-def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[DecodescopeError]) -> None:
+def test_estimate_of_an_invalid_request_is_refused(fields: dict[str, Any], error: type[DecodescopeError]) -> None:
     with pytest.raises(error) as caught:
         core.estimate(tiny.shared(MODEL), replace(core.Request([5, 6]), **fields))
     assert caught.value.remedy
@@ -150,7 +150,7 @@ def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[
         lambda: core.load("storyteller", device="meta"),
     ],
 )
-def test_what_is_handed_over_in_place_of_another_thing_is_named(call: Callable[[], object]) -> None:
+def test_wrong_object_types_raise_an_error_with_a_remedy(call: Callable[[], object]) -> None:
     with pytest.raises(DecodescopeError) as caught:
         call()
     assert caught.value.cause
@@ -158,26 +158,26 @@ def test_what_is_handed_over_in_place_of_another_thing_is_named(call: Callable[[
 
 
 @pytest.mark.parametrize("start", ["x", [], 99, -1, 2**70])
-def test_a_decoder_starts_with_a_token(start: object) -> None:
+def test_invalid_decoder_start_token_raises_prompt_error(start: object) -> None:
     with pytest.raises(PromptError, match="decoder_start_token_id"):
         core.run(tiny.shared("t5"), core.Request([5, 6], {"decoder_start_token_id": start}))
 
 
 @pytest.mark.parametrize("settings", [{"suppress_tokens": []}, {"bad_words_ids": []}, {"sequence_bias": {}}])
-def test_an_empty_list_is_no_setting(settings: dict[str, Any]) -> None:
+def test_empty_list_has_no_effect(settings: dict[str, Any]) -> None:
     model = tiny.shared(MODEL)
     plain = core.run(model, core.Request([5, 6], {"max_new_tokens": 3}))
     assert core.run(model, core.Request([5, 6], {"max_new_tokens": 3, **settings})).sequences == plain.sequences
 
 
-def test_an_end_token_beyond_the_vocabulary_is_never_written() -> None:
+def test_end_token_beyond_the_vocabulary_is_ignored() -> None:
     config = {"max_new_tokens": 3, "eos_token_id": [500], "min_new_tokens": 2}
     assert len(core.run(tiny.shared(MODEL), core.Request([5, 6], config)).sequences[0]) == 3
 
 
 @pytest.mark.parametrize("request_", [None, "Once upon a time", {"prompt": "Once"}])
-def test_what_is_no_request_is_named(request_: Any, tmp_path: Path) -> None:
-    """Nothing of the model is to blame, and no file is made."""
+def test_non_request_argument_raises_parameter_error(request_: Any, tmp_path: Path) -> None:
+    """The error does not blame the model, and no file is created."""
     with pytest.raises(ParameterError, match=r"not a decodescope\.Request"):
         core.stream(tiny.make("llama"), request_)
     with pytest.raises(ParameterError, match=r"not a decodescope\.Request"):

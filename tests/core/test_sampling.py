@@ -17,7 +17,7 @@ from tests.core import tiny
 
 
 @pytest.fixture(scope="module")
-def six() -> core.LoadedModel:
+def six_token_model() -> core.LoadedModel:
     """A model with a vocabulary of 6 and a lively distribution."""
     torch.manual_seed(3)
     config = LlamaConfig(
@@ -48,29 +48,33 @@ CASES: list[tuple[dict[str, Any], list[Any]]] = [
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("settings", "warpers"), CASES)
-def test_one_token_is_distributed_exactly(six: core.LoadedModel, settings: Any, warpers: list[Any]) -> None:
+def test_one_sampled_token_follows_the_distribution(
+    six_token_model: core.LoadedModel, settings: Any, warpers: list[Any]
+) -> None:
     ids, count = [1, 4, 2], 20_000
     config = GenerationConfig(do_sample=True, max_new_tokens=1, num_return_sequences=count, **settings)
-    result = core.run(six, core.Request(ids, config, top_n=0, seed=11))
+    result = core.run(six_token_model, core.Request(ids, config, top_n=0, seed=11))
     seen = Counter(row[0] for row in result.sequences)
-    expected = exact(six, ids, warpers)
+    expected = exact(six_token_model, ids, warpers)
     assert set(seen) <= set(expected.nonzero().flatten().tolist())
     alive = [token for token in range(6) if expected[token] > 0]
     p = chisquare([seen[token] for token in alive], [float(expected[token]) * count for token in alive]).pvalue
     assert p > 1e-4
 
 
-def test_two_tokens_are_distributed_jointly(six: core.LoadedModel) -> None:
+def test_two_sampled_tokens_follow_the_joint_distribution(six_token_model: core.LoadedModel) -> None:
     ids, count = [1, 4, 2], 20_000
     config = GenerationConfig(do_sample=True, max_new_tokens=2, num_return_sequences=count, top_k=0)
-    seen = Counter(tuple(row) for row in core.run(six, core.Request(ids, config, top_n=0, seed=12)).sequences)
-    first = exact(six, ids, [])
-    joint = {(a, b): float(first[a] * exact(six, [*ids, a], [])[b]) for a in range(6) for b in range(6)}
+    seen = Counter(
+        tuple(row) for row in core.run(six_token_model, core.Request(ids, config, top_n=0, seed=12)).sequences
+    )
+    first = exact(six_token_model, ids, [])
+    joint = {(a, b): float(first[a] * exact(six_token_model, [*ids, a], [])[b]) for a in range(6) for b in range(6)}
     p = chisquare([seen[pair] for pair in joint], [share * count for share in joint.values()]).pvalue
     assert p > 1e-4
 
 
-def test_same_seed_same_tokens_whatever_happens_around_it() -> None:
+def test_same_seed_gives_the_same_tokens() -> None:
     model = tiny.shared("llama")
     request = core.Request(tiny.prompt(), GenerationConfig(do_sample=True, max_new_tokens=20), seed=42)
     first = core.run(model, request)
@@ -88,7 +92,7 @@ def test_tracing_does_not_change_the_draws() -> None:
     assert all(run == runs[0] for run in runs)
 
 
-def test_the_global_generator_is_left_alone() -> None:
+def test_sampling_leaves_the_global_generator_unchanged() -> None:
     torch.manual_seed(9)
     expected = torch.rand(3)
     torch.manual_seed(9)

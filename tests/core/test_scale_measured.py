@@ -28,7 +28,7 @@ def check(found: Measured) -> None:
 
 
 @pytest.mark.slow
-def test_zero_3_holds_what_the_plan_says() -> None:
+def test_zero_3_memory_equals_the_plan() -> None:
     found = measure("storyteller", "zero3", 2)
     check(found)
     assert found.ranks[0].parameters == core.labs.scale.plan(5_706_432, 2, "zero3", "float32").parameters
@@ -38,7 +38,7 @@ def test_zero_3_holds_what_the_plan_says() -> None:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("scheme", ["ddp", "zero1", "zero2", "zero3"])
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_every_scheme(scheme: str, processes: int) -> None:
+def test_every_scheme_matches_its_plan(scheme: str, processes: int) -> None:
     check(measure("storyteller", scheme, processes))
 
 
@@ -50,7 +50,7 @@ def test_every_scheme(scheme: str, processes: int) -> None:
     ],
 )
 def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
-    """Nothing is left running, and it is said which one ended, and when."""
+    """No process is left running, and the error names the process that ended, and when."""
     ids = set()
     events = measuring_memory("storyteller", 2) if scheme == "zeror" else measuring("storyteller", scheme, 2)
 
@@ -66,22 +66,22 @@ def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
     assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
 
 
-class Heard:
-    """Two processes that have said this, in this order."""
+class FakeLabProcesses:
+    """Two processes that sent the given messages in this order."""
 
     ids = (1, 2)
 
     def __init__(self, *told: tuple[int, RankFailed | None]) -> None:
-        self._told = list(told)
+        self._messages = list(told)
 
-    def __enter__(self) -> Heard:
+    def __enter__(self) -> FakeLabProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
     def next_message(self, seconds: float) -> tuple[int, RankFailed | None] | None:
-        return self._told.pop(0) if self._told else None
+        return self._messages.pop(0) if self._messages else None
 
     def exit_code(self, rank: int) -> int:
         return -9
@@ -101,17 +101,17 @@ LOST = RankFailed("Connection reset by peer", False)
         ([(0, LOST), (1, LOST), (0, None), (1, None)], "Process 1 of 2 failed: Connection reset"),
     ],
 )
-def test_who_lost_a_connection_is_not_blamed_for_who_ended(
+def test_failed_process_is_named_instead_of_a_lost_connection(
     told: list[tuple[int, RankFailed | None]], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inside, "_EXIT_NOTICE_SECONDS", 0.2)
-    monkeypatch.setattr(inside, "LabProcesses", lambda *_: Heard(*told))
+    monkeypatch.setattr(inside, "LabProcesses", lambda *_: FakeLabProcesses(*told))
     jobs = [RankJob("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
     with pytest.raises(ScaleError, match=words):
         list(inside.RankWatcher(jobs, threading.Event()).follow())
 
 
-def test_stop_ends_all() -> None:
+def test_stop_ends_all_processes() -> None:
     cancel, ids = threading.Event(), set()
     for event in measuring("storyteller", "ddp", 2, cancel=cancel):
         assert isinstance(event, Progress)
@@ -122,7 +122,7 @@ def test_stop_ends_all() -> None:
     assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_port_in_use_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken_is_named() -> None:
             measure("storyteller", "ddp", 2, port=port)
 
 
-def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_without_enough_memory_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.models.model_entry.free_memory", lambda: 10**6)
     monkeypatch.setattr(inside, "LabProcesses", None)
     with pytest.raises(OutOfMemoryError, match=r"2 processes need about 1\.1 GB, but 1\.0 MB are free"):
@@ -140,7 +140,7 @@ def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> Non
         measure("storyteller", "ddp", 5)
 
 
-def test_remainders_by_hand() -> None:
+def test_uneven_partition_sizes_match_a_manual_computation() -> None:
     """A matrix of 5 × 2 and a vector of 3, on two ranks: rows are cut 3 + 2 and 2 + 1."""
     sizes = [(5, 2), (3,)]
     assert [parts.parameters for parts in predicted_parts(sizes, 2, "zero3")] == [4 * 8, 4 * 5]
@@ -152,7 +152,7 @@ def test_remainders_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_tensor_parallel_writes_and_learns_as_one_process() -> None:
+def test_tensor_parallel_generates_and_trains_like_one_process() -> None:
     found = measure("storyteller", "tensor", 2)
     check(found)
     assert found.difference < 1e-5
@@ -174,7 +174,7 @@ def test_tensor_parallel_with_remainders(processes: int) -> None:
     assert found.written.sent == found.expected_written
 
 
-def test_tensor_parallel_by_hand() -> None:
+def test_tensor_parallel_prediction_matches_a_manual_computation() -> None:
     """Two layers of width 4: every matrix halved, norms whole. 7 sums a layer, one for tokens, one for words."""
     layer = {"self_attn.q_proj": (4, 4), "self_attn.o_proj": (4, 4), "mlp.up_proj": (7, 4), "mlp.down_proj": (4, 7)}
     styles = {"self_attn.q_proj": "colwise", "self_attn.o_proj": "rowwise", "mlp.up_proj": "colwise"}

@@ -53,7 +53,7 @@ def uses(boxes: Sequence[Box], device: int) -> list[tuple[str, int, int]]:
 
 
 def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str, int]]]:
-    """What the schedule says, in the same form."""
+    """The boxes of the schedule in the same form."""
     boxes = schedule(stages, options.micro_batches, kind, weights=options.weights)
     for device in range(stages):
         result = (box for box in boxes if box.device == device)
@@ -61,7 +61,7 @@ def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str
 
 
 @pytest.mark.slow
-def test_a_pipeline_is_one_process(tiny: Path) -> None:
+def test_pipeline_equals_one_process(tiny: Path) -> None:
     options = Options(micro_batches=3, recompute=True)
     found = measure(str(tiny), "gpipe", 2, options=options)
     check(found)
@@ -73,7 +73,7 @@ def test_a_pipeline_is_one_process(tiny: Path) -> None:
 @pytest.mark.parametrize(
     "weights", ["stashed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("synced", "latest"))]
 )
-def test_pipedream_is_what_it_is_defined_to_be(tiny: Path, weights: str) -> None:
+def test_pipedream_gradients_follow_its_definition(tiny: Path, weights: str) -> None:
     """Three stages, five micro-batches: the gradients of every update, and each box's version."""
     options = Options(micro_batches=5, weights=weights)
     found = measure(str(tiny), "pipedream", 3, options=options)
@@ -86,7 +86,7 @@ def test_pipedream_is_what_it_is_defined_to_be(tiny: Path, weights: str) -> None
     assert (found.stray > 1e-3) == (weights == "latest")
 
 
-def test_versions_by_hand() -> None:
+def test_weight_versions_match_a_manual_computation() -> None:
     """A long batch has as many as stages are ahead; of a short one, all go forward by the first."""
     assert max_versions(4, 16) == (4, 3, 2, 1)
     assert max_versions(4, 16, "synced") == (4, 4, 4, 4)
@@ -107,7 +107,7 @@ def test_one_forward_one_backward_on_the_bundled_model() -> None:
 @pytest.mark.parametrize("kind", ["gpipe", "1f1b", "pipedream"])
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
 @pytest.mark.parametrize("recompute", [False, True])
-def test_every_pipeline(tiny: Path, kind: str, processes: int, recompute: bool) -> None:
+def test_every_pipeline_matches_its_plan(tiny: Path, kind: str, processes: int, recompute: bool) -> None:
     if processes == 4:
         with pytest.raises(ParameterError, match="3 layers, too few for 4 stages"):
             measure(str(tiny), kind, processes)
@@ -115,7 +115,7 @@ def test_every_pipeline(tiny: Path, kind: str, processes: int, recompute: bool) 
         check(measure(str(tiny), kind, processes, options=Options(4, recompute)))
 
 
-def test_activations_by_hand() -> None:
+def test_activation_bytes_match_a_manual_computation() -> None:
     """Width 4, one head of 4, inner 8, 10 words, 2 tokens: a layer keeps 2 · 13 + 8 + 8 + 1 + 32 = 75 numbers a token,
     its stage 8 for positions, the last 13 + 10 more, and the sum of the loss."""
     shape = Shape("tiny", 2, 4, 1, 1, 4, 8, 10)
@@ -128,7 +128,7 @@ def test_activations_by_hand() -> None:
     assert again == 3 * 32 + 4 * 2 * 83 - 32 + 48
 
 
-def test_what_cannot_be_run_is_refused_before_anything_is_started() -> None:
+def test_invalid_pipelines_are_refused_before_the_start() -> None:
     with pytest.raises(ParameterError, match="2 are fewer than 3"):
         measure("storyteller", "1f1b", 3, options=Options(2))
     with pytest.raises(ParameterError, match="summarizer cannot be split"):

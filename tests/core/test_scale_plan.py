@@ -30,7 +30,7 @@ from decodescope.core.labs.scale import (
 )
 
 
-def test_it_is_reached_by_name_without_torch() -> None:
+def test_plan_is_available_without_torch() -> None:
     code = (
         "import sys; from decodescope import core; "
         "core.labs.scale.plan(8, 2); core.labs.scale.schedule(2, 2); print('torch' in sys.modules)"
@@ -41,13 +41,13 @@ def test_it_is_reached_by_name_without_torch() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "gigabytes"), [("ddp", 120), ("zero1", 31.4), ("zero2", 16.6), ("zero3", 1.9)])
-def test_the_table_of_zero(scheme: str, gigabytes: float) -> None:
+def test_plan_equals_the_table_of_the_zero_paper(scheme: str, gigabytes: float) -> None:
     parts = plan(7_500_000_000, 64, scheme)
     assert round(parts.total / 1e9, 1) == gigabytes
     assert sum(parts.values()) == parts.total == parts.states
 
 
-def test_parts_to_the_byte() -> None:
+def test_plan_parts_are_exact_to_the_byte() -> None:
     """Ten parameters on four devices: the fullest share is three."""
     assert dict(plan(10, 4, "zero2")) == {
         "parameters": 20, "gradients": 6, "optimizer": 36, "activations": 0, "buffers": 0, "cache": 0,
@@ -56,7 +56,7 @@ def test_parts_to_the_byte() -> None:
     assert plan(10, 4, "ddp", "float32").states == 40 + 40 + 80
 
 
-def test_traffic_is_as_the_paper_counts_it() -> None:
+def test_traffic_equals_that_of_the_paper() -> None:
     assert [traffic(10, 4, scheme) for scheme in ("ddp", "zero1", "zero2", "zero3")] == [20, 20, 20, 30]
     assert traffic(10, 1, "zero3") == 0
 
@@ -79,16 +79,16 @@ def test_gpipe_box_by_box() -> None:
     }  # fmt: skip
 
 
-def under_way(kind: str, device: int) -> int:
+def activations_in_flight(kind: str, device: int) -> int:
     """The most micro-batches that a device has sent on and not yet had back."""
     boxes = [box for box in schedule(4, 8, kind) if box.device == device and box.kind in ("forward", "backward")]
     held = [sum(1 if box.kind == "forward" else -1 for box in boxes[: n + 1]) for n in range(len(boxes))]
     return max(held)
 
 
-def test_what_is_kept_meanwhile() -> None:
-    assert [under_way("gpipe", device) for device in range(4)] == [8, 8, 8, 8]
-    assert [under_way("1f1b", device) for device in range(4)] == [4, 3, 2, 1]
+def test_activations_in_flight_per_device() -> None:
+    assert [activations_in_flight("gpipe", device) for device in range(4)] == [8, 8, 8, 8]
+    assert [activations_in_flight("1f1b", device) for device in range(4)] == [4, 3, 2, 1]
 
 
 def versions(weights: str, kind: str, device: int) -> list[int]:
@@ -96,8 +96,8 @@ def versions(weights: str, kind: str, device: int) -> list[int]:
     return [box.version for box in boxes if box.device == device and box.kind == kind]
 
 
-def test_versions_of_pipedream() -> None:
-    """Section 3.3 of the paper: micro-batch 5 sees the update of 1 on machine 1, those of 1 and 2 on machine 2."""
+def test_pipedream_keeps_several_weight_versions() -> None:
+    """Section 3.3 of the paper: micro-batch 5 uses the update of 1 on machine 1, those of 1 and 2 on machine 2."""
     assert versions("stashed", "forward", 0) == [0, 0, 0, 0, 1, 2, 3, 4]
     assert versions("stashed", "forward", 1) == [0, 0, 0, 1, 2, 3, 4, 5]
     assert versions("stashed", "forward", 3) == [0, 1, 2, 3, 4, 5, 6, 7]
@@ -106,12 +106,12 @@ def test_versions_of_pipedream() -> None:
     assert all(versions("synced", "forward", device) == [0, 0, 0, 0, 1, 2, 3, 4] for device in range(4))
 
 
-def test_pipedream_does_not_wait_once_it_is_steady() -> None:
+def test_steady_pipedream_has_no_idle_time() -> None:
     boxes = schedule(4, 40, "pipedream")
     assert idle_share(boxes, 30, 90) == pytest.approx(0)
 
 
-def test_sending_takes_its_time() -> None:
+def test_schedule_includes_the_sending_time() -> None:
     boxes = schedule(2, 1, "gpipe", hop=0.5, update=1)
     assert [(box.kind, box.device, box.start, box.stop) for box in boxes] == [
         ("forward", 0, 0, 1), ("send", 0, 1, 1.5), ("forward", 1, 1.5, 2.5), ("backward", 1, 2.5, 4.5),
@@ -131,7 +131,7 @@ def test_the_bundled_model_by_its_config() -> None:
     shape = shape_of(config)
     assert shape.parameters == 5_706_432  # 22.8 MB in float32: as measured
     table = shape.table_parameters
-    for stages in (1, 2, 5):  # a tied table stands at both ends of a pipeline
+    for stages in (1, 2, 5):  # a tied embedding is stored at both ends of a pipeline
         held = sum(shape.stage_parameters(stage, stages) for stage in range(stages))
         assert held == shape.parameters + (table if stages > 1 else 0)
     with pytest.raises(ParameterError, match="vocab_size"):
@@ -141,7 +141,7 @@ def test_the_bundled_model_by_its_config() -> None:
 TINY = Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
 
 
-def test_a_cluster_by_hand() -> None:
+def test_cluster_estimate_matches_a_manual_computation() -> None:
     """4 layers of 1,040 parameters, a table of 128 at either end, on 2 × 2 × 2 devices."""
     assert TINY.layer_parameters == 4 * 64 + 3 * 256 + 16 == 1040
     step = Training(batch=2, length=4, micro_batches=3)
@@ -159,13 +159,13 @@ def test_a_cluster_by_hand() -> None:
     assert [parts.activations for parts in found.stages] == [int(2 * 2 * layer), int(2 * layer)]
 
 
-def test_writing_needs_weights_and_cache_alone() -> None:
+def test_generation_needs_weights_and_cache_only() -> None:
     found = estimate_setup(TINY, Cluster(1), Layout(), Training(length=10, precision="float32", purpose="write"))
     assert found.fullest.total == TINY.parameters * 4 + 2 * 4 * 8 * 10 * 4
     assert found.traffic.total == 0
 
 
-def test_what_would_make_it_fit() -> None:
+def test_remedies_make_the_setup_fit() -> None:
     shape, cluster = SHAPES[1], Cluster(64, 80e9)
     found = {remedy.lever: remedy for remedy in remedies(shape, cluster, Layout(), Training())}
     assert found["scheme"].value == "zero1"
@@ -179,7 +179,7 @@ def test_what_would_make_it_fit() -> None:
     assert all_at_once.cluster.devices > 64
 
 
-def test_what_was_measured_is_told_as_it_is() -> None:
+def test_explanation_matches_the_measurement() -> None:
     parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
     found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
     reported = explain_measured(found)
@@ -211,7 +211,7 @@ def test_what_was_measured_is_told_as_it_is() -> None:
         lambda: estimate_setup(TINY, Cluster(8), Layout(pipeline=8), Training()),
     ],
 )
-def test_what_cannot_be_is_refused(wrong: object) -> None:
+def test_invalid_arguments_raise_parameter_error(wrong: object) -> None:
     assert callable(wrong)
     with pytest.raises(ParameterError):
         wrong()
@@ -220,11 +220,11 @@ def test_what_cannot_be_is_refused(wrong: object) -> None:
 @pytest.mark.parametrize(
     ("parameters", "devices"), [("7B", 4), (float("nan"), 4), (float("inf"), 4), (1e9, 2.5), (0, 1)]
 )
-def test_what_is_no_count_is_named(parameters: object, devices: object) -> None:
+def test_invalid_count_raises_parameter_error(parameters: object, devices: object) -> None:
     with pytest.raises(ParameterError, match="whole number"):
         core.labs.scale.plan(parameters, devices)  # type: ignore[arg-type]
 
 
-def test_a_schedule_that_no_screen_could_show_is_refused_before_it_takes_memory() -> None:
+def test_too_large_schedule_is_refused_before_allocation() -> None:
     with pytest.raises(ParameterError, match="too many to draw"):
         core.labs.scale.schedule(10**6, 10**6)

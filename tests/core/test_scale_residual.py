@@ -11,7 +11,7 @@ from decodescope.core.labs.scale import Block, Residual, arena, explain_residual
 from decodescope.core.labs.scale.ranks.residual import blocks_from_events
 
 
-def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
+def test_long_lived_blocks_fragment_memory_unless_separated() -> None:
     """Two layers: each needs 6 bytes for a while, and leaves 2 that stay; then one block of 7 comes."""
     layers = [Block(0, 2, 6), Block(1, 9, 2, "checkpoint"), Block(3, 5, 6), Block(4, 9, 2, "checkpoint")]
     mixed = arena([*layers, Block(6, 8, 7)])
@@ -24,7 +24,7 @@ def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
     assert arena([]).top == 0
 
 
-def test_blocks_by_the_profilers_events() -> None:
+def test_blocks_are_read_from_profiler_events() -> None:
     def memory(place: int, size: int) -> dict[str, object]:
         return {"name": "[memory]", "args": {"Addr": place, "Bytes": size}}
 
@@ -35,14 +35,14 @@ def test_blocks_by_the_profilers_events() -> None:
     assert blocks_from_events(events) == [Block(0, 2, 4096, "checkpoint"), Block(1, 4, 8192), Block(3, 4, 4096)]
 
 
-def test_what_cannot_be_shared_is_refused() -> None:
+def test_uneven_division_of_heads_is_refused() -> None:
     with pytest.raises(ParameterError, match="6 attention heads cannot be divided evenly among 4"):
         next(measuring_memory("storyteller", 4))
     with pytest.raises(ParameterError, match="At most 4"):
         next(measuring_memory("storyteller", 5))
 
 
-def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_memory_or_port_is_reported_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -55,7 +55,7 @@ def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: py
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.fuzz)])
-def test_checkpoints_are_divided_and_the_gradients_stay(processes: int) -> None:
+def test_partitioned_checkpoints_keep_the_gradients(processes: int) -> None:
     (found,) = [event for event in measuring_memory("storyteller", processes) if isinstance(event, Residual)]
     whole = 12 * 64 * 192 * 4
     for without, stored in zip(found.without, found.kept, strict=True):

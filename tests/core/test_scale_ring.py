@@ -15,7 +15,7 @@ from decodescope.core.labs.scale import ring
 TENSORS = [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]]
 
 
-def test_an_all_reduce_by_hand() -> None:
+def test_all_reduce_matches_a_manual_computation() -> None:
     steps = ring("all_reduce", TENSORS)
     assert len(steps) == 1 + 2 * 2
     first = steps[1]
@@ -30,7 +30,7 @@ def test_an_all_reduce_by_hand() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
-def test_it_comes_to_what_torch_comes_to(count: int) -> None:
+def test_ring_results_equal_torch_distributed(count: int) -> None:
     """Whole numbers, so that no order of adding matters. Gloo's processes are threads here, each a rank."""
     generator = torch.Generator().manual_seed(count)
     tensors = torch.randint(1, 99, (count, 2 * count), generator=generator).float()
@@ -55,7 +55,7 @@ def test_it_comes_to_what_torch_comes_to(count: int) -> None:
         assert list(own.values) == result
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_ring_arguments_are_refused() -> None:
     with pytest.raises(ParameterError):
         ring("gossip", TENSORS)
     with pytest.raises(ParameterError):

@@ -27,7 +27,7 @@ def model_of(kind: str) -> core.LoadedModel:
 
 
 def plain_logits(model: core.LoadedModel, ids: list[int], source: list[int]) -> torch.Tensor:
-    """Logits [T, V] behind every token of a text: one call of the module."""
+    """Return logits [T, V] after every token of a text, from one call of the module."""
     row: dict[str, Any] = {"input_ids": torch.tensor([ids])}
     if model.is_encoder_decoder:
         row = {"input_ids": torch.tensor([source]), "decoder_input_ids": torch.tensor([ids])}
@@ -43,7 +43,7 @@ def of_kind(kind: type[T], events: Iterable[Event]) -> list[T]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_figure_is_that_of_one_plain_pass(kind: str) -> None:
+def test_scores_equal_those_of_one_plain_pass(kind: str) -> None:
     model, source, text = model_of(kind), tiny.prompt(9), tiny.prompt(25, seed=1)
     ids = [3, *text] if model.is_encoder_decoder else text
     reported = core.score(model, text, 3, given=source if model.is_encoder_decoder else None)
@@ -81,7 +81,7 @@ def test_a_greedy_text_scored_again_is_the_first_choice_throughout(kind: str) ->
 @pytest.mark.parametrize(
     "kind", every(3, ["openai-gpt", "xlnet", "xlm", "recurrent_gemma", "gpt_neo", "prophetnet", "mbart"])
 )
-def test_odd_architectures_score_what_they_write(kind: str) -> None:
+def test_unusual_architectures_score_their_text_consistently(kind: str) -> None:
     model, prompt = zoo.make(kind), zoo.prompt(12)
     config = GenerationConfig(max_new_tokens=8, min_new_tokens=8, num_beams=1, do_sample=False)
     written = of_kind(TokenChosen, core.run(model, core.Request(prompt, config, "greedy")).events)
@@ -93,7 +93,7 @@ def test_odd_architectures_score_what_they_write(kind: str) -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", zoo.names())
-def test_all_architectures_score_what_they_write(kind: str) -> None:
+def test_all_architectures_score_their_text_consistently(kind: str) -> None:
     try:
         zoo.make(kind)
         tiny.reference(zoo.make(kind), zoo.prompt(12), GenerationConfig(max_new_tokens=3, num_beams=1))
@@ -101,7 +101,7 @@ def test_all_architectures_score_what_they_write(kind: str) -> None:
         core.run(zoo.make(kind), core.Request(zoo.prompt(12), config, "greedy"))
     except Exception as error:
         pytest.skip(f"no small one, or `generate` itself fails: {type(error).__name__}")
-    test_odd_architectures_score_what_they_write(kind)
+    test_unusual_architectures_score_their_text_consistently(kind)
 
 
 def test_four_thousand_tokens_take_one_pass() -> None:
@@ -126,7 +126,7 @@ def test_large_vocabularies_are_read_in_pieces(kind: str, passes: int, monkeypat
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-5)
 
 
-def test_the_stream_is_that_of_a_run() -> None:
+def test_score_stream_has_the_events_of_a_run() -> None:
     model = core.load("storyteller")
     events = list(core.score_stream(model, "Once upon a time, there was a 🐢", 2))
     started, finished = events[0], events[-1]
@@ -142,7 +142,7 @@ def test_the_stream_is_that_of_a_run() -> None:
     assert "".join(event.text for event in of_kind(TokenChosen, events)) == finished.texts[0]
 
 
-def test_what_stands_before_a_text_is_not_scored() -> None:
+def test_given_context_is_not_scored() -> None:
     model = core.load("storyteller")
     whole = core.score(model, "Once upon a time, there was a fox.")
     reported = core.score(model, ", there was a fox.", given="Once upon a time")
@@ -151,7 +151,7 @@ def test_what_stands_before_a_text_is_not_scored() -> None:
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-5)
 
 
-def test_an_answer_to_nothing_and_the_decoders_own_first_token() -> None:
+def test_scoring_an_encoder_decoder_without_a_source() -> None:
     model = core.load("summarizer")
     assert model.is_encoder_decoder
     start = model.generation_config.decoder_start_token_id
@@ -164,7 +164,7 @@ def test_an_answer_to_nothing_and_the_decoders_own_first_token() -> None:
     assert answered > alone
 
 
-def test_refusals_have_words() -> None:
+def test_invalid_scoring_arguments_raise_an_error() -> None:
     model = tiny.shared("llama")
     with pytest.raises(TextTooLongError, match="258 tokens, more than the model's context of 257"):
         core.score(model, tiny.prompt(258))
@@ -180,7 +180,7 @@ def test_refusals_have_words() -> None:
         core.score(tiny.shared("t5"), [])
 
 
-def test_without_alternatives_and_stopped() -> None:
+def test_scoring_without_alternatives_and_cancelled() -> None:
     model = tiny.shared("gpt2")
     assert all(event.alternatives == () and event.rank for event in core.score(model, tiny.prompt(), 0))
     cancel = threading.Event()

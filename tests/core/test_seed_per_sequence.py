@@ -23,27 +23,27 @@ def single(model: core.LoadedModel, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "mamba", "t5"])
-def test_each_text_is_that_of_a_run_of_its_own(kind: str) -> None:
+def test_batched_texts_equal_single_runs(kind: str) -> None:
     """In float32; that a batch's last bits flip no draw here is seen, not promised."""
     model = tiny.shared(kind)
     assert batch(model).sequences == [single(model, SEED + n) for n in range(TEXTS)]
 
 
-def test_one_die_for_all_is_another_thing() -> None:
+def test_shared_seed_gives_other_texts() -> None:
     model = tiny.shared("llama")
     config = {**SETTINGS, "num_return_sequences": TEXTS}
     together = core.run(model, core.Request(tiny.prompt(), config, "sampling", seed=SEED)).sequences
     assert together != batch(model).sequences
 
 
-def test_the_same_seeds_give_the_same_texts_however_many_there_are() -> None:
+def test_texts_are_independent_of_the_batch_size() -> None:
     model = tiny.shared("llama")
     whole = batch(model).sequences
     assert batch(model).sequences == whole
     assert batch(model, num_return_sequences=TEXTS - 2).sequences == whole[: TEXTS - 2]
 
 
-def test_given_the_same_scores_the_draws_are_those_of_single_runs_exactly() -> None:
+def test_draws_of_a_batch_equal_those_of_single_generators() -> None:
     scores = torch.randn(32, 500, generator=torch.Generator().manual_seed(1))
     together = SeededMultinomialPicker(7, 32, torch.device("cpu"))
     alone = [torch.Generator().manual_seed(7 + row) for row in range(32)]

@@ -57,7 +57,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 def chances(seed: random.Random) -> dict[str, Any]:
-    """Some settings that a sentence may speak of."""
+    """Some settings that an explanation may mention."""
     known: dict[str, Any] = {
         "repetition_penalty": seed.choice([1.1, 1.5, 2.0]),
         "no_repeat_ngram_size": seed.choice([1, 2]),
@@ -113,11 +113,11 @@ def steps(strategy: str, wanted: int) -> Iterator[Event]:
 
 @cache
 def model_of(number: int) -> core.LoadedModel:
-    """Of flat distributions and of steep ones; a drafter knows the shared one."""
+    """Return a model with a flat or a steep distribution; drafters match the shared one."""
     return tiny.shared("llama") if number % 2 else tiny.make("llama", scale=2.0)
 
 
-# What each claim says of a token, read from the event alone.
+# The meaning of each claim about a token, computed from the event alone.
 
 
 def _left(event: TokenChosen) -> list[Alternative]:
@@ -141,12 +141,12 @@ def _stage_name(stage: Stage) -> str:
 
 
 def _own(event: TokenChosen) -> bool:
-    """Whether its sentence speaks of the model alone."""
+    """Return whether its explanation mentions the model only."""
     return event.method in ("beam", "scored")
 
 
 def token_figures(event: TokenChosen, claim: Claim) -> dict[str, Any]:
-    """What stands in each place of a claim on a token: a number, or a text."""
+    """Values of the placeholders of a claim about a token: numbers or texts."""
     module = claim.name.split(".")[0]
     own = _own(event)
     final = event.final_rank or event.rank
@@ -173,7 +173,7 @@ def token_figures(event: TokenChosen, claim: Claim) -> dict[str, Any]:
 
 
 def _of_settings(event: TokenChosen, claim: Claim) -> dict[str, Any]:
-    """What a claim on a stage of the funnel may say."""
+    """Values that a claim about a funnel stage may contain."""
     before, stage = _stage(event, claim)
     old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
     gone = [item for item in event.alternatives if item.rank < event.rank and item.probability == 0]
@@ -207,7 +207,7 @@ def _first(event: TokenChosen) -> bool:
 
 
 def _rank_holds(event: TokenChosen) -> bool:
-    """Where it stands after the settings, as far as the alternatives tell."""
+    """Return whether the rank after the settings is correct, as far as the alternatives show it."""
     ahead = sum(item.probability > event.probability for item in event.alternatives)
     rank = event.final_rank or event.rank
     return ahead == rank - 1 if rank <= 10 else ahead >= 10
@@ -234,7 +234,7 @@ def _first_choice(event: TokenChosen, claim: Claim) -> bool:
 
 
 def _overtaken(event: TokenChosen, claim: Claim) -> bool:
-    """Before the stage the first choice led, behind it the chosen token does."""
+    """Return whether the first choice led before the stage and the chosen token leads after it."""
     before, stage = _stage(event, claim)
     first = next(item for item in event.alternatives if item.rank == 1)
     was, came = dict(before.top), dict(stage.top)
@@ -252,7 +252,7 @@ def _scores(event: TokenChosen) -> list[Alternative]:
 
 
 def _of_balance(event: TokenChosen, claim: Claim) -> bool:
-    """The chosen one has the best score; what is said of it and of the other are their own figures."""
+    """The chosen one has the best score; the explanation states the values of both."""
     ranked = _scores(event)
     best, values = ranked[0], claim.values
     others = [item for item in _called(event, values.get("other", "")) if item.id != event.id]
@@ -434,13 +434,13 @@ def check(strategy: str, wanted: int, recorder: Recorder) -> set[str]:
 
 
 @pytest.mark.parametrize("strategy", strategies.registry)
-def test_every_sentence_is_true_of_its_step(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_match_their_steps(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(strategy, SHORT, Recorder(monkeypatch))
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("strategy", strategies.registry)
-def test_every_sentence_of_200_steps_is_true(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_match_200_steps(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(strategy, LONG, Recorder(monkeypatch))
 
 
@@ -452,7 +452,7 @@ def test_sentences_on_tokens_of_a_method_with_its_own_name_are_true(monkeypatch:
     assert set().union(*made) >= {"tokens._OTHER_FIRST", "tokens._OTHER_NTH"}
 
 
-def test_every_sentence_on_a_given_text_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_match_a_scored_text(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(monkeypatch)
     scored = core.score(core.load("storyteller"), "Once upon a time there was a purple engine, and it sang.")
     made = [check_token(event, recorder) for event in scored]

@@ -1,4 +1,4 @@
-"""Long sessions: what runs hold is let go of, however many there are."""
+"""Long sessions: runs release their resources, however many runs there are."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def model() -> core.LoadedModel:
 
 
 @pytest.mark.parametrize("cache", ["offloaded", "offloaded_static"])
-def test_kept_caches_on_disk_hold_no_threads(model: core.LoadedModel, tmp_path: Path, cache: str) -> None:
+def test_stored_disk_caches_hold_no_threads(model: core.LoadedModel, tmp_path: Path, cache: str) -> None:
     store, before = core.PrefixStore(), len(helpers())
     for number in range(12):
         one(model, number, store, cache, tmp_path)
@@ -65,7 +65,7 @@ def test_kept_caches_on_disk_hold_no_threads(model: core.LoadedModel, tmp_path: 
     assert found.length == len(oldest.ids), "it can still be used"
 
 
-def test_a_kept_cache_on_disk_serves_the_next_run(model: core.LoadedModel, tmp_path: Path) -> None:
+def test_stored_disk_cache_is_reused_by_the_next_run(model: core.LoadedModel, tmp_path: Path) -> None:
     store = core.PrefixStore()
     config = {"max_new_tokens": 6, "do_sample": False}
     request = core.Request(ids(1), config, cache="offloaded", cache_options=disk(tmp_path))
@@ -74,7 +74,7 @@ def test_a_kept_cache_on_disk_serves_the_next_run(model: core.LoadedModel, tmp_p
     assert [event.reused for event in again.events if isinstance(event, Prefilled)] == [len(ids(1)) - 1]
 
 
-def test_no_more_prefixes_than_that_are_kept(
+def test_number_of_stored_prefixes_is_limited(
     model: core.LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prefixes, "MAX_PREFIXES", 5)
@@ -116,7 +116,7 @@ def _every_combination() -> Iterator[tuple[str, dict[str, object]]]:
 
 
 @pytest.mark.slow
-def test_hundreds_of_runs_leave_nothing_behind(model: core.LoadedModel, tmp_path: Path) -> None:
+def test_hundreds_of_runs_leak_no_resources(model: core.LoadedModel, tmp_path: Path) -> None:
     """All caches, several strategies, two models in turn, one store for all; the second half adds nothing."""
     store, models = core.PrefixStore(budget=8 * 1024**2), [model, tiny.make("gpt2")]
     watch = Resources(tmp_path)

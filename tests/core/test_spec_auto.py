@@ -42,7 +42,7 @@ def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
     assert sum(1 for _ in range(8) if later.length()) <= 1
 
 
-def test_auto_drafts_on_while_drafts_are_accepted() -> None:
+def test_auto_keeps_drafting_while_drafts_are_accepted() -> None:
     schedule = _schedule()
     for _ in range(20):
         length = schedule.length()
@@ -66,7 +66,7 @@ def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
     assert lengths == {False: (16, False), True: (48, True)}
 
 
-def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
+def test_target_that_waits_for_the_disk_is_timed_by_wall_clock() -> None:
     for waits in (False, True):
         watch = Stopwatch(lambda: 0.0, waits)
         watch.lap()
@@ -74,8 +74,8 @@ def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
         assert (watch.lap_cost(0) > 0.0) == waits
 
 
-def test_auto_learns_what_a_probability_is_worth() -> None:
-    """A drafter that is always sure and always wrong is not believed for long."""
+def test_auto_calibrates_the_draft_probabilities() -> None:
+    """The estimate for a drafter that is always certain and always wrong drops quickly."""
     schedule = _schedule()
     assert _gate(schedule).acceptance(0, 0.95) > 0.9
     for _ in range(10):
@@ -83,13 +83,13 @@ def test_auto_learns_what_a_probability_is_worth() -> None:
     assert _gate(schedule).acceptance(0, 0.95) < 0.4
 
 
-def test_auto_widens_where_the_drafter_doubts() -> None:
+def test_auto_widens_when_the_drafter_is_uncertain() -> None:
     schedule = _schedule()
     assert _gate(schedule).child_count(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
     assert _gate(schedule).child_count(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
 
 
-def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
+def _schedule_after_rejected_run(memory: dict[str, Any]) -> AutoLength:
     """The schedule of the next run."""
     vain = _schedule(memory)
     for _ in range(300):
@@ -101,14 +101,14 @@ def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
 def test_a_later_run_tries_again_at_once_with_one_token() -> None:
     memory: dict[str, Any] = {}
     for _ in range(2):
-        later = _after_a_vain_run(memory)
+        later = _schedule_after_rejected_run(memory)
         assert (later.remaining_pause(), later.length()) == (0, 1)
         later.update(outcome(0, 1, 0.1))
         assert later.remaining_pause() == 256
 
 
-def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:
-    schedule = _after_a_vain_run({})
+def test_pause_ends_with_a_short_trial_chain() -> None:
+    schedule = _schedule_after_rejected_run({})
     assert schedule.length() == 1
     assert _gate(schedule).should_extend((0.01,), 2)
     assert _gate(schedule).child_count(1.0, [0.4, 0.35, 0.2], 0, 1, False) == 1
@@ -118,7 +118,7 @@ def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> No
     assert not _gate(schedule).should_extend((0.01,), 2)
 
 
-def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
+def test_first_round_does_not_determine_the_round_costs() -> None:
     """The prompt is read in its first round, and caches are cold: a hundred times the price."""
     memory: dict[str, Any] = {}
     for _ in range(4):
@@ -135,7 +135,7 @@ def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
     assert later.length() == 16, "and a first one may say that it has become less"
 
 
-def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
+def test_auto_compares_the_extra_cost_with_plain_steps() -> None:
     lengths = []
     for plain in (0.0, 1.0):
         schedule = _schedule()
@@ -146,7 +146,7 @@ def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
     assert lengths == [4, 16]
 
 
-def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
+def test_auto_pauses_after_rounds_with_less_speedup_than_expected() -> None:
     """A window that rides along costs its rows whether or not it has a guess; the guesses it has are right."""
     schedule, silent = _schedule(), RoundResult(merge_branches(0, [Branch()]), VerifiedPath([], -1, True), 0, 0.0, 3.0)
     for round_ in range(12):
@@ -160,11 +160,11 @@ def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
     assert schedule.length() == 16
 
 
-def test_drafts_branch_where_a_pass_is_dear() -> None:
+def test_drafts_branch_when_a_pass_is_expensive() -> None:
     dear, cheap = AutoLength(DEAR, {}, "test"), AutoLength(VerifyCost((1, 8), (1.0, 2.2)), {}, "test")
     assert (_gate(dear).should_branch(), _gate(cheap).should_branch()) == (True, False)
     memory: dict[str, Any] = {}
-    _after_a_vain_run(memory)
+    _schedule_after_rejected_run(memory)
     trial = AutoLength(DEAR, memory, "test")
     assert _gate(trial).should_branch()
     assert trial.length() == 1
@@ -172,8 +172,8 @@ def test_drafts_branch_where_a_pass_is_dear() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3"])
-def test_trees_that_branch_write_what_greedy_decoding_writes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drafts go on behind second choices too, the likelier child of every node stands first, and no token changes."""
+def test_branching_trees_give_the_greedy_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts also continue after second choices, likelier children come first, and no token changes."""
     monkeypatch.setattr(SpeedupGate, "should_branch", lambda self: True)
     monkeypatch.setattr(SpeedupGate, "is_worthwhile", lambda self, chance, nodes: nodes < 20)
     monkeypatch.setattr(SpeedupGate, "should_extend", lambda self, chances, nodes: nodes < 20)

@@ -1,4 +1,4 @@
-"""Speculation on every cache that can take its last tokens back: the text of the dynamic one, and nothing else left."""
+"""Speculation on every cache that can take its last tokens back: the text of the dynamic one, and no drafts left."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_drafter_equal_to_the_target_is_always_accepted(cache: str) -> None:
 
 @pytest.mark.parametrize("kind", tiny.ENCODER_DECODERS)
 @pytest.mark.parametrize("half", every(3, ["offloaded", "dynamic", "static"]))
-def test_encoder_decoders_with_each_half(kind: str, half: str) -> None:
+def test_encoder_decoder_speculation_with_each_half_cache(kind: str, half: str) -> None:
     model = tiny.shared(kind)
     for way in ({"strategy": "assisted", "drafters": [similar_model(kind)]}, {"strategy": "prompt_lookup"}):
         request = core.Request(
@@ -84,7 +84,7 @@ def cache_after(name: str, kind: str = "llama", **more: Any) -> tuple[Any, core.
 
 
 @pytest.mark.parametrize("name", ["dynamic", *FULL])
-def test_the_cache_holds_the_text_and_no_drafts(name: str) -> None:
+def test_cache_contains_only_the_text_after_a_run(name: str) -> None:
     cache, result = cache_after(name)
     ids = torch.tensor([[*tiny.prompt(), *result.sequences[0]]])
     with torch.inference_mode():
@@ -98,7 +98,7 @@ def test_the_cache_holds_the_text_and_no_drafts(name: str) -> None:
         assert not layer.keys[:, :, length:].any()
 
 
-def test_plain_and_drafted_runs_share_what_was_read_in_a_static_cache() -> None:
+def test_plain_and_drafted_runs_share_a_static_cache_prefix() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore(1 << 30)
     expected = greedy(model)
     ways_: list[dict[str, Any]] = [ways("llama")["chain"], {"strategy": "greedy"}, ways("llama")["tree"]]
@@ -107,8 +107,8 @@ def test_plain_and_drafted_runs_share_what_was_read_in_a_static_cache() -> None:
         assert core.run(model, request, prefixes=store).sequences[0] == expected
 
 
-def test_trees_without_room_make_a_fixed_cache_larger() -> None:
-    """At the end of the text stand more drafts than were reckoned with."""
+def test_trees_without_capacity_enlarge_a_static_cache() -> None:
+    """The last round has more drafts than the cache was sized for."""
     model = tiny.shared("llama")
     options = {"schedule": "constant", "widths": "6 6 5"}
     request = core.Request(
@@ -117,7 +117,7 @@ def test_trees_without_room_make_a_fixed_cache_larger() -> None:
     assert core.run(model, request).sequences[0] == greedy(model)
 
 
-def test_kept_rows_move_to_the_front_in_any_layer() -> None:
+def test_kept_rows_are_moved_to_the_front() -> None:
     generator = torch.Generator().manual_seed(0)
     states = torch.randn(1, 2, 9, 4, generator=generator)
     model = tiny.shared("llama")
@@ -136,7 +136,7 @@ def test_kept_rows_move_to_the_front_in_any_layer() -> None:
         assert {int(layer.get_seq_length()) for layer in cache.layers} == {3}
 
 
-def test_layers_on_disk_are_measured_there() -> None:
+def test_disk_layers_are_measured_on_disk() -> None:
     model = tiny.shared("llama")
     result = core.run(model, core.Request(tiny.prompt(), config(), cache="offloaded", **ways("llama")["chain"]))
     measured = [event for event in result.events if isinstance(event, core.events.CacheMeasured)][-1]
@@ -155,9 +155,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "cache", "options", "word"), REFUSED)
-def test_caches_that_cannot_take_drafts_back_are_refused(
-    kind: str, cache: str, options: dict[str, Any], word: str
-) -> None:
+def test_caches_without_truncation_are_refused(kind: str, cache: str, options: dict[str, Any], word: str) -> None:
     request = core.Request(tiny.prompt(), config(), "prompt_lookup", cache=cache, cache_options=options)
     with pytest.raises(CacheError, match=word):
         core.run(tiny.shared(kind), request)

@@ -47,20 +47,20 @@ def _chooser(shares: list[float] | None = None, count: int = 3) -> BestDrafterSe
     return BestDrafterSelector([ConstantLength(4) for _ in range(count)], FLAT, shares)
 
 
-def test_the_one_that_earns_most_is_asked_most_and_none_is_forgotten() -> None:
+def test_best_drafter_is_used_most_and_others_are_still_tried() -> None:
     requested = _play(_chooser(), [1, 4, 3], [0.5, 0.5, 0.5], 120)
     assert requested[1] > 80
     assert min(requested.values()) >= 2
     assert requested[2] > requested[0]
 
 
-def test_time_counts_where_it_is_measured_and_weights_where_it_is_not() -> None:
+def test_choice_uses_measured_time_or_given_weights() -> None:
     slow = [0.2, 5.0]
     assert _play(_chooser(None, 2), [3, 3], slow, 60)[0] > 50
     assert _play(_chooser([0.5, 0.02], 2), [3, 3], slow, 60)[1] > 50
 
 
-def test_a_drafter_that_becomes_better_is_found() -> None:
+def test_drafter_that_improves_is_selected() -> None:
     chooser = _chooser(None, 2)
     _play(chooser, [4, 0], [0.2, 0.2], 30)
     assert _play(chooser, [0, 4], [0.2, 0.2], 60)[1] > 40
@@ -72,7 +72,7 @@ def _run(settings: dict[str, Any] | None = None, **request: Any) -> core.Result:
     return core.run(tiny.shared("llama"), made)
 
 
-def test_the_text_is_greedy_decoding_s_and_each_round_says_who_was_asked() -> None:
+def test_rounds_report_the_selected_drafter() -> None:
     result = _run()
     assert result.sequences[0] == greedy(tiny.shared("llama"))
     times = Counter[int]()
@@ -87,7 +87,7 @@ def test_the_text_is_greedy_decoding_s_and_each_round_says_who_was_asked() -> No
     assert {event.choice for event in rounds(core.run(tiny.shared("llama"), alone))} == {None}
 
 
-def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_runs_choose_drafters_without_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = {"do_sample": True, "temperature": 1.5}
     first = _run(dice, seed=1)
     assert all(event.choice is not None and event.choice.is_counted for event in rounds(first))
@@ -100,7 +100,7 @@ def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_whole_runs_are_distributed_as_the_target_says() -> None:
+def test_sampled_runs_follow_the_target_distribution() -> None:
     model, drafts = six_token_model(0), [six_token_model(1), six_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
@@ -121,7 +121,7 @@ CHOICES = {
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_the_reason_in_words(name: str) -> None:
+def test_choice_is_explained_at_every_depth(name: str) -> None:
     choice = CHOICES[name]
     event = DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 4, choice)
     reported = {}

@@ -1,4 +1,4 @@
-"""What speculation says of itself: rounds, nodes, tokens, figures; and caches that hold the text alone."""
+"""Events of speculation: rounds, nodes, tokens, metrics; and caches that contain the text only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _run(way: str = "assisted", kind: str = "llama", **more: Any) -> Any:
 
 @pytest.mark.parametrize("samples", [False, True])
 @pytest.mark.parametrize("way", ["assisted", "token_tree"])
-def test_rounds_tell_how_the_text_came_about(way: str, samples: bool) -> None:
+def test_rounds_account_for_every_token(way: str, samples: bool) -> None:
     result = _run(way, settings={"do_sample": samples, "temperature": 1.5})
     text: list[int] = []
     for event in result.events:
@@ -50,7 +50,7 @@ def test_rounds_tell_how_the_text_came_about(way: str, samples: bool) -> None:
 
 
 @pytest.mark.parametrize("way", ["assisted", "token_tree"])
-def test_nodes_are_a_tree_with_fates(way: str) -> None:
+def test_nodes_form_a_tree_with_fates(way: str) -> None:
     for event in rounds(_run(way)):
         nodes = {node.node: node for node in event.nodes}
         assert list(nodes) == list(range(1, len(nodes) + 1))
@@ -66,7 +66,7 @@ def test_nodes_are_a_tree_with_fates(way: str) -> None:
         assert [node.parent for node in path] == [0, *event.accepted[:-1]][: len(path)]
 
 
-def test_dice_decide_by_the_ratio() -> None:
+def test_acceptance_follows_ratio_and_random_number() -> None:
     decided = 0
     for event in rounds(_run("token_tree", settings={"do_sample": True, "temperature": 1.5})):
         for node in event.nodes:
@@ -80,7 +80,7 @@ def test_dice_decide_by_the_ratio() -> None:
     assert decided > 10
 
 
-def test_tokens_carry_readings_of_the_target() -> None:
+def test_tokens_have_the_statistics_of_the_target() -> None:
     """The same probabilities, alternatives and funnel as plain decoding gives."""
     settings = {"repetition_penalty": 1.2}
     plain = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config(**settings), "greedy", top_n=4))
@@ -99,7 +99,7 @@ def test_origins_name_draft_correction_and_bonus() -> None:
     assert set(origins) == {"target", "draft", "correction", "bonus"}
 
 
-def test_figures_of_a_run() -> None:
+def test_metrics_of_a_speculative_run() -> None:
     result = _run()
     figures, found = result.metrics, rounds(result)
     accepted = sum(len(event.accepted) for event in found)
@@ -138,18 +138,18 @@ def _cache_of(kind: str, length: int) -> list[torch.Tensor]:
     return [layer.keys for layer in cache.layers]
 
 
-def _watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def _record_speculations(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The `Speculation` objects that runs make."""
     from decodescope.core.decoding.speculation import speculation_factory
 
     made: list[Any] = []
 
-    class Watched(speculation_factory.Speculation):
+    class RecordedSpeculation(speculation_factory.Speculation):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             made.append(self)
 
-    monkeypatch.setattr(speculation_factory, "Speculation", Watched)
+    monkeypatch.setattr(speculation_factory, "Speculation", RecordedSpeculation)
     return made
 
 
@@ -171,8 +171,8 @@ def _assert_holds_the_text(speculation: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gemma3"])
 @pytest.mark.parametrize("way", ["assisted", "token_tree"])
-def test_the_cache_holds_the_text_alone_at_the_end(monkeypatch: pytest.MonkeyPatch, way: str, kind: str) -> None:
-    made = _watched(monkeypatch)
+def test_cache_contains_only_the_text_at_the_end(monkeypatch: pytest.MonkeyPatch, way: str, kind: str) -> None:
+    made = _record_speculations(monkeypatch)
     result = _run(way, kind)
     _assert_holds_the_text(made[0], kind)
     measured = [event for event in result.events if isinstance(event, CacheMeasured)][-1]
@@ -181,10 +181,10 @@ def test_the_cache_holds_the_text_alone_at_the_end(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("event_number", [5, 9, 15, 16, 17, 23])
-def test_the_cache_holds_the_text_alone_when_closed_in_mid_round(
+def test_cache_contains_only_the_text_when_closed_in_mid_round(
     monkeypatch: pytest.MonkeyPatch, event_number: int
 ) -> None:
-    made = _watched(monkeypatch)
+    made = _record_speculations(monkeypatch)
     request = core.Request(
         tiny.prompt(), config(), "token_tree", {"widths": "1 2 2 1"}, drafters=[similar_model("llama")]
     )
@@ -197,7 +197,7 @@ def test_the_cache_holds_the_text_alone_when_closed_in_mid_round(
 
 @pytest.mark.parametrize("way", ["assisted", "token_tree", "early_exit", "prompt_lookup"])
 def test_stopping_in_mid_round_leaves_a_consistent_run(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    made, cancel, events = _watched(monkeypatch), threading.Event(), list[Event]()
+    made, cancel, events = _record_speculations(monkeypatch), threading.Event(), list[Event]()
     drafters = [similar_model("llama")] if way in ("assisted", "token_tree") else []
     options = {"widths": "1 2 1"} if way == "token_tree" else FIXED
     request = core.Request(tiny.prompt(), config(), way, options, drafters=drafters)
@@ -217,8 +217,8 @@ def _assert_holds_the_text_of_lookup(speculation: Any) -> None:
     assert speculation.target.passes.length == len(speculation.run.start_ids) + len(speculation.sequence.ids) - 1
 
 
-def test_a_cancel_while_drafting_writes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, cancel = _watched(monkeypatch), threading.Event()
+def test_cancel_while_drafting_emits_no_more_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, cancel = _record_speculations(monkeypatch), threading.Event()
     request = core.Request(tiny.prompt(), config(), "assisted", FIXED, drafters=[similar_model("llama")])
     events = core.stream(tiny.shared("llama"), request, cancel)
     assert any(isinstance(event, TokenChosen) for event in events)
@@ -249,8 +249,8 @@ def test_widths_are_read_from_text_and_lists() -> None:
 
 
 @pytest.mark.parametrize("way", ["assisted", "token_tree", "early_exit", "prompt_lookup"])
-def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the clock says, and whatever earlier runs have taught: lengths decide where the dice fall."""
+def test_same_seed_gives_the_same_text_with_any_clock(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text depends neither on the clock nor on earlier runs, although draft lengths shift the random draws."""
     auto: dict[str, Any] = {"options": {}, "settings": {"do_sample": True, "temperature": 1.5}}
     texts = [_run(way, **auto, seed=seed).sequences[0] for seed in (1, 1, 2)]
     clock = itertools.count()
@@ -260,7 +260,7 @@ def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyP
     assert texts[0] == texts[1] == texts[3] != texts[2]
 
 
-def test_rounds_and_nodes_in_words() -> None:
+def test_rounds_and_nodes_are_explained() -> None:
     result = _run("token_tree", settings={"do_sample": True, "temperature": 1.5})
     for event in rounds(result):
         words = explain_round(event)
@@ -275,7 +275,7 @@ def test_rounds_and_nodes_in_words() -> None:
     assert any("model alone would choose" in explain_draft(node, greedy_round) for node in greedy_round.nodes)
 
 
-def test_a_node_that_several_drafters_proposed_names_them_all() -> None:
+def test_node_proposed_by_several_drafters_names_all() -> None:
     model = tiny.shared("llama")
     twins = _run("assisted", drafters=[model, model])
     assert {node.proposers for event in rounds(twins) for node in event.nodes} == {(0, 1)}

@@ -49,7 +49,7 @@ def _ways(kind: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, *tiny.ENCODER_DECODERS]))
-def test_equals_greedy_decoding(kind: str) -> None:
+def test_speculation_equals_greedy_decoding(kind: str) -> None:
     model, expected = tiny.shared(kind), greedy(tiny.shared(kind))
     assert len(expected) == LENGTH
     for name, way in _ways(kind).items():
@@ -89,7 +89,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_equals_greedy_decoding_with_every_processor(name: str) -> None:
+def test_speculation_with_every_processor_equals_greedy(name: str) -> None:
     """Each node of a tree is processed with its own prefix."""
     model, settings = tiny.shared("llama"), PROCESSORS[name]
     expected = greedy(model, **settings)
@@ -99,7 +99,7 @@ def test_equals_greedy_decoding_with_every_processor(name: str) -> None:
         assert result.sequences[0] == expected, way
 
 
-def test_processors_of_an_encoder_decoder() -> None:
+def test_processors_of_an_encoder_decoder_equal_greedy() -> None:
     model = tiny.shared("bart")
     settings: dict[str, Any] = {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "forced_bos_token_id": 9}
     expected = greedy(model, **settings)
@@ -108,7 +108,7 @@ def test_processors_of_an_encoder_decoder() -> None:
         assert core.run(model, core.Request(tiny.prompt(), config(**settings), **way)).sequences[0] == expected
 
 
-def test_guidance_with_a_negative_prompt() -> None:
+def test_guidance_with_a_negative_prompt_equals_greedy() -> None:
     model, more = tiny.shared("gpt2"), {"guidance_scale": 2.0}
     request = core.Request(tiny.prompt(), config(**more), strategy="greedy", negative_prompt=[5, 6, 7])
     expected = core.run(model, request).sequences[0]
@@ -120,7 +120,7 @@ def test_guidance_with_a_negative_prompt() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", every(3, ["mistral", "gemma2", "gemma3"]))
-def test_windows_that_the_text_has_long_left_behind(kind: str) -> None:
+def test_prompts_longer_than_the_window_equal_greedy(kind: str) -> None:
     """Prompts as long as and longer than the window of 8."""
     model = tiny.shared(kind)
     for length in (8, 30):
@@ -132,7 +132,7 @@ def test_windows_that_the_text_has_long_left_behind(kind: str) -> None:
 
 
 @pytest.mark.parametrize("limit", range(1, 9))
-def test_the_limit_cuts_a_round_where_plain_decoding_would_end(limit: int) -> None:
+def test_token_limit_cuts_a_round_like_plain_decoding(limit: int) -> None:
     model, settings = tiny.shared("llama"), {"max_new_tokens": limit}
     expected = greedy(model, **settings)
     assert len(expected) == limit
@@ -152,8 +152,8 @@ def test_an_end_token_within_a_round_ends_the_text() -> None:
         assert [event.id for event in chosen_tokens(result)] == expected
 
 
-def test_the_end_of_the_context_is_kept() -> None:
-    """Learned positions end at 256: neither target nor drafter may be asked beyond."""
+def test_speculation_stops_at_the_end_of_the_context() -> None:
+    """Learned positions end at 256: neither target nor drafter may read beyond."""
     model, ids = tiny.shared("gpt2"), tiny.prompt(240)
     expected = greedy(model, ids)
     assert len(expected) == 17
@@ -169,7 +169,7 @@ def test_a_draft_model_with_a_shorter_context_stops_drafting() -> None:
     assert max(event.step for event in rounds(result)) <= 11
 
 
-def test_drafters_of_another_architecture_serve() -> None:
+def test_drafters_of_another_architecture_are_supported() -> None:
     model = tiny.shared("llama")
     for kind in ("gpt2", "gemma2"):
         for way in ("assisted", "token_tree"):
@@ -205,7 +205,9 @@ REFUSALS: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "strategy", "more", "word"), REFUSALS)
-def test_what_cannot_work_is_refused_with_the_reason(kind: str, strategy: str, more: dict[str, Any], word: str) -> None:
+def test_unsupported_combinations_are_refused_with_the_reason(
+    kind: str, strategy: str, more: dict[str, Any], word: str
+) -> None:
     drafters = [tiny.shared(name) for name in more.get("drafters", ())]
     settings = {key: value for key, value in more.items() if key not in ("drafters", "config")}
     request = core.Request(tiny.prompt(), more.get("config", config()), strategy, drafters=drafters, **settings)
@@ -219,7 +221,7 @@ def test_beams_with_a_draft_model_are_refused_by_flags_too() -> None:
         core.run(tiny.shared("llama"), request)
 
 
-def test_another_vocabulary_is_refused() -> None:
+def test_draft_model_with_another_vocabulary_is_refused() -> None:
     other = tiny.make("llama", vocab_size=50)
     with pytest.raises(StrategyError, match="tokenizer"):
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config(), drafters=[other]))

@@ -1,4 +1,4 @@
-"""Heads that read the model's own states, MTP and EAGLE: the same text, and drafts that are what the heads say."""
+"""Heads that read the model's own states, MTP and EAGLE: the same text, and drafts equal to those of the heads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _run(model: core.LoadedModel, options: dict[str, Any] | None = None, **setti
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("name", MADE)
-def test_a_models_own_heads_change_no_token(models: dict[str, core.LoadedModel], name: str) -> None:
+def test_mtp_heads_change_no_token(models: dict[str, core.LoadedModel], name: str) -> None:
     model = models[name]
     for settings in ({}, {"repetition_penalty": 1.3}):
         result = _run(model, **settings)
@@ -57,7 +57,7 @@ def test_a_models_own_heads_change_no_token(models: dict[str, core.LoadedModel],
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_drafts_are_those_of_transformers_own_generator(models: dict[str, core.LoadedModel], name: str) -> None:
+def test_mtp_drafts_equal_those_of_transformers(models: dict[str, core.LoadedModel], name: str) -> None:
     """The first guess of every round, and of several heads each, recomputed over the whole text by its module."""
     model, result = models[name], _run(models[name])
     text = [*tiny.prompt(), *result.sequences[0]]
@@ -68,7 +68,7 @@ def test_drafts_are_those_of_transformers_own_generator(models: dict[str, core.L
 
 
 def _of_the_module(model: core.LoadedModel, ids: list[int], count: int) -> list[int]:
-    """transformers' loop over its heads, every row anew."""
+    """transformers' loop over its heads, recomputing every row."""
     network = load_mtp_heads(model)._network
     from transformers.cache_utils import MtpCache
 
@@ -90,7 +90,7 @@ def test_an_eagle_head_changes_no_token(eagle: Path, options: dict[str, Any]) ->
     assert rounds(result)
 
 
-def test_an_eagle_head_goes_on_from_its_own_guesses(eagle: Path) -> None:
+def test_eagle_chain_equals_the_recomputed_head(eagle: Path) -> None:
     """Chains of five, each held against the head recomputed from nothing over the model's own states."""
     model, tensors = tiny.shared("llama"), load_file(eagle / "model.safetensors")
     result = _run(model, {"draft_head": str(eagle)}, num_assistant_tokens=5)
@@ -103,7 +103,7 @@ def test_an_eagle_head_goes_on_from_its_own_guesses(eagle: Path) -> None:
     assert max(len(entry.nodes) for entry in rounds(result)) == 5
 
 
-def test_a_branch_is_drafted_as_its_path_alone(eagle: Path) -> None:
+def test_tree_branch_is_drafted_like_its_path(eagle: Path) -> None:
     """Each likeliest child of a node of a tree is what a chain through that node would go on with."""
     model, tensors = tiny.shared("llama"), load_file(eagle / "model.safetensors")
     result = _run(model, {"draft_head": str(eagle), "widths": "2 1 1"})
@@ -125,8 +125,8 @@ def _first_path(entry: DraftRound) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_whole_runs_are_distributed_as_the_target_says(tmp_path: Path) -> None:
-    """With dice, though the head is a bad one."""
+def test_sampled_runs_follow_the_target_distribution(tmp_path: Path) -> None:
+    """With sampling, although the head is a bad one."""
     model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     head = head_checkpoints.eagle(tmp_path / "six", width=model.config.hidden_size)
     assert model.vocabulary == SIZE
@@ -141,8 +141,8 @@ def test_whole_runs_are_distributed_as_the_target_says(tmp_path: Path) -> None:
     assert p_value(counts, {path: share for path, share in shares.items() if share > 0}) > ALARM
 
 
-def test_use_mtp_means_a_models_own_heads(models: dict[str, core.LoadedModel]) -> None:
-    """As in transformers; a model without heads says so, and its own wish for them is passed over."""
+def test_use_mtp_selects_the_models_mtp_heads(models: dict[str, core.LoadedModel]) -> None:
+    """As in transformers; a model without heads raises an error, and its own default for them is ignored."""
     result = core.run(models["glm"], core.Request(tiny.prompt(), config(use_mtp=True), top_n=0))
     assert result.sequences[0] == greedy(models["glm"])
     assert rounds(result)
@@ -155,7 +155,9 @@ def test_a_pickled_head_is_read_without_running_code(tmp_path: Path) -> None:
     assert _run(model, {"draft_head": str(head)}).sequences[0] == greedy(model)
 
 
-def test_who_cannot_draft_says_why(tmp_path: Path, models: dict[str, core.LoadedModel], eagle: Path) -> None:
+def test_unsupported_heads_are_refused_with_the_reason(
+    tmp_path: Path, models: dict[str, core.LoadedModel], eagle: Path
+) -> None:
     model = tiny.shared("llama")
     third = {"midlayer.hidden_norm.weight": torch.ones(32)}
     cases: list[tuple[core.LoadedModel, dict[str, Any], type[Exception], str]] = [

@@ -24,7 +24,7 @@ FIXED = {"schedule": "constant"}
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma3", "gpt2"])
-def test_equals_greedy_decoding(kind: str) -> None:
+def test_lookahead_equals_greedy_decoding(kind: str) -> None:
     """Also where the window of the attention is shorter than the text, and with a processor."""
     model = tiny.shared(kind)
     for settings in ({}, {"repetition_penalty": 1.3}):
@@ -32,8 +32,8 @@ def test_equals_greedy_decoding(kind: str) -> None:
         assert core.run(model, request).sequences[0] == greedy(model, **settings)
 
 
-def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
-    """Each column's next guess is what the model writes behind that column's own path."""
+def test_window_rows_are_read_like_plain_text() -> None:
+    """Each column's next guess is what the model generates after that column's own path."""
     model = tiny.shared("llama")
     text, drafter = SpeculationText(tiny.prompt(), torch.device("cpu")), LookaheadDrafter(3, 4, 5, False)
     from decodescope.core.caches.tensors.continuation_probe import draft_cache
@@ -59,7 +59,7 @@ def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
     assert all(len(ngram) == 4 for ngram in drafter.new_ngrams)
 
 
-def test_a_model_that_repeats_itself_is_found_out_by_its_own_window() -> None:
+def test_window_alone_accelerates_a_repetitive_model() -> None:
     """No n-gram of the text: what is accepted came from the passes alone."""
     model = core.load("storyteller")
     prompt, settings = "I saw a red bird in the forest.", GenerationConfig(max_new_tokens=60)
@@ -72,7 +72,7 @@ def test_a_model_that_repeats_itself_is_found_out_by_its_own_window() -> None:
     assert pools[-1].size > 10  # type: ignore[union-attr]
 
 
-def test_whole_runs_are_distributed_as_the_target_says() -> None:
+def test_sampled_runs_follow_the_target_distribution() -> None:
     model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
     drafted = 0
@@ -85,7 +85,7 @@ def test_whole_runs_are_distributed_as_the_target_says() -> None:
     assert p_value(counts, {path: share for path, share in shares.items() if share > 0}) > ALARM
 
 
-def test_the_pool_keeps_the_latest_of_each_token() -> None:
+def test_pool_keeps_the_latest_ngrams_per_token() -> None:
     pool = NgramStore(2)
     assert [pool.add(ngram) for ngram in ((1, 2, 3), (1, 4, 5), (1, 2, 3), (1, 6, 7), (8, 9, 9))] == [
         True, True, False, True, True,
@@ -98,7 +98,7 @@ def test_the_pool_keeps_the_latest_of_each_token() -> None:
     assert (branch.ids, branch.parents) == ([8, 5, 7, 5], [0, 1, 0, 3])
 
 
-def test_who_cannot_look_ahead_and_what_the_pool_says() -> None:
+def test_encoder_decoder_is_refused_and_the_pool_is_explained() -> None:
     with pytest.raises(StrategyError, match="order"):
         core.run(tiny.shared("t5"), core.Request(tiny.prompt(), config(), "lookahead"))
     pool = NgramPool(41, tuple((f" a{n}", " b") for n in range(7)))

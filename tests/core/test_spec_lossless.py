@@ -54,7 +54,7 @@ def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
 
 
 def _copied(generator: torch.Generator) -> DraftTree:
-    """Rounds of prompt lookup: the text offers 4 2 5 behind its last token."""
+    """Rounds of prompt lookup: the text offers 4 2 5 after its last token."""
     branch = PromptLookupDrafter([], 3, 8).propose(
         SpeculationText([1, 4, 2, 5, 3, 1], torch.device("cpu")), RoundPlan(3, keeps_q=True)
     )
@@ -70,7 +70,7 @@ def _gated(generator: torch.Generator) -> DraftTree:
 
 
 def _branching(generator: torch.Generator) -> DraftTree:
-    """Where a pass is dear: several draws at a time, and drafts behind each."""
+    """For expensive passes: several draws at a time, and drafts after each."""
     schedule = AutoLength(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_cost=0.01)
     assert schedule.gate is not None
     assert schedule.gate.should_branch()
@@ -102,7 +102,7 @@ CASES: dict[str, Round] = {
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("name", every(2, CASES))
-def test_two_tokens_are_distributed_as_the_target_says(name: str) -> None:
+def test_two_tokens_follow_the_target_distribution(name: str) -> None:
     counts = _measure(CASES[name], 2000, 2)
     assert p_value(counts, expected_shares(TARGET, 2)) > ALARM
 
@@ -110,12 +110,12 @@ def test_two_tokens_are_distributed_as_the_target_says(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [4000, pytest.param(20_000, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("name", CASES)
-def test_three_tokens_are_distributed_as_the_target_says(name: str, rounds: int) -> None:
+def test_three_tokens_follow_the_target_distribution(name: str, rounds: int) -> None:
     counts = _measure(CASES[name], rounds, 3, seed=5)
     assert p_value(counts, expected_shares(TARGET, 3)) > ALARM
 
 
-def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
+def test_chi_square_detects_a_rule_that_is_not_lossless() -> None:
     """Top-k children under dice: what the strategy refuses would be noticed."""
 
     def likeliest(generator: torch.Generator) -> DraftTree:
@@ -127,7 +127,7 @@ def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
     assert p_value(counts, expected_shares(TARGET, 2)) < 1e-6
 
 
-def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
+def test_drafter_equal_to_the_target_is_never_rejected() -> None:
     generator = torch.Generator().manual_seed(0)
     dice = AcceptanceRng(generator)
     for _ in range(200):
@@ -137,7 +137,7 @@ def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
         assert verdict.is_bonus
 
 
-def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
+def test_acceptance_rate_equals_the_overlap() -> None:
     """The chance that a drafted token is accepted is Σ min(p, q)."""
     generator = torch.Generator().manual_seed(1)
     dice, accepted, rounds = AcceptanceRng(generator), 0, 3000
@@ -149,7 +149,7 @@ def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
     assert abs(accepted / rounds - overlap) < 4 * spread
 
 
-def test_refused_tokens_are_excluded_where_the_draft_was_certain() -> None:
+def test_rejected_tokens_of_a_certain_draft_are_excluded() -> None:
     """A point mass that is refused leaves no chance for its own token."""
     generator = torch.Generator().manual_seed(2)
     dice = AcceptanceRng(generator)
@@ -202,7 +202,7 @@ ENDS: dict[str, dict[str, object]] = {
         pytest.param("token_tree", (0.15, 0.6), marks=pytest.mark.fuzz),
     ],
 )
-def test_whole_runs_are_distributed_as_the_target_says(strategy: str, xtc: tuple[float, float] | None) -> None:
+def test_sampled_runs_follow_the_target_distribution(strategy: str, xtc: tuple[float, float] | None) -> None:
     """With temperature and top-k, from the prompt on; the second and third token go through speculation. XTC throws
     its die at every drafted token anew."""
     options = {} if xtc is None else {"xtc_threshold": xtc[0], "xtc_probability": xtc[1]}

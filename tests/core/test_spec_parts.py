@@ -1,4 +1,4 @@
-"""The parts of speculation: trees and their merging, masks, schedules, the cost curve, lookup, who fits whom."""
+"""The parts of speculation: trees and their merging, masks, schedules, the cost curve, lookup, draft models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_tree_is_laid_out_depth_first() -> None:
     assert tree.children == [[1, 4], [2, 3], [], [], [5], []]
 
 
-def test_a_node_sees_itself_and_its_ancestors_only() -> None:
+def test_ancestor_mask_contains_a_node_and_its_ancestors() -> None:
     tree = merge_branches(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
     expected = [
         [1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0],
@@ -75,7 +75,7 @@ def test_chains_merge_into_one_prefix_tree() -> None:
     assert tree.trials == {0: [(1, 0), (1, 1)], 1: [(2, 0), (2, 1)], 2: [(3, 0), (4, 1)]}
 
 
-def test_a_token_drawn_twice_is_one_node_and_two_trials() -> None:
+def test_duplicate_draw_is_one_node_with_two_trials() -> None:
     branch = _branch((0, 5), (1, 6))
     branch.trials.append(1)
     tree = merge_branches(0, [branch])
@@ -92,7 +92,7 @@ def test_greedy_walk_takes_the_child_the_target_chose() -> None:
 
 
 @pytest.mark.parametrize("kind", tiny.DECODERS)
-def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
+def test_tree_scores_equal_those_of_separate_paths(kind: str) -> None:
     """One pass under the topology mask equals a pass of its own for every node, windows included; what is kept
     afterwards goes on as if the accepted path had been read alone."""
     model, text = tiny.shared(kind), tiny.prompt(11)
@@ -113,7 +113,7 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
-def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
+def test_numpy_passes_equal_the_tensor_passes(kind: str) -> None:
     """Text in one go, two levels of a tree, a kept path, more text, a shorter text: as the tensors' passes."""
     model, text = tiny.shared(kind), tiny.prompt(11)
     arrays = build_numpy_draft_model(model)
@@ -138,7 +138,7 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     assert (arrays.length, arrays.extra) == (tensors.length, tensors.extra) == (7 + 4 * 46, 0)
 
 
-def test_array_passes_read_a_long_prompt_at_once() -> None:
+def test_numpy_passes_read_a_long_prompt_at_once() -> None:
     model, ids = tiny.shared("llama"), torch.tensor([list(range(4, 50)) * 2])
     arrays, tensors = build_numpy_draft_model(model), TreePasses(Forward(model, draft_cache(model)))
     assert arrays is not None
@@ -147,7 +147,7 @@ def test_array_passes_read_a_long_prompt_at_once() -> None:
             assert torch.allclose(arrays.read_text(part), tensors.read_text(part), atol=1e-4)
 
 
-def test_array_passes_are_for_small_plain_models_alone() -> None:
+def test_numpy_passes_support_small_plain_models_only() -> None:
     assert build_numpy_draft_model(tiny.shared("gpt2")) is None
     hooked = tiny.make("llama")
     assert build_numpy_draft_model(hooked) is not None
@@ -165,7 +165,7 @@ def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["heuristic", "heuristic_transient", "auto", "constant"])
-def test_a_seed_keeps_its_text_whatever_ran_before(schedule: str) -> None:
+def test_seeded_text_is_independent_of_earlier_runs(schedule: str) -> None:
     model, drafter = tiny.make("llama", scale=3.0), tiny.make("llama", seed=4, scale=3.0)
     settings = {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": True}
     request = core.Request(tiny.prompt(), settings, "assisted", {"schedule": schedule}, drafters=(drafter,), seed=7)
@@ -185,14 +185,14 @@ def test_heuristic_is_kept_between_runs_and_transient_is_not() -> None:
     assert begins["heuristic"][1] != 5
 
 
-def test_constant_length_is_the_one_set() -> None:
+def test_constant_length_equals_the_setting() -> None:
     model, drafts = tiny.shared("llama"), [tiny.shared("llama")]
     result = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=3), drafters=drafts))
     assert {len(event.nodes) for event in rounds(result)[:-1]} == {3}
     assert ConstantLength(4).length() == 4
 
 
-def test_the_threshold_stops_behind_a_doubtful_token() -> None:
+def test_confidence_threshold_stops_after_an_uncertain_token() -> None:
     model, drafts = tiny.shared("gpt2"), [similar_model("gpt2")]
     free = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=8), drafters=drafts))
     shares = sorted(node.draft_probability for event in rounds(free) for node in event.nodes)
@@ -230,7 +230,7 @@ def test_cost_between_and_beyond_the_measured_sizes() -> None:
     assert VerifyCost((1,), (3.0,)).ratio(7) == 1.0
 
 
-def test_expectations_follow_the_formulas() -> None:
+def test_expected_lengths_follow_the_formulas() -> None:
     assert expected_tokens(0.8, 4) == pytest.approx(sum(0.8**power for power in range(5)))
     assert expected_tokens(1.0, 4) == 5
     assert expected_speedup(0.8, 4, 0.1) == pytest.approx((1 - 0.8**5) / (0.2 * 1.4))
@@ -246,7 +246,7 @@ def test_lookup_copies_what_followed_the_longest_match() -> None:
     assert drafter.propose(text, RoundPlan(4)).ids == []  # type: ignore[union-attr]
 
 
-def test_lookup_goes_round_in_a_loop_and_looks_into_the_source() -> None:
+def test_lookup_repeats_a_loop_and_searches_the_source() -> None:
     loop = PromptLookupDrafter([], 2, 10).propose(SpeculationText([5, 6, 5, 6], CPU), RoundPlan(5))
     assert loop is not None
     assert loop.ids == [5, 6, 5, 6, 5]
@@ -270,7 +270,7 @@ def test_lower_layers_share_every_weight() -> None:
         assert len(states) == 5
 
 
-def test_all_layers_but_one_below_draft_well_when_the_last_does_nothing() -> None:
+def test_early_exit_is_exact_when_upper_layers_are_identity() -> None:
     """An early exit reads what the layers below give, through the final norm and the head."""
     model = tiny.make("llama")
     with torch.no_grad():
@@ -281,7 +281,7 @@ def test_all_layers_but_one_below_draft_well_when_the_last_does_nothing() -> Non
     assert core.run(model, request).metrics.acceptance_rate == 1.0
 
 
-class _Words:
+class _FakeTokenizer:
     def __init__(self, words: dict[str, int]) -> None:
         self._words = words
 
@@ -295,10 +295,10 @@ class _Words:
         self._words[word] = len(self._words)
 
 
-def test_who_fits_whom() -> None:
-    target = replace(tiny.shared("llama"), tokenizer=_Words({"a": 0, "b": 1}))
-    same = replace(similar_model("llama"), tokenizer=_Words({"b": 1, "a": 0}))
-    other = replace(similar_model("llama"), tokenizer=_Words({"a": 1, "b": 0}))
+def test_draft_models_must_share_the_tokenizer() -> None:
+    target = replace(tiny.shared("llama"), tokenizer=_FakeTokenizer({"a": 0, "b": 1}))
+    same = replace(similar_model("llama"), tokenizer=_FakeTokenizer({"b": 1, "a": 0}))
+    other = replace(similar_model("llama"), tokenizer=_FakeTokenizer({"a": 1, "b": 0}))
     assert has_same_tokens(target, same)
     assert why_not_draft(target, same) is None
     assert "tokenizer" in (why_not_draft(target, other) or "")
@@ -307,9 +307,9 @@ def test_who_fits_whom() -> None:
     assert not has_same_tokens(target, same)  # what was found is not kept longer than it holds
 
 
-def test_padded_vocabularies_are_brought_into_line() -> None:
+def test_padded_vocabularies_are_aligned() -> None:
     """Models of a family may pad their embeddings differently; the tokens are the same."""
-    words = _Words({str(number): number for number in range(tiny.VOCABULARY)})
+    words = _FakeTokenizer({str(number): number for number in range(tiny.VOCABULARY)})
     target = replace(tiny.shared("llama"), tokenizer=None)
     for size in (tiny.VOCABULARY - 3, tiny.VOCABULARY + 3):
         draft = tiny.make("llama", seed=4, vocab_size=size)
@@ -327,7 +327,7 @@ def _drafter_for(model: core.LoadedModel) -> Any:
     return ModelDrafter("draft", reader, NodePipeline([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
 
 
-def test_text_grows_beyond_its_first_room() -> None:
+def test_speculation_text_grows_beyond_its_initial_capacity() -> None:
     text = SpeculationText([1, 2], CPU)
     for number in range(700):
         text.extend([number, number])
@@ -336,13 +336,13 @@ def test_text_grows_beyond_its_first_room() -> None:
     assert text.ids_from(1400).tolist() == [[699, 699]]
 
 
-def test_a_long_extension_finds_room() -> None:
+def test_long_extension_enlarges_the_text_capacity() -> None:
     text = SpeculationText([1], CPU)
     text.extend(list(range(1000)))
     assert text.tensor.shape == (1, 1001)
 
 
-def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
+def test_sliding_window_masks_exclude_older_tokens() -> None:
     model = tiny.shared("mistral")
     sees = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool)
     mask = TreePositions(model).build(10, (0, 1, 1), sees)["attention_mask"]
@@ -361,14 +361,14 @@ def test_a_window_shorter_than_the_tree_is_deep() -> None:
         assert result.metrics.acceptance_rate == 1.0
 
 
-def test_a_tree_is_only_as_large_as_its_widths_say() -> None:
+def test_tree_size_follows_the_widths() -> None:
     request = core.Request(tiny.prompt(), config(), "token_tree", {"widths": "2 1 3"}, drafters=[tiny.shared("llama")])
     first: DraftTree | Any = rounds(core.run(tiny.shared("llama"), request))[0]
     by_depth = [sum(node.depth == depth for node in first.nodes) for depth in (1, 2, 3)]
     assert by_depth == [2, 2, 6]
 
 
-def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() -> None:
+def test_tree_support_of_unknown_architectures_is_tested() -> None:
     """MPT's positions follow from its mask, so a tree would be read wrongly: chains only, and exactly."""
     small: dict[str, Any] = {"vocab_size": tiny.VOCABULARY, "hidden_size": 32, "bos_token_id": 1, "eos_token_id": 2}
     torch.manual_seed(0)
@@ -398,7 +398,7 @@ def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() ->
 
 
 @pytest.mark.parametrize("kind", tiny.DECODERS)
-def test_the_try_agrees_with_what_the_tests_know(kind: str) -> None:
+def test_tree_probe_succeeds_for_all_known_families(kind: str) -> None:
     model = tiny.shared(kind)
     assert supports_trees(model)
     assert _test_trees(model)

@@ -26,8 +26,8 @@ COST = VerifyCost((1, 32), (1.0, 1.9))
 PAUSE = 5
 
 
-class Resting(ConstantLength):
-    """Five plain steps behind every draft; none of them asks for a length."""
+class PausingLength(ConstantLength):
+    """A schedule with five plain steps after every draft, during which no length is requested."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -45,20 +45,20 @@ class Resting(ConstantLength):
         self._left -= steps
 
 
-def _in_vain(schedule: DraftLengthSchedule, length: int) -> None:
+def _update_with_rejected_draft(schedule: DraftLengthSchedule, length: int) -> None:
     tree = merge_branches(0, [Branch.chain([1] * length, [0.1] * length)])
     schedule.update(RoundResult(tree, VerifiedPath([], 0, False), length, length / 8, 1.0))
 
 
-def _asked_each_step(schedule: AutoLength, steps: int) -> list[int]:
+def _lengths_step_by_step(schedule: AutoLength, steps: int) -> list[int]:
     lengths: list[int] = []
     for _ in range(steps):
         lengths.append(schedule.length())
-        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.update_plain(1.0, 0.0)
+        _update_with_rejected_draft(schedule, lengths[-1]) if lengths[-1] else schedule.update_plain(1.0, 0.0)
     return lengths
 
 
-def _asked_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
+def _lengths_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
     asking, lengths = MergeAllDrafters(1, schedule), list[int]()
     while len(lengths) < steps:
         rest = asking.take_pause()
@@ -66,19 +66,19 @@ def _asked_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
             schedule.update_plain(1.0, 0.0)
         lengths += [0] * rest
         lengths.append(schedule.length())
-        _in_vain(schedule, lengths[-1])
+        _update_with_rejected_draft(schedule, lengths[-1])
     return lengths[:steps]
 
 
-def test_pauses_taken_at_once_fall_as_those_taken_step_by_step() -> None:
+def test_batched_pauses_equal_step_by_step_pauses() -> None:
     one, other = AutoLength(COST, {}, "test"), AutoLength(COST, {}, "test")
-    lengths = _asked_each_step(one, 400)
+    lengths = _lengths_step_by_step(one, 400)
     assert 0 in lengths
-    assert _asked_between_pauses(other, 400) == lengths
+    assert _lengths_between_pauses(other, 400) == lengths
 
 
-def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
-    one, other = Resting(3), Resting(3)
+def test_several_drafters_pause_until_the_first_resumes() -> None:
+    one, other = PausingLength(3), PausingLength(3)
     chooser = BestDrafterSelector([one, other], COST, None)
     assert chooser.take_pause() == 0
     one.length(), other.length()
@@ -90,10 +90,8 @@ def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
 
 
 @pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "top_k": 1}], ids=["greedy", "dice"])
-def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
-    monkeypatch: pytest.MonkeyPatch, sampling: dict[str, object]
-) -> None:
-    monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
+def test_run_with_pauses_equals_greedy_decoding(monkeypatch: pytest.MonkeyPatch, sampling: dict[str, object]) -> None:
+    monkeypatch.setattr(speculation_factory, "ConstantLength", PausingLength)
     model, options = tiny.shared("llama"), {"schedule": "constant"}
     request = core.Request(tiny.prompt(), config(**sampling), "assisted", options, drafters=[similar_model("llama")])
     result = core.run(model, request)
@@ -111,7 +109,7 @@ def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
 
 def test_a_pause_ends_where_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a pause: by the limit, by Stop."""
-    monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
+    monkeypatch.setattr(speculation_factory, "ConstantLength", PausingLength)
     model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [similar_model("llama")]
     whole = greedy(model)
     for limit in range(2, 12):
@@ -137,7 +135,7 @@ def _matches(ids: list[int], longest: int) -> tuple[int | None, int]:
     return None, 0
 
 
-def test_lookup_finds_what_a_search_of_the_text_finds() -> None:
+def test_lookup_equals_a_linear_text_search() -> None:
     dice = random.Random(0)
     for longest in (1, 2, 3, 5):
         drafter, text = PromptLookupDrafter([], longest, 4), SpeculationText([dice.randrange(6)], torch.device("cpu"))

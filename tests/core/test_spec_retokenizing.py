@@ -107,7 +107,7 @@ def _greedy(prompt: str = STORY) -> list[int]:
     return core.run(storyteller(), request).sequences[0]
 
 
-def test_the_same_text_and_nearly_as_many_kept_as_with_the_same_tokens() -> None:
+def test_renumbered_draft_model_keeps_text_and_acceptance_rate() -> None:
     same, other = _run([core.load("storyteller-draft")]), _run([renumbered()])
     assert other.sequences == same.sequences
     assert other.sequences[0] == _greedy()
@@ -127,7 +127,7 @@ def test_drafts_of_other_tokens_change_no_text(case: int) -> None:
     assert found.sequences[0] == _greedy(prompt)  # type: ignore[arg-type]
 
 
-def test_as_code_both_tokenizers_are_named(tmp_path: Path) -> None:
+def test_script_names_both_tokenizers(tmp_path: Path) -> None:
     """transformers' universal assisted generation writes the same; vocabularies of one size it takes for equal."""
     stranger().model.save_pretrained(tmp_path)
     stranger().tokenizer.save_pretrained(tmp_path)
@@ -140,7 +140,7 @@ def test_as_code_both_tokenizers_are_named(tmp_path: Path) -> None:
     assert "of the same size" in core.why_not_generate(request, model="storyteller", drafters=(tmp_path,))
 
 
-def test_with_dice_a_seed_keeps_its_text_and_guesses_count_as_certain() -> None:
+def test_sampled_retokenized_drafts_count_as_certain() -> None:
     texts = [_run([renumbered()], do_sample=True, temperature=0.9, options={}, seed=3) for _ in range(2)]
     assert texts[0].sequences == texts[1].sequences
     nodes = [node for event in rounds(texts[0]) for node in event.nodes]
@@ -150,7 +150,7 @@ def test_with_dice_a_seed_keeps_its_text_and_guesses_count_as_certain() -> None:
 
 
 @pytest.mark.slow
-def test_whole_runs_are_distributed_as_the_target_says() -> None:
+def test_sampled_runs_follow_the_target_distribution() -> None:
     """Six letters, and a drafter whose tokens are letters and pairs of them."""
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     target = core.wrap(six_token_model(0).model, _letters({}), "letters")
@@ -182,7 +182,7 @@ def _letters(pairs: dict[str, int]) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE(vocabulary, merges)))
 
 
-def test_a_growing_text_is_respelled_as_if_it_were_whole() -> None:
+def test_incremental_retokenization_equals_that_of_the_whole_text() -> None:
     story, small = storyteller().tokenizer, spelling(small_words())
     for text in (STORY + ODD, ODD * 3):
         spelled = RetokenizedText(spelling(story))
@@ -198,8 +198,8 @@ def test_a_growing_text_is_respelled_as_if_it_were_whole() -> None:
         assert same > 0.95 * len(ids)
 
 
-def test_what_is_written_stays_at_the_seam() -> None:
-    """“hap” is written, “py” comes: its tokens follow those of “hap”, whatever “happy” would be read as."""
+def test_written_tokens_are_kept_at_the_seam() -> None:
+    """After “hap”, “py” is added: its tokens follow those of “hap”, even if “happy” has other tokens."""
     story = spelling(storyteller().tokenizer)
     for text in (STORY, "The fox was hap", ODD, "狐".encode()[:2]):
         data = text if isinstance(text, bytes) else text.encode()
@@ -222,8 +222,8 @@ def _byte(value: int) -> list[int]:
     return [_bytes()[bytes([value])]]
 
 
-class _Knows:
-    """Stands where a draft model's passes stand, and knows the text by heart."""
+class _FixedTextPasses:
+    """Replaces the passes of a draft model by a fixed text."""
 
     def __init__(self, ids: list[int], size: int) -> None:
         self._ids, self._size = ids, size
@@ -248,13 +248,13 @@ class _Knows:
         self.length, self.extra = min(length, self.length), 0
 
 
-def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None:
+def test_retokenized_drafts_of_the_known_text_are_accepted() -> None:
     """Round after round: nothing is lost at the seam, nothing is read twice."""
     story, small = storyteller().tokenizer, small_words()
     whole = story.encode(STORY + " " + ODD, add_special_tokens=False)
     heart = small.encode(STORY + " " + ODD, add_special_tokens=False)
     drafter = RetokenizingDrafter(
-        "heart", _Knows(heart, len(small)), ModelVocabulary(spelling(small), len(small)),
+        "heart", _FixedTextPasses(heart, len(small)), ModelVocabulary(spelling(small), len(small)),
         ModelVocabulary(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
     )  # fmt: skip
     text, drafted, right = SpeculationText(whole[:6], torch.device("cpu")), 0, 0
@@ -269,7 +269,7 @@ def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None
     assert right > 0.7 * drafted > 30
 
 
-def test_who_cannot_be_told_through_the_text() -> None:
+def test_draft_models_that_cannot_be_retokenized_are_refused() -> None:
     target = storyteller()
     assert why_not_draft(target, renumbered()) is None
     blind = tiny.make("llama", vocab_size=50)

@@ -1,4 +1,4 @@
-"""Draft models that know fewer, or more, token ids than the model they draft for."""
+"""Draft models with fewer or more token ids than their target model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STRATEGIES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("strategy", "options"), STRATEGIES, ids=str)
 @pytest.mark.parametrize(("target_rows", "draft_rows"), [(320, 258), (258, 320)])
 @pytest.mark.parametrize("samples", [False, True], ids=["greedy", "sampled"])
-def test_rows_that_one_of_two_lacks(
+def test_models_with_different_row_counts_draft_for_each_other(
     strategy: str, options: dict[str, Any], target_rows: int, draft_rows: int, samples: bool
 ) -> None:
     target = model(target_rows, 0, SAME)
@@ -66,7 +66,7 @@ def test_rows_that_one_of_two_lacks(
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree"])
-def test_a_prompt_of_ids_that_the_draft_lacks(strategy: str) -> None:
+def test_prompt_with_ids_unknown_to_the_draft_model(strategy: str) -> None:
     target, draft = model(320, 0, SAME), model(258, 2, SAME)
     prompt, config = [5, 319, 300, 6], {"max_new_tokens": 12}
     found = core.run(target, core.Request(prompt, config, strategy=strategy), drafters=[draft])
@@ -74,7 +74,7 @@ def test_a_prompt_of_ids_that_the_draft_lacks(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["assisted", "token_tree"])
-def test_where_only_ids_are_left_that_the_draft_lacks(strategy: str) -> None:
+def test_draft_model_with_all_ids_banned_proposes_nothing(strategy: str) -> None:
     """Every id of the draft is banned: it has no guess, and a plain step is taken."""
     target, draft = model(320, 0, SAME), model(258, 2, SAME)
     for samples in (False, True):
@@ -85,7 +85,7 @@ def test_where_only_ids_are_left_that_the_draft_lacks(strategy: str) -> None:
 
 @pytest.mark.parametrize(("target_rows", "draft_rows"), [(300, 290), (290, 300), (265, 265)])
 @pytest.mark.parametrize("samples", [False, True], ids=["greedy", "sampled"])
-def test_translated_drafts(target_rows: int, draft_rows: int, samples: bool) -> None:
+def test_retokenized_drafts_with_unequal_row_counts(target_rows: int, draft_rows: int, samples: bool) -> None:
     """Two tokenizers, of which either may have more tokens than its model has rows."""
     target, draft = model(target_rows, 0, tokenizer()), model(draft_rows, 2, tokenizer(12))
     for seed in range(3):
@@ -99,7 +99,7 @@ def test_translated_drafts(target_rows: int, draft_rows: int, samples: bool) -> 
         assert samples or found.sequences == plain.sequences
 
 
-def test_unread_ids_never_reach_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_unknown_to_the_draft_model_never_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
     target, draft = model(320, 0, SAME), model(258, 2, SAME, gpt2=True)
     highest, usual = [0], Forward.__call__
 

@@ -1,4 +1,4 @@
-"""What DRY, XTC, top-nσ, mirostat and dynamic temperature say of each step: held against the events beside it."""
+"""Step details of DRY, XTC, top-nσ, mirostat and dynamic temperature, compared with the events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def text_of(events: list[TokenChosen], step: int) -> list[int]:
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "sampling", "assisted"])
-def test_dry_points_at_the_earlier_passage(strategy: str) -> None:
+def test_dry_details_name_the_earlier_passage(strategy: str) -> None:
     drafters = {"drafters": (tiny.shared("llama"),)} if strategy == "assisted" else {}
     events = chosen({"dry_multiplier": 0.8}, strategy, **drafters)
     for step, detail in enumerate(details(events)):
@@ -51,7 +51,7 @@ def test_dry_points_at_the_earlier_passage(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["sampling", "assisted"])
-def test_xtc_tells_its_die_and_what_it_took(strategy: str) -> None:
+def test_xtc_details_contain_the_draw_and_removed_tokens(strategy: str) -> None:
     drafters = {"drafters": (tiny.shared("llama"),)} if strategy == "assisted" else {}
     events = chosen({"xtc_probability": 0.5, "xtc_threshold": 0.02}, strategy, **drafters)
     fell = set()
@@ -70,7 +70,7 @@ def test_xtc_tells_its_die_and_what_it_took(strategy: str) -> None:
     assert fell == {True, False}
 
 
-def test_top_n_sigma_tells_where_the_cut_lies() -> None:
+def test_top_n_sigma_details_contain_the_cut() -> None:
     events = chosen({"top_n_sigma": 0.7})
     for event, detail in zip(events, details(events), strict=True):
         assert detail.spread is not None
@@ -86,8 +86,8 @@ def _banned(event: TokenChosen) -> int:
     return before[0].survivors - before[-1].survivors
 
 
-def test_mirostat_moves_its_limit_by_what_it_tells() -> None:
-    """μ goes on as Algorithm 2 says, from one step's figures to the next one's."""
+def test_mirostat_limit_follows_the_reported_surprise() -> None:
+    """μ follows Algorithm 2 from the values of one step to the next."""
     found = [detail.aim for detail in details(chosen({"mirostat_tau": 3.0, "mirostat_eta": 0.4}))]
     assert found[0] is not None
     assert found[0].limit == pytest.approx(6.0)
@@ -97,7 +97,7 @@ def test_mirostat_moves_its_limit_by_what_it_tells() -> None:
         assert other.limit == pytest.approx(one.limit - 0.4 * (one.surprise - 3.0), abs=1e-4)
 
 
-def test_dynamic_temperature_tells_that_of_the_step() -> None:
+def test_dynamic_temperature_details_contain_its_value() -> None:
     for event in (events := chosen({"dynatemp_high": 1.8, "dynatemp_low": 0.6})):
         reported = next(stage.detail for stage in event.funnel if stage.detail)
         assert reported is not None
@@ -112,14 +112,14 @@ def test_dynamic_temperature_tells_that_of_the_step() -> None:
     assert len({detail.heat for detail in details(events)}) > 1
 
 
-def test_nothing_is_told_without_them_or_without_a_trace() -> None:
+def test_details_are_absent_without_samplers_or_tracing() -> None:
     assert all(stage.detail is None for event in chosen({}) for stage in event.funnel)
     request = core.Request(PROMPT, {"max_new_tokens": 3}, "sampling", {"top_n_sigma": 1.0}, top_n=0)
     silent = [e for e in core.stream(tiny.shared("llama"), request) if isinstance(e, TokenChosen)]
     assert [event.funnel for event in silent] == [(), (), ()]
 
 
-def test_a_recorded_run_keeps_them(tmp_path: Path) -> None:
+def test_recorded_run_keeps_stage_details(tmp_path: Path) -> None:
     options = {"dry_multiplier": 0.8, "xtc_probability": 0.5, "xtc_threshold": 0.02, "top_n_sigma": 2.0}
     request = core.Request(PROMPT, {"max_new_tokens": 8}, "sampling", options | {"dynatemp_high": 1.5}, seed=1)
     path = tmp_path / "run.decodescope"

@@ -1,4 +1,4 @@
-"""The order in which the stages of the funnel act: what a name moves, what cannot be, and what comes of it."""
+"""The order of the funnel stages: moving stages by name, invalid orders, and the effect on the text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def order(*names: str) -> list[str]:
     return [one.name for one in ordered_processors(names)]
 
 
-def test_what_is_named_shares_out_its_places_and_the_rest_stays() -> None:
+def test_named_stages_exchange_positions_and_others_stay() -> None:
     assert order() == order("temperature", "top_p") == USUAL
     moved = order("top_p", "temperature", "repetition_penalty")
     places = [USUAL.index(name) for name in ("repetition_penalty", "temperature", "top_p")]
@@ -37,8 +37,8 @@ def test_what_is_named_shares_out_its_places_and_the_rest_stays() -> None:
     assert [moved[place] for place in rest] == [USUAL[place] for place in rest]
 
 
-def test_a_stage_that_is_off_changes_nothing_of_the_others() -> None:
-    """The order follows from the names alone: temperature stands where top-p would, whether that is on or not."""
+def test_disabled_stage_does_not_affect_the_order() -> None:
+    """The order follows from the names alone: temperature takes the position of top-p, enabled or not."""
     assert is_default_order(["top_p", "temperature"], ["temperature", "min_p"])
     assert not is_default_order(["top_p", "temperature"], ["temperature", "top_k"])
     assert not is_default_order(["top_p", "temperature"], ["temperature", "top_p"])
@@ -56,7 +56,7 @@ def test_a_stage_that_is_off_changes_nothing_of_the_others() -> None:
         ([3], "Pass a list of names"),
     ],
 )
-def test_an_order_that_cannot_be_is_refused_before_anything_is_read(names: Any, said: str) -> None:
+def test_invalid_stage_order_is_refused_before_the_run(names: Any, said: str) -> None:
     request = core.Request(PROMPT, {"max_new_tokens": 2}, strategy="sampling", options={"stages": names})
     with pytest.raises(ParameterError, match=said) as caught:
         core.run(tiny.shared("llama"), request)
@@ -75,7 +75,7 @@ def by_hand(names: list[str], ids: torch.Tensor, scores: torch.Tensor, settings:
 
 
 @pytest.mark.parametrize("names", [TURNED, ["top_p", "temperature"]])
-def test_the_stages_act_as_the_same_ones_by_hand(names: list[str]) -> None:
+def test_stages_in_order_match_a_manual_computation(names: list[str]) -> None:
     model = tiny.shared("llama")
     config = {"max_new_tokens": 6, "min_new_tokens": 0, **SETTINGS}
     request = core.Request(PROMPT, config, "sampling", {"stages": names}, seed=3, top_n=61)
@@ -92,7 +92,7 @@ def test_the_stages_act_as_the_same_ones_by_hand(names: list[str]) -> None:
         text.append(event.id)
 
 
-def test_the_usual_order_by_its_names_writes_the_usual_text() -> None:
+def test_default_order_given_explicitly_gives_the_same_text() -> None:
     model = tiny.shared("llama")
     written = [
         core.run(model, core.Request(PROMPT, {"max_new_tokens": 12, **SETTINGS}, "sampling", options, seed=8)).sequences
@@ -102,7 +102,7 @@ def test_the_usual_order_by_its_names_writes_the_usual_text() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["beam_search", "beam_sampling", "diverse_beam_search"])
-def test_beams_go_through_the_order_too(strategy: str) -> None:
+def test_beams_use_the_stage_order(strategy: str) -> None:
     """The first step of a search: its log-probabilities are those of the stages by hand."""
     model, settings = tiny.shared("llama"), {"repetition_penalty": 3.0, "sequence_bias": [[[5], 4.0]]}
     if strategy == "beam_sampling":
@@ -138,8 +138,8 @@ def _shares(model: core.LoadedModel, prompt: list[int], heat_before: float, heat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["assisted", pytest.param("token_tree", marks=pytest.mark.fuzz)])
-def test_drafts_are_judged_in_the_order_that_is_given(strategy: str) -> None:
-    """Chi-square of whole runs, which sees the usual order to be another."""
+def test_drafts_are_verified_with_the_stage_order(strategy: str) -> None:
+    """Chi-square test of whole runs, which rejects the default order."""
     model, draft, prompt = six_token_model(0), six_token_model(1), [1, 2, 3, 1, 2]
     counts = Counter[tuple[int, ...]]()
     how: dict[str, Any] = {"schedule": "constant"} if strategy == "assisted" else {"widths": "2 1"}
@@ -152,7 +152,7 @@ def test_drafts_are_judged_in_the_order_that_is_given(strategy: str) -> None:
     assert p_value(counts, _shares(model, prompt, 4.0, 1.0)) < 1e-3
 
 
-def test_code_says_that_generate_has_no_such_setting_and_writes_the_order_down() -> None:
+def test_script_explains_and_contains_the_stage_order() -> None:
     request = core.Request("A", {"temperature": 0.5, "top_p": 0.5}, "sampling", {"stages": ["top_p", "temperature"]})
     assert "no setting for the order of the stages" in core.why_not_generate(request, model="storyteller")
     assert 'options={"stages": ["top_p", "temperature"]}' in core.as_code(request, "core", model="storyteller")

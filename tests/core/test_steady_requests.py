@@ -20,7 +20,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_rounds_are_the_same_whatever_the_clock_says(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steady_rounds_are_independent_of_the_clock(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, drafters, seen = tiny.shared("llama"), [similar_model("llama")], []
     for ticks in (1e-6, 3.0):
         now = iter(range(1_000_000))

@@ -55,7 +55,7 @@ def test_a_run_stops_where_generate_stops(way: str, stop: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["contrastive", "token_tree", "dola", "speculative"])
-def test_strategies_of_our_own_stop_at_special_tokens_too(strategy: str) -> None:
+def test_custom_strategies_stop_at_special_tokens(strategy: str) -> None:
     tokenizer = FAMILIES["byte level"]()
     network = chain({"a": "b", "b": "c", "c": SPECIAL, SPECIAL: "a"}, tokenizer, layers=4)
     model = core.wrap(network, tokenizer, "chain")
@@ -67,7 +67,7 @@ def test_strategies_of_our_own_stop_at_special_tokens_too(strategy: str) -> None
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["byte level", "sentencepiece", "wordpiece", "unigram"])
-def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
+def test_stop_strings_match_like_in_generate(name: str) -> None:
     """Token by token over random ids, for strings inside words, over several tokens and of several bytes."""
     tokenizer = FAMILIES[name]()
     pieces, strings = TokenSpellings(tokenizer), ["e t", "日", "cat", "</s>", SPECIAL, "\n", "本e", "th"]

@@ -1,4 +1,4 @@
-"""Where texts end, and that the reason is told."""
+"""Stopping criteria, and the reported reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stopping(**more: object) -> StoppingCriteria:
     return StoppingCriteria(**settings)  # type: ignore[arg-type]
 
 
-def test_stop_string_across_tokens() -> None:
+def test_stop_string_spanning_several_tokens_stops() -> None:
     rules = stopping(strings=("end.", "xyz"))
     assert [rules.check(0, 5, i, text) for i, text in enumerate(["the e", "n", "d"])] == [None] * 3
     stop = rules.check(0, 5, 3, ". And")
@@ -44,14 +44,14 @@ def test_stop_strings_of_several_sequences_do_not_mix() -> None:
     assert rules.check(0, 5, 2, "b") is not None
 
 
-def test_end_token_before_all_else() -> None:
+def test_end_token_takes_precedence_over_the_limit() -> None:
     stop = stopping(eos=frozenset({2, 9}), max_new=1).check(0, 9, 1, "")
     assert stop is not None
     assert stop.reason == "eos"
 
 
 @pytest.mark.parametrize("strings", ["zq", ["zq", "qqqq"]])
-def test_stop_string_in_a_run(strings: str | list[str]) -> None:
+def test_stop_string_ends_a_run(strings: str | list[str]) -> None:
     """Found in free text first, then the same run is stopped by it."""
     model, free = spelled(), GenerationConfig(do_sample=True, temperature=2.5, top_k=0, max_new_tokens=40)
     text = core.run(model, core.Request("the cat", free, seed=3)).texts[0]
@@ -74,12 +74,12 @@ def test_time_limit() -> None:
     assert result.sequences[0]
 
 
-def test_reasons_in_words() -> None:
+def test_length_limit_is_reported_as_the_reason() -> None:
     config = GenerationConfig(max_new_tokens=5, suppress_tokens=[2])
     end = finish(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config)))
     assert (end.reason, end.limit) == ("length", 5)
 
 
-def test_room_left_in_the_context() -> None:
+def test_remaining_context_limits_the_text() -> None:
     assert build_stopping_criteria({"max_new_tokens": 9}, 250, 256).context_limit == 7
     assert build_stopping_criteria({"max_new_tokens": 9}, 250, None).context_limit is None

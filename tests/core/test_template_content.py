@@ -45,7 +45,7 @@ def chat(as_parts: bool, roles: tuple[tuple[str, str], ...] = CHAT) -> list[dict
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_text_of_a_chat_is_in_the_prompt_once_and_plain(name: str) -> None:
+def test_chat_texts_appear_in_the_prompt_once(name: str) -> None:
     for messages in (CHAT, CHAT[1:], CHAT[1:2]):
         written = [render_chat(ALL[name], chat(as_parts, messages), {}) for as_parts in (False, True)]
         assert written[0] == written[1]
@@ -54,18 +54,18 @@ def test_every_text_of_a_chat_is_in_the_prompt_once_and_plain(name: str) -> None
         assert '"type"' not in written[0]
 
 
-def test_pictures_stay_where_they_are() -> None:
+def test_images_keep_their_position_in_the_prompt() -> None:
     parts = [{"type": "image"}, {"type": "text", "text": "What is it?"}]
     text = render_chat(PARTS, [{"role": "system", "content": "Be kind."}, {"role": "user", "content": parts}], {})
     assert text == "System: Be kind.<end>\nUser: <image>What is it?<end>\nAssistant:"
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_which_form_a_template_takes(name: str) -> None:
+def test_content_form_of_a_template_is_detected(name: str) -> None:
     assert requires_parts(ALL[name], {}) == (name in ("parts", "selected", "indexed", "either", "system text"))
 
 
-def test_a_refusal_of_the_template_is_its_own() -> None:
+def test_template_error_is_passed_through() -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('No system.') }}{% endif %}" + PARTS
     with pytest.raises(Exception, match="No system"):
         render_chat(refusing, chat(False), {})

@@ -1,4 +1,4 @@
-"""Chat templates are strangers' programs: what honest ones write is transformers' own, and no other costs much."""
+"""Chat templates are untrusted code: valid ones render as in transformers, and hostile ones are limited."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MACROS = """{%- macro show(m, depth=2) -%}{{ m.role | upper }}: {{ m.content | r
 
 @pytest.mark.parametrize("template", [CHATML, LLAMA2, MACROS], ids=["chatml", "llama2", "macros"])
 @pytest.mark.parametrize("chat", [CHAT, CHAT[1:2], CHAT[1:], [{"role": "user", "content": None}]])
-def test_the_text_is_that_of_transformers(template: str, chat: list[dict[str, Any]]) -> None:
+def test_rendered_template_equals_that_of_transformers(template: str, chat: list[dict[str, Any]]) -> None:
     tokenizer = byte_level()
     tokenizer.chat_template = template
     try:
@@ -57,18 +57,18 @@ def test_the_text_is_that_of_transformers(template: str, chat: list[dict[str, An
 
 
 @pytest.mark.parametrize("shown", ["content | tojson", "content | replace('a', 'b') | tojson", "content.center(2)"])
-def test_numbers_in_a_text_are_no_widths(shown: str) -> None:
+def test_braces_in_a_message_are_not_format_strings(shown: str) -> None:
     """A text with a brace and a large number is not a format string, wherever a template passes it through."""
     chat = [{"role": "user", "content": "{9999999999}"}]
     assert "{9999999999}" in render_chat("{{ messages[0]." + shown + " }}", chat, {})
 
 
-def test_widths_of_bytes_are_charged() -> None:
+def test_format_widths_of_bytes_are_limited() -> None:
     with pytest.raises(TemplateLimitError):
         render_chat("{{ '%1000000000d'.encode() % 1 }}", [{"role": "user", "content": "x"}], {})
 
 
-def test_a_long_chat_is_no_attack() -> None:
+def test_long_chat_is_rendered() -> None:
     chat = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 4000} for turn in range(101)]
     for template in (CHATML, LLAMA2, MACROS):
         assert len(render_chat(template, chat, {"bos_token": "<s>", "eos_token": "</s>"})) > 2_000_000 // 2
@@ -98,7 +98,7 @@ REAL_STYLES = {
 
 
 @pytest.mark.parametrize("name", REAL_STYLES)
-def test_two_hundred_turns_and_a_hundred_thousand_characters_are_written_as_in_transformers(name: str) -> None:
+def test_very_long_chats_equal_those_of_transformers(name: str) -> None:
     tokenizer = byte_level()
     tokenizer.chat_template = template = REAL_STYLES[name] + WITH_TOOLS
     many = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 100} for turn in range(201)]
@@ -171,7 +171,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", every(3, BOMBS))
-def test_a_bomb_is_refused_with_words(name: str) -> None:
+def test_expanding_template_is_refused_with_a_remedy(name: str) -> None:
     model = tiny.make("llama", vocab_size=260)
     model.tokenizer = byte_level()
     model.tokenizer.chat_template = BOMBS[name]
@@ -196,7 +196,7 @@ def test_a_bomb_is_refused_with_words(name: str) -> None:
         ("{{ 1 / 0 }}", "a value in it is missing or has the wrong type"),
     ],
 )
-def test_whose_fault_it_is_is_said(template: str, words: str) -> None:
+def test_error_distinguishes_template_and_conversation_faults(template: str, words: str) -> None:
     model = tiny.make("llama", vocab_size=260)
     model.tokenizer = byte_level()
     model.tokenizer.chat_template = template
@@ -206,7 +206,7 @@ def test_whose_fault_it_is_is_said(template: str, words: str) -> None:
     assert ("roles alternate" in caught.value.remedy) == ("rejects" in caught.value.cause)
 
 
-def test_tokenizers_that_do_it_their_way_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overridden_apply_chat_template_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(type(byte_level())):  # type: ignore[misc]
         def apply_chat_template(self, *args: Any, **kwargs: Any) -> str:
             return "cat"

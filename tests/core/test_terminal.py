@@ -28,12 +28,12 @@ FORBIDDEN = set(HOSTILE) - set("]0;PWNED[2J31mevil")
      ("\x1b[2J", "\\x1b[2J"), ("a\rb\x08", "a\\x0db\\x08"), ("\x9b", "\\x9b"),
      ("\u202e", "\\u202e"), ("\ud800", "\\ud800"), ("\U000e0041", "\\U000e0041")],
 )  # fmt: skip
-def test_control_characters_are_written_out(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert printable(shown) == shown
 
 
-def test_an_error_holds_no_control_characters() -> None:
+def test_errors_contain_no_control_characters() -> None:
     error = ModelError(HOSTILE, HOSTILE, HOSTILE)
     for text in (str(error), error.cause, error.remedy, error.details):
         assert not FORBIDDEN & set(text)
@@ -56,7 +56,7 @@ def test_prints_warnings_and_logs_go_through_one_stream(monkeypatch: pytest.Monk
     assert not FORBIDDEN & set(out.getvalue() + errors.getvalue())
 
 
-def test_a_progress_bar_still_goes_back_to_the_start_of_its_line() -> None:
+def test_carriage_return_of_a_progress_bar_is_kept() -> None:
     raw = io.StringIO(newline="")
     stream = EscapingStream(raw)
     assert stream.write("\r 50 %\r") == 7
@@ -65,7 +65,7 @@ def test_a_progress_bar_still_goes_back_to_the_start_of_its_line() -> None:
     assert stream.getvalue() == raw.getvalue()
 
 
-def test_a_program_without_a_terminal_has_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_without_standard_streams_is_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
     with escape_streams():
@@ -73,7 +73,7 @@ def test_a_program_without_a_terminal_has_no_streams(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_hostile_model_writes_nothing_to_the_terminal(tmp_path: Path) -> None:
+def test_hostile_model_output_is_escaped_in_the_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     shutil.copytree(str(resources.path("models", "storyteller-draft")), folder)
     config = json.loads((folder / "config.json").read_text())

@@ -71,7 +71,7 @@ def mixed_texts(count: int) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_bytes_in_place_of_characters_stay_whole() -> None:
+def test_byte_fallback_characters_are_decoded_whole() -> None:
     tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
     for number, text in enumerate(mixed_texts(3000)):
         ids = tokenizer(text)["input_ids"]
@@ -83,7 +83,7 @@ def test_bytes_in_place_of_characters_stay_whole() -> None:
             assert "\ufffd" not in shown
 
 
-def test_paths_of_beams_stay_whole_too() -> None:
+def test_beam_paths_are_decoded_whole() -> None:
     tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
     for text in mixed_texts(500):
         ids = tokenizer(text)["input_ids"]
@@ -96,7 +96,7 @@ def test_paths_of_beams_stay_whole_too() -> None:
 
 
 @pytest.mark.parametrize("broken", [[0xF0], [0xC3, 0xC3], [0xF0, 0x9F, 0x8E], [0x80]])
-def test_a_broken_byte_costs_no_character_that_was_shown(broken: list[int]) -> None:
+def test_invalid_byte_does_not_remove_shown_characters(broken: list[int]) -> None:
     tokenizer = byte_fallback()
     first, byte, last = (
         tokenizer("🎉🎈")["input_ids"],
@@ -113,7 +113,7 @@ def test_a_broken_byte_costs_no_character_that_was_shown(broken: list[int]) -> N
 
 
 @pytest.mark.parametrize("text", ["plain text", "café – naïve", "日本語 🦊🦊", "a\u0301 e\u0301", "tab\tand\nline"])
-def test_stream_adds_up_and_holds_back_halves(text: str) -> None:
+def test_text_stream_adds_up_and_holds_back_partial_characters(text: str) -> None:
     tokenizer = byte_level()
     stream = TextStream(tokenizer, [])
     out = [stream.push(token) for token in tokenizer(text)["input_ids"]]
@@ -121,7 +121,7 @@ def test_stream_adds_up_and_holds_back_halves(text: str) -> None:
     assert all("\ufffd" not in part for part in out)
 
 
-def test_what_never_becomes_whole_is_released_at_the_end() -> None:
+def test_incomplete_character_is_released_by_flush() -> None:
     tokenizer = byte_level()
     ids = tokenizer("ab🦊")["input_ids"][:-1]
     stream = TextStream(tokenizer, [])
@@ -149,7 +149,7 @@ def test_special_tokens_add_no_text() -> None:
     assert TextStream(byte_level(), []).push(1) == ""
 
 
-def test_pieces() -> None:
+def test_token_spellings_show_partial_bytes() -> None:
     fox = byte_level()("🦊é a")["input_ids"]
     pieces = TokenSpellings(byte_level())
     assert [pieces[token] for token in fox] == ["⟨F0⟩", "⟨9F⟩", "⟨A6⟩", "⟨8A⟩", "⟨C3⟩", "⟨A9⟩", " ", "a"]
@@ -173,7 +173,7 @@ def test_events_spell_the_decoded_text() -> None:
         assert shown == model.tokenizer.decode(result.sequences[0], skip_special_tokens=True)
 
 
-def test_a_prompts_tokens_add_up_to_its_text_with_whole_characters_as_themselves() -> None:
+def test_prompt_token_texts_add_up_to_the_text() -> None:
     rng = random.Random(9)
     for tokenizer in (byte_level(), byte_fallback()):
         pieces = TokenSpellings(tokenizer)
@@ -183,7 +183,7 @@ def test_a_prompts_tokens_add_up_to_its_text_with_whole_characters_as_themselves
             assert "".join(pieces.texts(ids)).removeprefix(" ") == text.removeprefix(" ")
 
 
-def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
+def test_invalid_bytes_are_shown_as_escapes() -> None:
     tokenizer = byte_level()
     pieces = TokenSpellings(tokenizer)
     cut = tokenizer.encode("a’", add_special_tokens=False)[:-1]
@@ -192,7 +192,7 @@ def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
     assert pieces.texts([*cut, begin]) == ["a", "", "⟨E2⟩⟨80⟩", "<s>"]
 
 
-def test_the_prompt_is_told_as_text_and_as_the_tokens_it_is_made_of() -> None:
+def test_prompt_tokens_have_text_and_piece() -> None:
     pieces = TokenSpellings(byte_level())
     reported = to_prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
     assert [(token.text, token.piece) for token in reported] == [

@@ -36,7 +36,7 @@ def measured_as(monkeypatch: pytest.MonkeyPatch, by_count: dict[int, float]) -> 
     return measure
 
 
-def test_rule() -> None:
+def test_default_thread_count_follows_the_model_size() -> None:
     assert default_threads(5_000_000) == 1
     assert 1 <= default_threads(7_000_000_000) <= 8
 
@@ -50,7 +50,7 @@ def test_rule() -> None:
         ({4: 5, 2: 90, 1: 90}, 4),  # a slow model is not measured further
     ],
 )
-def test_fewest_threads_of_nearly_the_best_speed(
+def test_fewest_threads_with_nearly_the_best_speed_are_chosen(
     by_count: dict[int, float], expected: int, model: core.LoadedModel, speeds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured_as(monkeypatch, by_count)
@@ -58,7 +58,7 @@ def test_fewest_threads_of_nearly_the_best_speed(
     assert list(json.loads(speeds.read_text()).values()) == [expected]
 
 
-def test_a_size_is_measured_once(model: core.LoadedModel, speeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_size_is_measured_once(model: core.LoadedModel, speeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = measured_as(monkeypatch, {4: 100, 2: 100, 1: 20})
     assert [choose_threads(model), choose_threads(model)] == [2, 2]
     assert measure.call_count == 3
@@ -68,7 +68,7 @@ def test_a_size_is_measured_once(model: core.LoadedModel, speeds: Path, monkeypa
     assert measure.call_count == 9
 
 
-def test_real_measurement_leaves_torch_as_it_was(
+def test_measurement_restores_the_torch_thread_count(
     model: core.LoadedModel, speeds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_choice, "usable_processors", lambda: 2)
@@ -78,7 +78,7 @@ def test_real_measurement_leaves_torch_as_it_was(
     assert speeds.exists()
 
 
-def test_a_model_that_cannot_run_is_decided_by_rule(
+def test_model_that_cannot_run_uses_the_default_threads(
     model: core.LoadedModel, speeds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_choice, "run", Mock(side_effect=ParameterError("It needs an image.", "Attach one.")))

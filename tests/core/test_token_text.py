@@ -54,7 +54,7 @@ def test_joined_pieces_are_the_decoded_text(tokenizer: Any) -> None:
     assert compared > 150
 
 
-def test_what_follows_a_prompt_goes_on_with_its_text(tokenizer: Any) -> None:
+def test_text_after_a_prompt_continues_it_exactly(tokenizer: Any) -> None:
     pieces, dice = TokenSpellings(tokenizer), random.Random(6)
     for ids in sequences(tokenizer, 600):
         cut = dice.randint(0, len(ids))
@@ -70,7 +70,7 @@ def test_what_follows_a_prompt_goes_on_with_its_text(tokenizer: Any) -> None:
         assert any(before[: len(before) - half] + shown == whole for half in range(halves + 1)), ids
 
 
-def test_a_prompts_tokens_add_up_to_its_text(tokenizer: Any) -> None:
+def test_prompt_tokens_add_up_to_the_text(tokenizer: Any) -> None:
     pieces = TokenSpellings(tokenizer)
     for ids in sequences(tokenizer, 300):
         texts = [text for token, text in zip(ids, pieces.texts(ids), strict=True) if token not in pieces.special]
@@ -117,7 +117,7 @@ MISSING: dict[str, set[str]] = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_lacks_these_kinds_of_tokens_and_no_others(family: str) -> None:
+def test_tokenizer_families_lack_only_the_listed_token_kinds(family: str) -> None:
     tokenizer = FAMILIES[family]()
     assert {kind for kind in KINDS if a_token(tokenizer, kind) is None} == MISSING.get(family, set())
 
@@ -125,7 +125,7 @@ def test_a_family_lacks_these_kinds_of_tokens_and_no_others(family: str) -> None
 @pytest.mark.parametrize(
     ("family", "kind"), [(name, kind) for name in FAMILIES for kind in KINDS if kind not in MISSING.get(name, set())]
 )
-def test_the_cost_of_a_token_does_not_grow(family: str, kind: str) -> None:
+def test_cost_per_token_is_constant(family: str, kind: str) -> None:
     """Counted in ids that are decoded, for tokens without visible text as for others."""
     tokenizer = FAMILIES[family]()
     token = a_token(tokenizer, kind)
@@ -141,7 +141,7 @@ def test_the_cost_of_a_token_does_not_grow(family: str, kind: str) -> None:
     assert costs[1] <= 400 * 40
 
 
-def test_special_ids_are_those_that_decoding_skips(tokenizer: Any) -> None:
+def test_special_ids_equal_those_skipped_by_decoding(tokenizer: Any) -> None:
     if not hasattr(tokenizer, "backend_tokenizer"):
         assert special_ids(tokenizer) == frozenset(tokenizer.all_special_ids)
         return
@@ -173,7 +173,7 @@ def test_bytes_of_byt5_are_shown_as_bytes_and_its_text_as_text() -> None:
 
 @pytest.mark.parametrize("name", ["byte level", "sentencepiece", "byt5"])
 @pytest.mark.parametrize("text", ["é", "日", "🎉"])
-def test_a_character_that_begins_in_the_prompt_is_shown_once_it_is_whole(name: str, text: str) -> None:
+def test_character_begun_in_the_prompt_is_shown_when_complete(name: str, text: str) -> None:
     tokenizer = FAMILIES[name]()
     pieces = TokenSpellings(tokenizer)
     by_bytes = {pieces.data(token): token for token in reversed(range(len(tokenizer))) if pieces.data(token)}
@@ -184,7 +184,7 @@ def test_a_character_that_begins_in_the_prompt_is_shown_once_it_is_whole(name: s
         assert written(tokenizer, pieces, [*start, *ids[:cut]], [*ids[cut:], *start]).startswith(text)  # type: ignore[list-item]
 
 
-def test_a_run_shows_a_character_that_begins_in_its_prompt() -> None:
+def test_run_completes_a_character_of_its_prompt() -> None:
     """Beams too, and a branch that begins inside one."""
     tokenizer = FAMILIES["byte level"]()
     model = tiny.make("llama", vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=1)
@@ -198,7 +198,7 @@ def test_a_run_shows_a_character_that_begins_in_its_prompt() -> None:
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_word_spellings_write_the_word_in_every_place(name: str) -> None:
+def test_word_spellings_cover_every_context(name: str) -> None:
     model = tiny.make("llama", vocab_size=700)
     model.tokenizer = FAMILIES[name]()
     encode, found = model.tokenizer.encode, word_spellings(model, "cat")

@@ -1,4 +1,4 @@
-"""A run in a file: what is read is what was written, for every event and strategy, whatever became of the file."""
+"""Recorded runs: reading returns what was written, for every event and strategy, also from damaged files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sampled() -> list[Event]:
 
 
 @pytest.mark.parametrize("name", random_events.NAMES)
-def test_every_event_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
+def test_every_event_survives_recording(name: str, tmp_path: Path) -> None:
     @ONCE
     @given(st.lists(random_events.random_event(name), min_size=1, max_size=6))
     def check(events: list[Event]) -> None:
@@ -99,7 +99,7 @@ def test_events_of_many_classes_keep_their_order(events: list[Event], most: int)
 
 
 @pytest.mark.parametrize("strategy", core.strategies.registry)
-def test_every_strategy_comes_back_as_it_was(strategy: str, tmp_path: Path) -> None:
+def test_run_of_every_strategy_survives_recording(strategy: str, tmp_path: Path) -> None:
     request, events = run_of(strategy)
     path = written(tmp_path / "run.decodescope", events, request)
     found = trace.read(path)
@@ -116,13 +116,13 @@ def test_classes_can_be_filled_slot_by_slot() -> None:
         assert {field.name for field in fields(record.cls)} <= vars(record.cls).keys(), record.name
 
 
-def test_a_whole_number_stays_one_where_a_float_may_be(tmp_path: Path) -> None:
+def test_integers_and_floats_keep_their_types(tmp_path: Path) -> None:
     stages = tuple(Stage("top_k", "top-k", 4, 1.0, 1.0, value=value) for value in (4, 4.0, None, True, 0.0, -0.0))
     event = TokenChosen(0, 0, 7, "a", "a", 0.5, 0.5, -0.7, -0.7, 1, 0.1, 0.0, funnel=stages)
     assert same(list(core.replay(_recorded(tmp_path / "run", [event]))), [event])
 
 
-def test_the_header_says_what_was_asked(tmp_path: Path) -> None:
+def test_header_contains_the_request(tmp_path: Path) -> None:
     config = GenerationConfig(do_sample=True, sequence_bias={(1, 2): -3.0}, max_new_tokens=7)
     chat = [{"role": "user", "content": "Who?"}]
     for prompt, requested in (("\ud83d", "\ud83d"), (chat, chat), ((3, 4), [3, 4])):
@@ -139,7 +139,7 @@ def test_the_header_says_what_was_asked(tmp_path: Path) -> None:
         assert core.Request(**{**header.request, "drafters": ()}).config == header.request["config"]
 
 
-def test_models_are_told_apart_without_reading_their_weights(tmp_path: Path) -> None:
+def test_model_identities_are_distinct_without_reading_weights(tmp_path: Path) -> None:
     storyteller, draft = core.load("storyteller"), core.load("storyteller-draft")
     assert storyteller.identity.architecture == type(storyteller.model).__name__
     hashes = {(model.identity.config_hash, model.identity.weights_hash) for model in (storyteller, draft)}
@@ -149,7 +149,7 @@ def test_models_are_told_apart_without_reading_their_weights(tmp_path: Path) -> 
     assert tiny.shared("gpt2").identity != tiny.shared("llama").identity
 
 
-def test_a_model_of_a_folder_is_known_by_its_files(tmp_path: Path) -> None:
+def test_model_identity_follows_the_files(tmp_path: Path) -> None:
     network = tiny.shared("llama").model
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     bare = identify(network, "m", tmp_path)
@@ -161,7 +161,7 @@ def test_a_model_of_a_folder_is_known_by_its_files(tmp_path: Path) -> None:
     assert len({each.config_hash for each in (bare, headed, indexed, tiny.shared("llama").identity)}) == 2
 
 
-def test_a_run_that_fails_keeps_its_events_and_its_reason(tmp_path: Path, sampled: list[Event]) -> None:
+def test_failed_run_records_its_events_and_error(tmp_path: Path, sampled: list[Event]) -> None:
     def failing() -> Iterator[Event]:
         yield from sampled[:4]
         raise NumericError("The logits are no numbers.", "Try float32.")
@@ -176,7 +176,7 @@ def test_a_run_that_fails_keeps_its_events_and_its_reason(tmp_path: Path, sample
     assert (found.failure.kind, found.failure.cause) == ("NumericError", "The logits are no numbers.")
 
 
-def test_a_run_that_is_closed_early_is_whole_and_closes_its_source(tmp_path: Path, sampled: list[Event]) -> None:
+def test_closed_run_is_complete_and_closes_its_source(tmp_path: Path, sampled: list[Event]) -> None:
     closed = threading.Event()
 
     def source() -> Iterator[Event]:
@@ -210,7 +210,7 @@ def test_a_disk_that_fills_up_stops_the_record_and_not_the_run(
     assert seen == sampled
 
 
-def test_a_disk_that_takes_a_part_is_given_the_rest(tmp_path: Path) -> None:
+def test_partial_writes_are_completed(tmp_path: Path) -> None:
     class Slow(io.FileIO):
         def write(self, data: Any, /) -> int:
             return super().write(bytes(data)[:50])
@@ -283,7 +283,7 @@ def whole(sampled: list[Event], tmp_path_factory: pytest.TempPathFactory) -> byt
     return written(tmp_path_factory.mktemp("whole") / "run", sampled).read_bytes()
 
 
-def test_a_cut_file_gives_its_beginning_and_says_so(whole: bytes, sampled: list[Event], tmp_path: Path) -> None:
+def test_truncated_file_yields_its_beginning_and_an_error(whole: bytes, sampled: list[Event], tmp_path: Path) -> None:
     path = tmp_path / "run"
     for length in range(0, len(whole), 101):
         path.write_bytes(whole[:length])
@@ -295,7 +295,7 @@ def test_a_cut_file_gives_its_beginning_and_says_so(whole: bytes, sampled: list[
 
 @settings(ONCE, max_examples=40)
 @given(data=st.data())
-def test_a_changed_file_gives_an_error_or_the_same_events(
+def test_changed_file_yields_an_error_or_the_same_events(
     data: st.DataObject, whole: bytes, sampled: list[Event], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     changed = bytearray(whole)
@@ -323,9 +323,7 @@ def _error_or(path: Path, events: list[Event]) -> None:
     assert reported.remedy
 
 
-def test_blocks_that_change_places_are_noticed(
-    sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_swapped_blocks_are_detected(sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "_MAX_BLOCK_EVENTS", 10)
     data = written(tmp_path / "run", sampled).read_bytes()
     start, frames = len(block_file.MARK) + 4, list[bytes]()
@@ -343,10 +341,10 @@ def test_blocks_that_change_places_are_noticed(
 
 @settings(ONCE, max_examples=40)
 @given(data=st.data())
-def test_a_forged_file_gives_an_error_or_events_of_the_right_kinds(
+def test_forged_file_yields_an_error_or_valid_events(
     data: st.DataObject, whole: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Its checksums are right and what it says is not: bytes within the unfolded blocks are changed."""
+    """The checksums are valid and the content is not: bytes within the decompressed blocks are changed."""
     source, forged = tmp_path_factory.getbasetemp() / "whole", tmp_path_factory.getbasetemp() / "forged"
     source.write_bytes(whole)
     found = list(block_file.read_blocks(source))
@@ -367,7 +365,7 @@ def test_a_forged_file_gives_an_error_or_events_of_the_right_kinds(
             assert is_of_kind(field.kind, getattr(event, field.name))
 
 
-def test_what_is_no_recorded_run_is_told_so(tmp_path: Path) -> None:
+def test_file_that_is_not_a_recording_raises_trace_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Once upon a time, there was no header.")
     (tmp_path / "empty").write_bytes(b"")
     for name in ("text", "empty", "missing", ".", "nul\0"):
@@ -383,7 +381,7 @@ def test_what_is_no_recorded_run_is_told_so(tmp_path: Path) -> None:
             core.record(tmp_path / "pipe", [], REQUEST)
 
 
-def test_a_folder_that_is_not_there_is_told_before_the_run(tmp_path: Path) -> None:
+def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be recorded"):
         core.record(tmp_path / "none" / "run", [], REQUEST)
 
@@ -393,14 +391,14 @@ def _with_version(whole: bytes, major: int, minor: int) -> bytes:
     return whole[:start] + major.to_bytes(2, "little") + minor.to_bytes(2, "little") + whole[start + 4 :]
 
 
-def test_a_later_major_version_says_so(whole: bytes, tmp_path: Path) -> None:
+def test_later_major_version_is_refused(whole: bytes, tmp_path: Path) -> None:
     (tmp_path / "run").write_bytes(_with_version(whole, 2, 0))
     with pytest.raises(TraceError, match="later version"):
         trace.read(tmp_path / "run")
 
 
-def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """96 MiB of zeros take 96 KiB; and three bytes that say they are a billion values take none at all."""
+def test_decompression_bomb_is_not_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """96 MiB of zeros take 96 KiB; three bytes that claim a billion values allocate nothing."""
     monkeypatch.setattr(block_file, "LEVEL", 9)
     file = block_file.BlockFile(tmp_path / "bomb")
     file.write(block_file.HEADER, bytes(block_file.MIN_EXPANDED_BYTES * 3 // 2))
@@ -414,7 +412,7 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 WONDER = len(EVENTS)
-"""The number of an event that this version does not know."""
+"""The number of an event that this version does not have."""
 
 
 def _later_header(data: bytes) -> bytes:
@@ -455,7 +453,7 @@ def test_token_with_an_invalid_method_name_is_damaged(method: str, sampled: list
 def test_a_later_minor_version_opens(
     whole: bytes, sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it knows and this version does not is left out, and told; what it lacks is at its default."""
+    """Unknown fields are skipped with a notice, and missing ones have their defaults."""
     (tmp_path / "run").write_bytes(whole)
     header, events, end = block_file.read_blocks(tmp_path / "run")
     with monkeypatch.context() as patched:

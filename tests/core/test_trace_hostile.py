@@ -184,7 +184,7 @@ def repeated(event: Event, column: str, value: object, count: int) -> bytes:
         (STARTED, "settings", tuple(("x", n) for n in range(3000)), 1000),
     ],
 )
-def test_what_unfolds_to_too_much_is_refused(
+def test_excessive_decompressed_size_is_refused(
     event: Event, column: str, value: object, count: int, tmp_path: Path
 ) -> None:
     path = with_events_block(tmp_path / "run", repeated(event, column, value, count))
@@ -196,7 +196,7 @@ def test_what_unfolds_to_too_much_is_refused(
 @pytest.mark.parametrize(
     "value", [10**5000, {"a": [[[[1e9, "x" * 70_000]]]]}, None], ids=["digits", "nested", "nothing"]
 )
-def test_a_setting_may_be_large_but_not_a_number_of_thousands_of_digits(value: object, tmp_path: Path) -> None:
+def test_settings_may_be_large_but_not_huge_integers(value: object, tmp_path: Path) -> None:
     path = with_events_block(tmp_path / "run", repeated(STARTED, "settings", (("x", value),), 1))
     if isinstance(value, int):
         with pytest.raises(TraceError, match="too many digits"):
@@ -205,7 +205,7 @@ def test_a_setting_may_be_large_but_not_a_number_of_thousands_of_digits(value: o
         assert trace.read(path).events == [replace(STARTED, settings=(("x", value),))]
 
 
-def test_alternating_beams_are_refused_when_they_take_too_much_work(tmp_path: Path) -> None:
+def test_alternating_beams_beyond_the_work_limit_are_refused(tmp_path: Path) -> None:
     """Two long texts that take turns in the lead: each change walks both."""
     events: list[Event] = [STARTED]
     parents = [0, 0]

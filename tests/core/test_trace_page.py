@@ -53,7 +53,7 @@ def test_files_of_every_earlier_minor_version_can_be_read(path: Path) -> None:
     assert not layout.unknown_fields
 
 
-def test_a_field_without_a_default_is_found_out() -> None:
+def test_missing_or_changed_field_is_detected() -> None:
     lacking: Any = json.loads(json.dumps(schema_description()))
     lacking["records"]["Alternative"] = lacking["records"]["Alternative"][1:]
     with pytest.raises(ValueError, match=r"Alternative lacks the field id"):
@@ -80,7 +80,7 @@ def as_dict(value: object) -> object:
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(random_events.EVENTS, max_size=20))
-def test_a_reader_made_from_the_page_alone_reads_the_same(
+def test_reader_written_from_the_page_reads_the_same_events(
     tmp_path_factory: pytest.TempPathFactory, events: list[Event]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "page"

@@ -40,7 +40,7 @@ def signs(events: Any) -> list[WatermarkSign]:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_the_text_is_that_of_transformers(name: str) -> None:
+def test_watermarked_text_equals_that_of_transformers(name: str) -> None:
     """The same processor given as GenerationConfig's `watermarking_config` writes the same text."""
     own = [event.id for event in run(OURS[name])]
     model = tiny.shared("llama")
@@ -83,8 +83,8 @@ def test_the_mean_score_is_that_of_synthids_g_values() -> None:
 
 
 @pytest.mark.parametrize("name", ["green", "synthid"])
-def test_a_text_is_searched_as_it_was_written(name: str) -> None:
-    """Scored behind its prompt, it shows what it showed while it was written."""
+def test_scored_text_has_the_signs_of_the_generated_one(name: str) -> None:
+    """Scored after its prompt, the text has the signs that it had during generation."""
     events = run(OURS[name])
     text = [event.id for event in events]
     reported = core.score_stream(tiny.shared("llama"), text, 2, given=PROMPT, watermark=OURS[name])
@@ -113,13 +113,13 @@ def test_most_texts_without_a_watermark_stay_below_the_threshold(name: str) -> N
     assert above[True] >= 10
 
 
-def test_no_sign_is_told_without_a_watermark() -> None:
+def test_run_without_a_watermark_reports_no_signs() -> None:
     assert signs(run({})) == []
     assert signs(core.score(tiny.shared("llama"), [5, 6, 7, 8])) == []
 
 
 @pytest.mark.parametrize("keys", ["1 two", "", "--5", "5 ²", "1" * 30, "5-"])
-def test_keys_that_are_none_are_refused(keys: str) -> None:
+def test_invalid_synthid_keys_are_refused(keys: str) -> None:
     with pytest.raises(ParameterError, match="integers of at most 18 digits"):
         run({**SYNTH, "synthid_keys": keys})
 
@@ -130,7 +130,7 @@ def test_synthid_refuses_drafts_by_name() -> None:
         core.run(tiny.shared("llama"), request)
 
 
-def test_the_sentence_says_what_the_statistic_says() -> None:
+def test_explanation_matches_the_watermark_statistic() -> None:
     many = [WatermarkSign(1.0, 1.0, 0.25, 0.433)] * 12
     few = [WatermarkSign(0.0, 0.0, 0.25, 0.433)] * 12
     for each, code in LEVELS_AND_LANGUAGES:

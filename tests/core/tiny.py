@@ -80,7 +80,7 @@ DECODERS = ("gpt2", "llama", "qwen3", "mistral", "gemma2", "gemma3")
 ENCODER_DECODERS = ("t5", "bart")
 
 
-@torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
+@torch.random.fork_rng()  # keeps the state of the global random generator
 def make(kind: str, seed: int = 0, scale: float = 6.0, **more: Any) -> core.LoadedModel:
     """A fresh tiny model; its logits are sharpened by `scale` so that argmax is far from a tie."""
     torch.manual_seed(seed)

@@ -135,11 +135,11 @@ KINDS = ("whisper", "languages", "git", "captioner", "llava", "qwen")
 ONE_OF_EACH = ("whisper", "git", "captioner", "llava", "qwen")
 _ASKED = "w10 w11 w12"
 PROMPTS = dict.fromkeys(("llava", "qwen", *media_families.SEEING), _ASKED)
-"""What such a model is asked beside the picture."""
+"""Prompt of such a model in addition to the image."""
 HEARING = ("whisper", "languages", *media_families.HEARING)
 
 
-@torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
+@torch.random.fork_rng()  # keeps the state of the global random generator
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     """A fresh tiny model; its logits are sharpened by `scale` so that argmax is far from a tie."""
     torch.manual_seed(seed)

@@ -50,7 +50,7 @@ _SMALL: dict[str, Any] = {
     "num_codebooks": 4, "expert_capacity": 64, "ngram": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
     "decoder_start_token_id": 3, "forced_eos_token_id": None, "forced_bos_token_id": None,
 }  # fmt: skip
-"""What a configuration is asked to be, where it has a field of that name."""
+"""Requested values of a configuration, for the fields that it has."""
 _IN_THE_WAY = ("head_dim", "num_key_value_heads", "sliding_window", "num_experts_per_tok", "num_hidden_layers")
 """Fields that go together with others in ways of their own."""
 _LATENT = {"num_key_value_heads": 4}
@@ -102,7 +102,7 @@ def names() -> list[str]:
     return sorted({*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES})
 
 
-@torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
+@torch.random.fork_rng()  # keeps the state of the global random generator
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     """Create a tiny model of that type. Raises transformers' error if it cannot be created with a small config."""
     seq2seq = kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
@@ -111,7 +111,7 @@ def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     network = cls(config).float().eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            if parameter.dim() > 1 and "position" not in name:  # sinusoids are made anew when a text outgrows them
+            if parameter.dim() > 1 and "position" not in name:  # sinusoids are recomputed when a text outgrows them
                 parameter.mul_(scale if not seq2seq else scale / 2)
     network.generation_config.max_length = None
     if seq2seq and network.generation_config.decoder_start_token_id is None:

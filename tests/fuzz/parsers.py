@@ -69,7 +69,7 @@ CHAT = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "
 
 
 class RefusedError(Exception):
-    """The input was refused in words that are not an exception: None, or a reason."""
+    """The input was refused without an exception: by None, or by a reason."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _read_gguf(file: Path, _folder: Path) -> None:
 
 
 def _read_tokenizer(file: Path, folder: Path) -> None:
-    """A model runs with what is loaded, or says why not."""
+    """The model runs with the loaded file, or raises an error with a reason."""
     model = folder / "model"
     model.mkdir(exist_ok=True)
     shutil.copyfile(file, model / ("spiece.model" if file.suffix == ".model" else "tokenizer.json"))

@@ -38,7 +38,7 @@ SIZES = ((900, 600), (1280, 800), (1000, 1200), (2000, 900))
 WAITS_MS = (*(0,) * 9, 5, 40, 300)
 """The last is long enough for a card to appear."""
 PATIENCE_MS = 300
-"""A deed that takes longer waits for somebody to close what it has opened."""
+"""An action that takes longer is waiting for a popup to be closed."""
 Deed = Callable[["RandomUser"], None]
 
 
@@ -213,7 +213,7 @@ def _start_new_chat(hands: RandomUser) -> None:
     hands.rng.choice((chat.new_chat, chat.regenerate, chat.edit_last))()
 
 
-def _let_go(hands: RandomUser) -> None:
+def _close_popups(hands: RandomUser) -> None:
     hands.close_popups()
 
 
@@ -222,5 +222,5 @@ DEEDS: Sequence[Deed] = (
     *(_open_context_menu,) * 5, _choose_in_a_menu, _press_a_key, _press_a_key, _press_a_key, _scroll,
     _choose_in_a_picker, _set_a_number, _write, _change_the_prompt, _run_or_stop, _run_or_stop, _run_again,
     _move_the_cursor, _select,
-    _show_a_view, _click_a_tab, _resize, _change_theme, _start_new_chat, _let_go, _let_go,
+    _show_a_view, _click_a_tab, _resize, _change_theme, _start_new_chat, _close_popups, _close_popups,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from tests.fuzz.folders import Change, cases, damaged, make_folders
 from tests.fuzz.outcomes import Tally, long, short
 
 WORDS = 2048
-"""Tokens of the storyteller; families whose small model knows fewer are given ids."""
+"""Token count of the storyteller; families whose small model has fewer receive ids."""
 CHAT = [{"role": "user", "content": "Who is there?"}]
 
 
@@ -25,7 +25,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def use(folder: Path) -> None:
-    """Everything the program does with a folder that somebody opens."""
+    """Do everything that the program does with an opened folder."""
     entry = catalog.describe(folder, "model", "folder")
     model_entry.fits(entry, tokens=100)
     config = GenerationConfig(max_new_tokens=3)
@@ -46,7 +46,7 @@ def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, ta
 
 
 @pytest.mark.slow
-def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_folders_run_or_raise_core_errors(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
 
     @short(40)
@@ -58,15 +58,15 @@ def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> Non
     tally.check()
 
 
-def test_a_size_that_the_family_calls_otherwise_may_be_anything(good: dict[str, Path], tmp_path: Path) -> None:
-    """What was found once in tens of thousands: T5 keeps its width as d_model."""
+def test_null_in_an_aliased_size_raises_config_invalid(good: dict[str, Path], tmp_path: Path) -> None:
+    """Regression test: T5 stores its width as d_model."""
     change = Change("config.json", "set", "hidden_size", [None])
     with pytest.raises(core.errors.ConfigInvalidError):
         use(damaged(good["t5"], tmp_path / "model", [change]))
 
 
 @pytest.mark.fuzz
-def test_many_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
+def test_many_damaged_folders_run_or_raise_core_errors(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
 
     @long(0.4)

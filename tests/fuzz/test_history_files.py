@@ -87,7 +87,7 @@ def _unlocked(content: bytes) -> bytes:
 
 
 def use(content: bytes) -> None:
-    """Everything the window does with a history; the run that is kept is there, or why it is not is said."""
+    """Everything the window does with a history; the saved run is listed, or the reason why not is shown."""
     folder = Path(tempfile.mkdtemp(prefix="decodescope-fuzz-"))
     try:
         (folder / FILE_NAME).write_bytes(content)
@@ -128,7 +128,7 @@ def attempt(tally: Tally, where: Sequence[Change], cut: float | None) -> None:
     tally.attempt((where, cut), lambda: use(content))
 
 
-def test_a_damaged_history_is_used_as_far_as_it_goes() -> None:
+def test_damaged_history_is_read_as_far_as_possible() -> None:
     tally = Tally()
 
     @short(25)
@@ -141,7 +141,7 @@ def test_a_damaged_history_is_used_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.fuzz
-def test_many_damaged_histories_are_used_as_far_as_they_go() -> None:
+def test_many_damaged_histories_are_read_as_far_as_possible() -> None:
     tally = Tally()
 
     @long(0.1)
@@ -154,7 +154,7 @@ def test_many_damaged_histories_are_used_as_far_as_they_go() -> None:
 
 
 @pytest.mark.slow
-def test_odd_values_in_a_history_are_damage_or_shown() -> None:
+def test_invalid_history_values_are_reported_or_shown() -> None:
     tally = Tally()
 
     @short(40)
@@ -167,7 +167,7 @@ def test_odd_values_in_a_history_are_damage_or_shown() -> None:
 
 
 @pytest.mark.fuzz
-def test_many_odd_values_in_a_history_are_damage_or_shown() -> None:
+def test_many_invalid_history_values_are_reported_or_shown() -> None:
     tally = Tally()
 
     @long(0.1)
@@ -179,6 +179,6 @@ def test_many_odd_values_in_a_history_are_damage_or_shown() -> None:
     tally.check()
 
 
-def test_errors_are_named() -> None:
+def test_invalid_history_path_raises_core_error() -> None:
     with pytest.raises(DecodescopeError):
         HistoryStore(Path("/dev/null/history"))

@@ -62,7 +62,7 @@ def read(parser: Parser, name: str, data: bytes, folder: Path) -> str:
 
 
 def _words(error: Exception) -> tuple[str, ...]:
-    """Return what an error says: cause and remedy, both of which it needs, or the message."""
+    """Return the text of an error: cause and remedy, both of which are required, or the message."""
     if not isinstance(error, DecodescopeError):
         return (str(error),)
     return (error.cause, error.remedy) if error.cause and error.remedy else ()
@@ -102,13 +102,13 @@ def test_the_corpus_is_read_or_refused(parser: Parser, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
-def test_damage_is_read_or_refused(parser: Parser, folder: Path) -> None:
+def test_damaged_files_are_read_or_refused(parser: Parser, folder: Path) -> None:
     fuzz(parser, parser.cases, random.Random(parser.name), folder)
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
-def test_much_damage_is_read_or_refused(parser: Parser, folder: Path) -> None:
+def test_many_damaged_files_are_read_or_refused(parser: Parser, folder: Path) -> None:
     seed = int(os.environ.get("DECODESCOPE_FUZZ_SEED", random.randrange(2**31)))
     print(f"\nDECODESCOPE_FUZZ_SEED={seed}")
     fuzz(parser, int(LONG * LONG_SHARE), random.Random(seed), folder)

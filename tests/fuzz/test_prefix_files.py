@@ -55,7 +55,7 @@ def check(saved: Saved, done: list[tuple[str, int, int]], tally: Tally) -> None:
     tally.attempt(done, lambda: saved.use(data))
 
 
-def test_prefix_files_are_whole_or_refused(tmp_path: Path) -> None:
+def test_damaged_prefix_files_are_read_whole_or_refused(tmp_path: Path) -> None:
     saved, tally = Saved(tmp_path), Tally()
 
     @short(60)
@@ -68,7 +68,7 @@ def test_prefix_files_are_whole_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.fuzz
-def test_many_prefix_files_are_whole_or_refused(tmp_path: Path) -> None:
+def test_many_damaged_prefix_files_are_read_whole_or_refused(tmp_path: Path) -> None:
     saved, tally = Saved(tmp_path), Tally()
 
     @long(0.1)

@@ -17,7 +17,7 @@ from decodescope import core
 from decodescope.core.errors import EngineError
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import connect
-from tests import fake_machine
+from tests import fake_remote_engine
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import JSON_ODD
 
@@ -39,7 +39,7 @@ cases = st.tuples(
 )  # fmt: skip
 
 
-class Bent:
+class ResponseMutator:
     """Some of its messages are changed in some places, or are something else altogether."""
 
     def __init__(self, often: float, seed: int) -> None:
@@ -69,9 +69,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def ask(case: Case) -> None:
     kind, face, number, often, seed = case
-    with fake_machine.running(kind, own_face=face) as machine:
+    with fake_remote_engine.running(kind, own_face=face) as machine:
         model = connect(machine.name(), timeouts=HASTY)
-        machine.bend = Bent(often, seed)
+        machine.bend = ResponseMutator(often, seed)
         with suppress(EngineError):
             model = connect(machine.name(), timeouts=HASTY)
         if number < len(REQUESTS):
@@ -85,7 +85,7 @@ def attempt(tally: Tally, case: Case) -> None:
 
 
 @pytest.mark.slow
-def test_odd_answers_end_in_words() -> None:
+def test_invalid_answers_raise_core_errors_or_finish() -> None:
     tally = Tally()
 
     @short(60)
@@ -98,7 +98,7 @@ def test_odd_answers_end_in_words() -> None:
 
 
 @pytest.mark.fuzz
-def test_many_odd_answers_end_in_words() -> None:
+def test_many_invalid_answers_raise_core_errors_or_finish() -> None:
     tally = Tally()
 
     @long(0.1)

@@ -14,7 +14,7 @@ from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.requests import KINDS, Case, cases, request
 
 EVENTS = 600
-"""A text without an end is believed after so many."""
+"""A text longer than this number of tokens counts as endless."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -46,13 +46,13 @@ FOUND = (
 
 
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: str(case.settings))
-def test_what_was_found_stays_mended(case: Case) -> None:
+def test_fixed_cases_stay_fixed(case: Case) -> None:
     tally = Tally()
     tally.attempt(case, lambda: use(case))
     tally.check()
 
 
-def test_requests_end_well_or_named() -> None:
+def test_random_requests_run_or_raise_core_errors() -> None:
     tally = Tally()
 
     @short(100)
@@ -65,7 +65,7 @@ def test_requests_end_well_or_named() -> None:
 
 
 @pytest.mark.fuzz
-def test_many_requests_end_well_or_named() -> None:
+def test_many_random_requests_run_or_raise_core_errors() -> None:
     tally = Tally()
 
     @long(0.5)

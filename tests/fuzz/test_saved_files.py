@@ -77,7 +77,7 @@ def _chat(folder: Path, damage: bytes | Put) -> None:
 
 
 def _kept(folder: Path, name: str, damage: bytes | Put, notices: list[str]) -> None:
-    """Whatever was told of a file, its bytes are still there."""
+    """The bytes of every file still exist, whatever was reported."""
     if notices and isinstance(damage, bytes):
         assert any(copy.read_bytes() == damage for copy in folder.glob(f"{name}.*-1"))
 
@@ -100,7 +100,7 @@ def start(qtbot: QtBot, damages: Damages) -> None:
 
 
 @pytest.mark.slow
-def test_damaged_files_are_read_as_far_as_they_go() -> None:
+def test_damaged_files_are_read_as_far_as_possible() -> None:
     tally = Tally()
 
     @short(200)
@@ -126,7 +126,7 @@ def test_a_window_opens_over_damaged_files(qtbot: QtBot) -> None:
 
 
 @pytest.mark.fuzz
-def test_many_damaged_files_are_read_as_far_as_they_go() -> None:
+def test_many_damaged_files_are_read_as_far_as_possible() -> None:
     tally = Tally()
 
     @long(0.2)

@@ -1,5 +1,5 @@
-"""Random hands on the window: nothing is uncaught, no menu or card stays behind, and at the end it still runs. The
-disk may be full meanwhile, or somebody empties the program's folder."""
+"""Random user actions: no uncaught exception, no menu or card is left, and the window still works at the end. The
+disk may be full, or the program's folder may be emptied meanwhile."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def emptied(folder: Path) -> Iterator[None]:
     yield
 
 
-def untroubled(_folder: Path) -> AbstractContextManager[None]:
+def without_trouble(_folder: Path) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
+def play(qtbot: QtBot, seed: int, trouble: Trouble = without_trouble) -> None:
     """One window under one pair of hands; what they did is told with any failure. Every fourth deed has trouble."""
     luck = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="decodescope-fuzz-") as folder:
@@ -70,7 +70,7 @@ def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
         before, hands = menus(window), RandomUser(window, seed)
         with qtbot.captureExceptions() as raised:
             for _ in range(DEEDS_A_WINDOW):
-                with (trouble if luck.random() < 0.25 else untroubled)(Path(folder)):
+                with (trouble if luck.random() < 0.25 else without_trouble)(Path(folder)):
                     hands.act()
                 assert not raised, (seed, hands.done, raised)
                 assert not lost_cards(window), (seed, hands.done)
@@ -85,7 +85,7 @@ def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
 
 
 def lost_cards(window: MainWindow) -> list[Popover]:
-    """Cards that tell of something that is not to be seen any more."""
+    """Return cards whose subject is no longer visible."""
     cards = [card for card in window.findChildren(Popover) if card.isVisible()]
     return [card for card in cards if not card.parentWidget().isVisible()]
 
@@ -123,13 +123,13 @@ def still_works(qtbot: QtBot, window: MainWindow, told: object) -> None:
     assert not problems
     assert not window.parts.requests.problems, (told, window.parts.requests.problems)
     assert run(qtbot, window).kind == "completed", told
-    # What was asked for before may still be measured.
+    # Earlier requests may still be measured.
     qtbot.waitUntil(lambda: window.session.state == "idle", timeout=WAIT_MS)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_of_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's own file dialogs and its browser belong to nobody's fuzz."""
+    """Replace the system's file dialogs and browser, which are not tested."""
     monkeypatch.setattr(QFileDialog, "open", lambda dialog, *_: QWidget.show(dialog))
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: True)
 
@@ -142,14 +142,14 @@ TROUBLES = [
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_hands(qtbot: QtBot, seed: int) -> None:
+def test_random_actions_raise_no_exception(qtbot: QtBot, seed: int) -> None:
     play(qtbot, seed)
 
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("seed", range(2))
-def test_random_hands_in_trouble(qtbot: QtBot, seed: int, trouble: Trouble) -> None:
+def test_random_actions_with_faults_raise_no_exception(qtbot: QtBot, seed: int, trouble: Trouble) -> None:
     play(qtbot, seed, trouble)
 
 
@@ -167,13 +167,13 @@ def test_a_part_of_an_open_list_can_be_reached(qtbot: QtBot) -> None:
 
 
 @pytest.mark.fuzz
-def test_many_random_hands(qtbot: QtBot) -> None:
+def test_many_random_actions_raise_no_exception(qtbot: QtBot) -> None:
     for _ in range(max(1, LONG // 100)):
         play(qtbot, random.randrange(2**31))
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_many_random_hands_in_trouble(qtbot: QtBot, trouble: Trouble) -> None:
+def test_many_random_actions_with_faults_raise_no_exception(qtbot: QtBot, trouble: Trouble) -> None:
     for _ in range(max(1, LONG // 400)):
         play(qtbot, random.randrange(2**31), trouble)

@@ -13,8 +13,8 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 
-MOST_MEAN = 0.6
-MOST_SHARE = 0.0004
+MAX_MEAN = 0.6
+MAX_RATIO = 0.0004
 _POINT = 32
 _QUARTER = 4
 
@@ -29,10 +29,10 @@ class Difference:
     @property
     def matches(self) -> bool:
         """Whether it is within the tolerance."""
-        return self.mean <= MOST_MEAN and self.share <= MOST_SHARE
+        return self.mean <= MAX_MEAN and self.share <= MAX_RATIO
 
     def __str__(self) -> str:
-        return f"mean {self.mean:.2f} of 255 (at most {MOST_MEAN}), {self.share:.2%} changed (at most {MOST_SHARE:.2%})"
+        return f"mean {self.mean:.2f} of 255 (at most {MAX_MEAN}), {self.share:.2%} changed (at most {MAX_RATIO:.2%})"
 
 
 def difference(one: QImage, other: QImage) -> Difference:

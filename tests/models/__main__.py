@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
 def keep(folder: Path) -> None:
     """Merge the results into the stored file, and rewrite the page."""
     from tests.models import results_file
-    from tests.models.page import PAGE, page
+    from tests.models.architecture_page import PAGE, page
 
     for found, file in ((folder, results_file.KEPT), (_of_media(folder), results_file.MEDIA)):
         known = {one["kind"]: one for one in results_file.read(file)} if file.exists() else {}
@@ -115,7 +115,7 @@ def in_process(kind: str, trial: Trial) -> dict[str, Any]:
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(reading)
-        _be_the_child(kind, trial, writing)
+        _run_child(kind, trial, writing)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as answer:
         text = answer.read()
@@ -127,7 +127,7 @@ def in_process(kind: str, trial: Trial) -> dict[str, Any]:
     return {"kind": kind, "skipped": why}
 
 
-def _be_the_child(kind: str, trial: Trial, writing: int) -> None:
+def _run_child(kind: str, trial: Trial, writing: int) -> None:
     """Never comes back."""
     try:
         signal.alarm(SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 
 KEPT = Path(__file__).with_name("results.json")
 MEDIA = KEPT.with_name("media.json")
-"""Of families that hear or see."""
+"""Results of the audio and image families."""
 NATIVE = KEPT.with_name("native.json")
 """Speed of the native decode step by family and kind of weights."""
 Result = dict[str, Any]
@@ -43,7 +43,7 @@ def write_native(results: Iterable[Result]) -> None:
 
 
 def read_folder(folder: Path) -> list[Result]:
-    """Results that lie in a file each, as they were found."""
+    """Read results that are stored in one file each."""
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
 
 

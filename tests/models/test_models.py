@@ -16,9 +16,9 @@ from tests.core import zoo
 from tests.core.native_shapes import SHAPES
 from tests.long import slow
 from tests.models.__main__ import in_process, raw_in
+from tests.models.architecture_page import PAGE, page
 from tests.models.media_trial import media_kinds, try_media
 from tests.models.native_trial import WEIGHTS
-from tests.models.page import PAGE, page
 from tests.models.results_file import MEDIA, read, read_folder, read_native, write
 from tests.models.trial import Cell, _compared, try_kind
 
@@ -28,43 +28,43 @@ SOME = ("cohere2", "t5")
 
 
 def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
-    """How every run ended that `like` knows of: a sentence may be worded anew, and there may be more caches by now."""
+    """How every run ended that `like` knows of: sentences may have changed, and there may be more caches."""
     reported = {name: result["strategies"][name][0] for name in like["strategies"]}
     for strategy, cells in like["caches"].items():
         reported |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}
     return reported
 
 
-def test_the_page_says_what_is_kept() -> None:
+def test_page_equals_the_stored_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(RESULTS, OF_MEDIA, read_native()), (
         "run python -m tests.models --write"
     )
 
 
-def test_every_native_shape_is_on_it() -> None:
+def test_page_contains_every_native_shape() -> None:
     assert [one["kind"] for one in read_native()] == list(SHAPES)
     assert all({*WEIGHTS} == {*one["weights"]} for one in read_native())
 
 
-def test_every_class_of_transformers_is_on_it() -> None:
+def test_page_contains_every_class_of_transformers() -> None:
     assert {one["kind"] for one in RESULTS} == set(zoo.names())
     assert {one["kind"] for one in OF_MEDIA} == set(media_kinds())
     assert set(zoo.names()) == {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
 
 
-def test_nothing_raw_and_no_other_text_is_kept() -> None:
+def test_stored_results_contain_no_raw_errors_or_other_texts() -> None:
     assert {one["kind"]: trouble for one in [*RESULTS, *OF_MEDIA] if (trouble := list(raw_in(one)))} == {}
 
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", SOME)
-def test_what_is_kept_is_what_happens(kind: str) -> None:
+def test_stored_results_equal_new_ones(kind: str) -> None:
     stored = next(one for one in RESULTS if one["kind"] == kind)
     assert states(try_kind(kind), stored) == states(stored, stored)
 
 
 @pytest.mark.parametrize("kind", ["speech-encoder-decoder", "voxtral", slow("blip"), slow("llava")])
-def test_what_is_kept_of_one_that_hears_or_sees_is_what_happens(kind: str) -> None:
+def test_stored_media_results_equal_new_ones(kind: str) -> None:
     stored, found = next(one for one in OF_MEDIA if one["kind"] == kind), try_media(kind)
     if "skipped" in stored:
         assert found == stored
@@ -72,25 +72,25 @@ def test_what_is_kept_of_one_that_hears_or_sees_is_what_happens(kind: str) -> No
     assert states(found, stored) == states(stored, stored)
 
 
-def test_another_text_is_seen_and_how_far_it_is_the_same() -> None:
+def test_compared_texts_report_the_matching_tokens() -> None:
     assert _compared([1, 2, 3], [1, 2, 3]) == Cell("equal")
     assert _compared([1, 9, 3], [1, 2, 3]) == Cell("differs", "1 of 3 tokens are the same")
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", zoo.names())
-def test_all(kind: str) -> None:
-    """Each in a process of its own, with limits: what one of them takes is not the others'."""
+def test_every_architecture_runs_in_its_own_process(kind: str) -> None:
+    """Each in its own process with limits, so that none affects the others."""
     assert not list(raw_in(in_process(kind, try_kind)))
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", media_kinds())
-def test_all_that_hear_or_see(kind: str) -> None:
+def test_every_media_architecture_runs_in_its_own_process(kind: str) -> None:
     assert not list(raw_in(in_process(kind, try_media)))
 
 
-def test_what_is_kept_is_read_as_it_was_found(tmp_path: Path) -> None:
+def test_stored_results_can_be_read_back(tmp_path: Path) -> None:
     found = {"kind": "b", "strategies": {"greedy": ["refused", "Why."]}, "caches": {"greedy": {"sink": ["equal", ""]}}}
     (tmp_path / "b.json").write_text(json.dumps(found))
     (tmp_path / "a.json").write_text(json.dumps({"kind": "a", "skipped": "Not small."}))

@@ -32,19 +32,19 @@ class AddedEntry(NamedTuple):
 ENTRIES = {
     "runner_up": AddedEntry(
         "core/strategies",
-        ("tests/core/test_modes.py", "tests/core/test_as_code.py", "tests/core/test_sentences.py",
+        ("tests/core/test_strategy_selection.py", "tests/core/test_as_code.py", "tests/core/test_sentences.py",
          "tests/core/test_cache_table.py", "tests/core/test_trace.py", "tests/core/test_branch.py",
-         "tests/packaging/test_names.py", "tests/app/test_guide.py"),
+         "tests/packaging/test_registry_isolation.py", "tests/app/test_guide.py"),
     ),
     "top_a": AddedEntry(
         "core/processors",
         ("tests/core/test_processors.py", "tests/core/test_stage_order.py", "tests/core/test_explained_stages.py",
-         "tests/core/test_as_code.py", "tests/packaging/test_names.py", "tests/app/test_guide.py"),
+         "tests/core/test_as_code.py", "tests/packaging/test_registry_isolation.py", "tests/app/test_guide.py"),
     ),
     "own_windows": AddedEntry(
         "core/caches",
         ("tests/core/test_caches.py", "tests/core/test_cache_predictions.py", "tests/core/test_cache_table.py",
-         "tests/core/test_cache_plan.py", "tests/packaging/test_names.py", "tests/app/test_guide.py"),
+         "tests/core/test_cache_plan.py", "tests/packaging/test_registry_isolation.py", "tests/app/test_guide.py"),
     ),
 }  # fmt: skip
 CACHE = "own_windows"

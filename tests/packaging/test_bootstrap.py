@@ -32,7 +32,7 @@ def started(bootstrap, monkeypatch):
     return calls
 
 
-def test_run_hands_its_arguments_on(bootstrap, started):
+def test_run_passes_its_arguments_to_the_program(bootstrap, started):
     assert bootstrap.main(["run", "--theme", "dark"]) == 0
     (folder, wanted), (command, _) = started
     assert (folder, wanted.extras) == (".venv", ("grammar", "translations"))
@@ -48,7 +48,7 @@ def test_test_runs_pytest_with_all_extras(bootstrap, started):
 
 
 @pytest.mark.parametrize(("processors", "expected"), [(1, []), (2, ["-n", "2", *SPREAD]), (64, "4")])
-def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, processors, expected):
+def test_complete_suite_is_distributed_over_the_processors(bootstrap, monkeypatch, processors, expected):
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     chosen = bootstrap.workers([])
     assert chosen == expected if isinstance(expected, list) else chosen[1] == expected
@@ -83,7 +83,7 @@ def test_choice_of_files_or_processes_is_passed_on_unchanged(bootstrap, started,
     assert started[-1][0][1:] == ["-m", "pytest", *arguments]
 
 
-def test_whole_suite_runs_in_some_processes(bootstrap, started, monkeypatch):
+def test_complete_suite_runs_in_several_processes(bootstrap, started, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     bootstrap.main(["test"])
     assert started[-1][0][1:] == ["-m", "pytest", "-n", "4", *SPREAD]
@@ -106,7 +106,7 @@ def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):
         (["--", "--torch", "cpu"], "auto", ["--", "--torch", "cpu"]),
     ],
 )
-def test_build_of_torch_is_for_set_up_alone(bootstrap, started, command, arguments, torch, rest):
+def test_torch_option_is_not_passed_to_the_program(bootstrap, started, command, arguments, torch, rest):
     assert bootstrap.main([command, *arguments]) == 0
     (_, wanted), (started_command, _) = started
     assert wanted.torch == torch
@@ -114,12 +114,12 @@ def test_build_of_torch_is_for_set_up_alone(bootstrap, started, command, argumen
     assert ("--torch" in started_command) == ("--" in rest)
 
 
-def test_build_of_torch_may_stand_before_the_command(bootstrap, started):
+def test_torch_option_is_accepted_before_the_command(bootstrap, started):
     assert bootstrap.main(["--torch", "cpu", "run"]) == 0
     assert started[0][1].torch == "cpu"
 
 
-def test_picture_needs_no_screen(bootstrap, started, monkeypatch):
+def test_screenshot_needs_no_screen(bootstrap, started, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(bootstrap.qt_libraries.sys, "platform", "linux")
@@ -127,26 +127,26 @@ def test_picture_needs_no_screen(bootstrap, started, monkeypatch):
     assert started[-1][1]["QT_QPA_PLATFORM"] == "offscreen"
 
 
-def test_packages_of_another_python_stay_out(bootstrap, started, monkeypatch):
+def test_pythonpath_is_removed_from_the_environment(bootstrap, started, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     bootstrap.main(["test"])
     assert "PYTHONPATH" not in started[-1][1]
 
 
 @pytest.mark.parametrize("command", ["run", "test", "test-core"])
-def test_what_is_compiled_once_is_kept(bootstrap, started, monkeypatch, command):
+def test_compiled_bytecode_is_kept(bootstrap, started, monkeypatch, command):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     bootstrap.main([command])
     assert "PYTHONDONTWRITEBYTECODE" not in started[-1][1]
 
 
 @pytest.mark.parametrize("arguments", [[], ["walk"]])
-def test_unknown_command_shows_the_two(bootstrap, arguments, capsys):
+def test_unknown_command_lists_the_two_commands(bootstrap, arguments, capsys):
     assert bootstrap.main(arguments) == 2
     assert "bootstrap.py run" in capsys.readouterr().err
 
 
-def test_failure_is_told_without_a_traceback(bootstrap, started, monkeypatch, capsys):
+def test_failure_is_reported_without_a_traceback(bootstrap, started, monkeypatch, capsys):
     def fail(*_: object) -> None:
         raise SetupError("the disk is full.", "make room.")
 
@@ -158,7 +158,7 @@ def test_failure_is_told_without_a_traceback(bootstrap, started, monkeypatch, ca
     assert "Traceback" not in reported
 
 
-def test_interruption_is_told_too(bootstrap, started, monkeypatch, capsys):
+def test_interruption_is_reported(bootstrap, started, monkeypatch, capsys):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

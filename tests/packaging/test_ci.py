@@ -114,7 +114,7 @@ def test_gate_ends_at_a_static_failure_and_closes_with_the_table_and_the_suite(r
         assert answer.stdout.index("slowest 2 durations") > answer.stdout.index("== short ==")
 
 
-def test_simulated_bare_machine_lacks_the_tools_and_nothing_else(root, tmp_path):
+def test_simulated_bare_machine_hides_only_the_test_tools(root, tmp_path):
     """Of the programs in two folders only those are hidden that tests may need; the first of one name is taken."""
     first, second = tmp_path / "first", tmp_path / "second"
     for folder, names in (
@@ -136,8 +136,8 @@ def test_simulated_bare_machine_lacks_the_tools_and_nothing_else(root, tmp_path)
     assert "<dir>/usr/share/fonts/truetype/dejavu</dir>" in (made / "fonts.conf").read_text()
 
 
-def test_debian_13_is_left_out_with_a_reason_where_it_cannot_be_built(root, small_system):
-    """Here because the folder of the root is on a system without the room that is needed."""
+def test_debian_13_is_skipped_with_a_reason(root, small_system):
+    """Here because the disk of the root folder has too little free space."""
     command = [BASH, str(root / ".ci" / "debian13")]
     answer = subprocess.run(command, env=small_system, capture_output=True, text=True)
     assert (answer.returncode, answer.stderr) == (NOT_RUN, "")

@@ -33,7 +33,7 @@ PAGES = sorted(
 """The Chinese tutorials have the code of the English ones, which is run once."""
 
 
-def test_the_tutorials_are_among_them() -> None:
+def test_tutorials_are_among_the_tested_pages() -> None:
     assert {"README.md", "docs/tutorials/first-run.md", "docs/tutorials/study.md"} <= set(PAGES)
 
 
@@ -45,7 +45,7 @@ def test_chinese_tutorials_have_the_same_code() -> None:
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("page", PAGES)
-def test_code_runs(page, tmp_path, monkeypatch) -> None:
+def test_code_blocks_of_a_page_run(page, tmp_path, monkeypatch) -> None:
     import decodescope
     from decodescope import Request
 
@@ -62,7 +62,7 @@ def test_code_runs(page, tmp_path, monkeypatch) -> None:
             exec(compiled, namespace)  # an exception, also that of an assertion in the block, fails this test
 
 
-def test_a_wrong_block_is_found(tmp_path) -> None:
+def test_code_blocks_are_extracted_with_their_run_state(tmp_path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Text.\n\n```python\n1 / 0\n```\n\n<!-- not run: needs a network -->\n```python\n2 / 0\n```\n")
     assert blocks_of(page) == [(True, "\n\n\n1 / 0\n"), (False, "\n\n\n\n\n\n\n\n2 / 0\n")]

@@ -59,7 +59,7 @@ def test_step_of_an_added_strategy_is_replayed_by_its_own_picker(example):
     assert replayed.after.rank == 1
 
 
-def test_added_strategy_has_its_parameter_checked(example):
+def test_parameter_of_an_added_strategy_is_checked(example):
     from decodescope import core
     from tests.core import tiny
 
@@ -129,7 +129,7 @@ else:
 
 @pytest.mark.slow
 def test_added_processor_is_one_file(root, tmp_path):
-    """In a process of its own: strategies gather the settings of processors when they are first asked for."""
+    """In its own process, because strategies collect the settings of processors at their first use."""
     (tmp_path / "top_a.py").write_text(examples(root)[1], encoding="utf-8")
     command = [sys.executable, "-c", USE_OF_THE_PROCESSOR, str(tmp_path)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -196,18 +196,18 @@ def test_every_path_and_function_that_a_document_names_exists(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_link_of_a_document_leads_somewhere(document):
+def test_document_links_resolve(document):
     folder, text = (ROOT / document).parent, re.sub(r"```.*?```", "", text_of(document), flags=re.DOTALL)
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", link)]
     assert [link for link in links if not (folder / link.partition("#")[0]).exists()] == []
 
 
-def test_what_is_missing_is_found():
+def test_missing_paths_and_functions_are_found():
     text = "`core/errors.py::DecodescopeError`, `core/errors.py::Nothing`, `app/nowhere.py`, tests/conftest.py::nothing"
     assert missing(text) == ["core/errors.py::Nothing", "app/nowhere.py", "tests/conftest.py::nothing"]
 
 
-def test_the_architecture_names_every_folder_of_the_top_and_answers_few_questions():
+def test_architecture_page_names_every_top_level_folder():
     text = text_of("docs/architecture.md")
     places = {path.rstrip("/") for path, _ in named_paths(text)}
     assert {f"app/{path.name}" for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()} <= places

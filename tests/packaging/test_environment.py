@@ -1,4 +1,4 @@
-"""What makes an environment ready, incomplete or broken, and how it is mended; pip itself is played."""
+"""Ready, incomplete and broken environments, and their repair; pip itself is faked."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ HERE = "{}.{}".format(*sys.version_info[:2])
 
 
 class PlayedPip:
-    """Instead of `pip.install`: notes what it was asked for and leaves a package behind, or fails."""
+    """Replacement for `pip.install` that records its calls and creates a package, or fails."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -59,7 +59,7 @@ def played(monkeypatch):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch, played):
-    """An environment whose making is played too, so that no test waits for a real one."""
+    """An environment whose creation is faked too, so that no test waits for a real one."""
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     made = Environment(tmp_path, ".venv")
     made.reasons, made.builds = [], []
@@ -122,7 +122,7 @@ def test_environment_of_an_earlier_version_is_kept_unless_a_build_is_named(ready
     assert ready.reasons == ["was made with the usual build of PyTorch"]
 
 
-def test_testing_adds_its_extras_without_making_anew(ready, played):
+def test_test_extras_are_added_without_recreating(ready, played):
     ready.prepare(Wanted(("dev", "quant")))
     assert ready.reasons == []
     assert played.main_calls == [["--editable", f"{ready.root}[dev,quant]"]]
@@ -220,7 +220,7 @@ def change_folder(made: Environment) -> None:
         (change_folder, "made in another folder, /elsewhere"),
     ],
 )
-def test_damage_is_named_and_mended(ready, played, damage, reason):
+def test_damaged_environment_is_named_and_repaired(ready, played, damage, reason):
     damage(ready)
     ready.prepare(Wanted())
     assert len(ready.reasons) == 1
@@ -238,7 +238,7 @@ def test_damage_is_named_and_mended(ready, played, damage, reason):
     ],
     ids=str,
 )  # fmt: skip
-def test_mistyped_stamp_is_a_half_made_environment(ready, change):
+def test_stamp_with_wrong_types_means_half_made(ready, change):
     stamp = json.loads(ready.stamp_file.read_text())
     ready.stamp_file.write_text(json.dumps({**stamp, **change}))
     ready.prepare(Wanted(("dev",)))
@@ -246,13 +246,13 @@ def test_mistyped_stamp_is_a_half_made_environment(ready, change):
 
 
 @pytest.mark.parametrize("content", [b"[]", b"5", b'"x"', b"\xff\xfe", b"[" * 100_000, b""], ids=range(6))
-def test_stamp_that_is_no_stamp_is_one_too(ready, content):
+def test_invalid_stamp_means_half_made(ready, content):
     ready.stamp_file.write_bytes(content)
     ready.prepare(Wanted())
     assert "half-made" in ready.reasons[0]
 
 
-def test_stamp_of_before_libraries_were_noted_still_holds(ready, played):
+def test_stamp_without_libraries_is_valid(ready, played):
     stamp = json.loads(ready.stamp_file.read_text())
     del stamp["libraries"]
     ready.stamp_file.write_text(json.dumps(stamp))
@@ -269,7 +269,7 @@ def test_stamp_of_before_libraries_were_noted_still_holds(ready, played):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("qt", [True, False])
-def test_broken_project_is_named(made, text, why, qt):
+def test_invalid_pyproject_is_named(made, text, why, qt):
     made.project.write_bytes(text.encode("latin-1"))
     with pytest.raises(SetupError) as caught:
         made.prepare(Wanted(qt=qt))
@@ -277,7 +277,7 @@ def test_broken_project_is_named(made, text, why, qt):
     assert "git checkout pyproject.toml" in caught.value.remedy
 
 
-def test_folder_that_is_written_into_meanwhile_is_removed_in_the_end(ready):
+def test_folder_written_to_during_removal_is_removed(ready):
     stop = threading.Event()
 
     def write() -> None:
@@ -297,7 +297,7 @@ def test_folder_that_is_written_into_meanwhile_is_removed_in_the_end(ready):
 
 
 @pytest.mark.slow
-def test_set_up_killed_while_the_environment_is_made_can_begin_again_at_once(root, tmp_path):
+def test_set_up_killed_while_creating_can_restart(root, tmp_path):
     """The `python -m venv` of the killed one works on, and holds the lock until it is done."""
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     script = (
@@ -317,7 +317,7 @@ def test_set_up_killed_while_the_environment_is_made_can_begin_again_at_once(roo
     assert (second.returncode, "Another set-up is at work" in second.stdout) == (0, True), second.stderr
 
 
-def test_set_up_that_was_killed_is_noticed(made, monkeypatch):
+def test_killed_set_up_is_detected(made, monkeypatch):
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -330,7 +330,7 @@ def test_set_up_that_was_killed_is_noticed(made, monkeypatch):
     assert made.why_broken() is None
 
 
-def test_failed_addition_leaves_what_worked(ready, played):
+def test_failed_addition_keeps_the_environment(ready, played):
     played.fails = True
     with pytest.raises(SetupError, match="could not be reached"):
         ready.prepare(Wanted(("dev",)))
@@ -338,12 +338,12 @@ def test_failed_addition_leaves_what_worked(ready, played):
     assert ready.reasons == []
 
 
-def test_environment_without_qt_is_asked_for_by_name(made, played):
+def test_environment_without_qt_installs_packages_by_name(made, played):
     made.prepare(Wanted(("dev", "quant"), qt=False))
     assert played.main_calls == [["torch", "pytest>=8", "hqq"]]
 
 
-def test_project_keeps_its_qt_packages_apart(root):
+def test_requirements_without_qt_contain_no_qt_packages(root):
     without_qt = Wanted(("dev", "quant"), qt=False).requirements(root / "pyproject.toml")
     names = {environment.name_of(line) for line in without_qt}
     assert {"torch", "transformers", "pytest", "mypy"} <= names
@@ -357,7 +357,7 @@ def test_missing_venv_module_names_debians_package(monkeypatch):
     assert f"apt install python{HERE}-venv" in caught.value.remedy
 
 
-def test_folder_that_cannot_be_removed_says_so(ready, monkeypatch):
+def test_folder_that_cannot_be_removed_raises_setup_error(ready, monkeypatch):
     def refuse(path: str) -> None:
         raise PermissionError(13, "Access is denied", path)
 

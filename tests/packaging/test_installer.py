@@ -42,7 +42,7 @@ def folder_of(package: str) -> Path:
     return Path(importlib.util.find_spec(package).origin).parents[1]
 
 
-def test_every_pattern_has_a_reason_and_only_matches_what_it_should():
+def test_exclusion_patterns_have_reasons_and_match_exactly():
     assert all(contents.LEFT_OUT.values())
     left_out = [
         "torch/test/a.so", "torch\\include\\ATen\\a.h", "torch/lib/libtorchbind_test.so", "triton/__init__.py",
@@ -64,7 +64,7 @@ def test_every_pattern_has_a_reason_and_only_matches_what_it_should():
     assert not contents.is_left_out_module("transformers.models.llama.modeling_llama")
 
 
-def test_running_a_model_uses_nothing_that_is_left_out():
+def test_running_a_model_uses_no_excluded_file():
     """In this process, with whatever other tests have loaded of these libraries."""
     from transformers import GenerationConfig
 
@@ -81,7 +81,7 @@ def test_running_a_model_uses_nothing_that_is_left_out():
 
 
 @pytest.mark.slow
-def test_a_first_run_in_the_window_uses_nothing_that_is_left_out(root, tmp_path):
+def test_first_run_in_the_window_uses_no_excluded_file(root, tmp_path):
     """Modules, and on Linux also libraries and Qt's plug-ins."""
     variables = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", USED, str(tmp_path / "window.png")]
@@ -100,7 +100,7 @@ def test_a_first_run_in_the_window_uses_nothing_that_is_left_out(root, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["transformers", "torch"])
-def test_no_file_that_is_kept_imports_one_that_is_left_out(package):
+def test_included_files_import_no_excluded_file(package):
     """At the level of a module or in a class; a function may, as long as the program does not call it."""
     top = folder_of(package)
     statement = re.compile(r"^(?:from (\.*[\w.]*) import|import ([\w.]+))", re.MULTILINE)
@@ -125,7 +125,7 @@ def resolve(relative: str, file: str) -> str:
     return ".".join((*parents, *filter(None, [relative.lstrip(".")])))
 
 
-def test_libraries_of_the_system_are_left_to_it_except_those_of_python():
+def test_system_libraries_are_excluded_except_those_of_python():
     system = contents.is_left_to_the_system
     assert system("libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6")
     assert system("libxcb-cursor.so.0", "/lib/x86_64-linux-gnu/libxcb-cursor.so.0")
@@ -135,7 +135,7 @@ def test_libraries_of_the_system_are_left_to_it_except_those_of_python():
     assert not system("torch/lib/libc10.so", "/venv/lib/python3.11/site-packages/torch/lib/libc10.so")
 
 
-def test_the_package_of_every_needed_library_is_known_or_an_error_names_the_library(tmp_path, monkeypatch):
+def test_library_without_a_known_package_raises_an_error(tmp_path, monkeypatch):
     (tmp_path / "a.so").write_bytes(b"\x7fELF with GLIBC_2.5 and GLIBC_2.34")
     (tmp_path / "libown.so.1").write_bytes(b"\x7fELF")
     needed = ["libc.so.6", "libown.so.1", "libEGL.so.1", "libglib-2.0.so.0"]
@@ -184,7 +184,7 @@ def program(tmp_path) -> Path:
 
 
 @TOOLCHAIN
-def test_packages_for_linux(program, root, tmp_path):
+def test_linux_packages_have_the_expected_content(program, root, tmp_path):
     output = tmp_path / "output"
     output.mkdir()
     archive, package = linux.make_packages(program, "1.0.0rc1", "x86_64", root, output, EPOCH, 0)
@@ -224,7 +224,7 @@ def test_packages_for_linux(program, root, tmp_path):
 
 
 @TOOLCHAIN
-def test_packages_have_the_same_bytes_whatever_the_times_and_permissions(program, root, tmp_path):
+def test_packages_are_reproducible(program, root, tmp_path):
     contents_ = []
     for number in range(2):
         output = tmp_path / str(number)
@@ -236,12 +236,12 @@ def test_packages_have_the_same_bytes_whatever_the_times_and_permissions(program
     assert contents_[0] == contents_[1]
 
 
-def test_another_processor_is_an_error(program, root, tmp_path):
+def test_unsupported_processor_raises_installer_error(program, root, tmp_path):
     with pytest.raises(tools.InstallerError, match="riscv64"):
         linux.make_packages(program, "1.0.0", "riscv64", root, tmp_path, EPOCH, 0)
 
 
-def test_the_libraries_path_of_the_bundle_is_not_given_to_other_programs():
+def test_library_path_of_the_bundle_is_restored():
     changed = {"LD_LIBRARY_PATH": "/opt/decodescope/_internal", "LD_LIBRARY_PATH_ORIG": "/home/me/lib", "A": "b"}
     entry_point.restore_library_path(changed)
     assert changed == {"LD_LIBRARY_PATH": "/home/me/lib", "A": "b"}
@@ -250,7 +250,7 @@ def test_the_libraries_path_of_the_bundle_is_not_given_to_other_programs():
     assert unset == {}
 
 
-def test_the_program_runs_modules_in_processes_of_their_own_as_python_does(tmp_path):
+def test_installed_program_runs_modules_like_python(tmp_path):
     """The labs start `sys.executable -m module job`, and in an installed program that is the program itself."""
     (tmp_path / "job.py").write_text("import sys; print(__name__, sys.argv[1:])")
     command = [sys.executable, entry_point.__file__, "-m", "job", "{}", "more"]
@@ -275,7 +275,7 @@ def test_icons_have_all_sizes(root, tmp_path):
         icons.write_icon(drawing, tmp_path / "a.gif")
 
 
-def test_the_script_for_windows_defines_what_it_uses_and_keeps_data(root, tmp_path, monkeypatch):
+def test_windows_script_defines_its_names_and_keeps_user_data(root, tmp_path, monkeypatch):
     text = windows.SCRIPT.read_text(encoding="utf-8")
     code = re.sub(r"^\s*;.*$", "", text, flags=re.MULTILINE)
     monkeypatch.setenv(windows.SIGN, "signtool sign {file}")
@@ -329,7 +329,7 @@ def test_macos_signs_before_it_packs_and_notarises_last(tmp_path, monkeypatch):
         macos.make_packages(bundle, "1.0.0", "arm64", tmp_path)
 
 
-def test_a_file_that_is_no_wheel_of_the_program_is_an_error(tmp_path):
+def test_file_that_is_not_our_wheel_raises_installer_error(tmp_path):
     wheel = tmp_path / "decodescope-1.0.0rc1-py3-none-any.whl"
     with pytest.raises(tools.InstallerError, match="no wheel"):
         installer.version_of(wheel)
@@ -339,7 +339,7 @@ def test_a_file_that_is_no_wheel_of_the_program_is_an_error(tmp_path):
         installer.version_of(tmp_path / "torch-1.whl")
 
 
-def test_a_program_with_what_should_be_left_out_or_of_another_version_is_an_error(program):
+def test_excluded_file_or_wrong_version_raises_installer_error(program):
     inside = program / "_internal"
     with pytest.raises(tools.InstallerError, match=r"not of version 2\.0"):
         installer.check_program(program, "2.0")
@@ -357,7 +357,7 @@ def test_the_table_of_sizes_names_the_largest_parts(program):
     assert lines[1].split() == ["3.0", "MB", "torch"]
 
 
-def test_the_hosted_workflow_builds_installs_and_starts_on_all_systems(root):
+def test_hosted_workflow_covers_all_systems(root):
     workflow = (root / ".github" / "workflows" / "installers.yml").read_text(encoding="utf-8")
     assert workflow.count("packaging/installer.py") == 3
     assert workflow.count("--screenshot") == 3

@@ -1,4 +1,4 @@
-"""Which Python is taken, and what is said where there is none."""
+"""Selection of a Python interpreter, and the error if there is none."""
 
 import sys
 
@@ -21,7 +21,7 @@ def test_range_agrees_with_pyproject(root):
     assert expected in (root / "pyproject.toml").read_text()
 
 
-def test_32_bit_python_does_not_suit():
+def test_32_bit_python_is_not_suitable():
     assert not interpreters.suits((3, 12), is_64_bit=False)
 
 
@@ -37,7 +37,7 @@ def test_another_python_is_found(monkeypatch, capsys):
     assert "this is Python 3.9; going on with python3.12" in capsys.readouterr().out
 
 
-def test_no_python_at_all_says_which_are_needed(monkeypatch):
+def test_missing_python_error_names_the_required_versions(monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
     monkeypatch.setattr(interpreters, "candidates", list)
     with pytest.raises(SetupError) as caught:
@@ -56,11 +56,11 @@ def test_newest_names_come_first(monkeypatch):
     ]
 
 
-def test_version_is_asked_of_the_interpreter_itself():
+def test_version_is_read_from_the_interpreter():
     assert interpreters.version_of([sys.executable]) == sys.version_info[:2]
 
 
-def test_stub_that_only_prints_advice_is_no_python(tmp_path):
+def test_stub_that_only_prints_advice_has_no_version(tmp_path):
     stub = tmp_path / "python3.12"
     stub.write_text("#!/bin/sh\necho 'python3.12: command not found, but can be installed' >&2\nexit 127\n")
     stub.chmod(0o755)

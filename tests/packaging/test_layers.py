@@ -27,8 +27,8 @@ TOP_LEVEL = {
 }  # fmt: skip
 
 
-def test_the_top_level_is_the_projects_own(root):
-    """It was fixed once; whatever a tool or a test wrote beside it was added by mistake."""
+def test_top_level_contains_only_the_listed_entries(root):
+    """The list is fixed: other files there were added by mistake."""
     git = shutil.which("git") or "false"
     listed = subprocess.run(
         [git, "-c", "safe.directory=*", "-C", str(root), "ls-files"], capture_output=True, text=True
@@ -73,7 +73,7 @@ def copied(root, tmp_path):
     return tmp_path
 
 
-def test_what_the_application_may_know_of_the_core_is_an_allow_list(copied):
+def test_application_imports_only_the_allowed_core_modules(copied):
     """A module that no contract names is forbidden, and so are submodules of public packages and late imports."""
     (copied / "core/newcomer.py").write_text("")
     (copied / "app/sly.py").write_text(
@@ -109,7 +109,7 @@ UPWARDS = {
 
 
 @pytest.mark.parametrize("contract", UPWARDS)
-def test_no_import_goes_up_in_a_feature_or_into_one(copied, contract):
+def test_upward_imports_in_features_break_the_contract(copied, contract):
     """Late imports count."""
     for module, forbidden in UPWARDS[contract].items():
         with open(
@@ -122,7 +122,7 @@ def test_no_import_goes_up_in_a_feature_or_into_one(copied, contract):
     assert found == UPWARDS[contract]
 
 
-def test_every_folder_has_its_floor(copied):
+def test_new_folder_without_a_layer_breaks_the_contracts(copied):
     """A new folder of the application, a new role of a feature and a new feature need a line in a contract."""
     newcomers = [copied / "app" / name for name in ("newcomer", "features/newcomer", "features/media/newcomer")]
     for folder in newcomers:

@@ -27,7 +27,7 @@ def test_lock_is_held_inside_only(tmp_path):
     assert not is_locked(tmp_path)
 
 
-def test_what_set_up_started_keeps_the_lock(tmp_path):
+def test_process_started_by_set_up_keeps_the_lock(tmp_path):
     with one_at_a_time(tmp_path):
         left = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
     assert is_locked(tmp_path)

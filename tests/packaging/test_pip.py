@@ -1,4 +1,4 @@
-"""pip's lines made short, and its failures made plain."""
+"""Shortened output of pip, and clear messages for its failures."""
 
 import io
 import subprocess
@@ -32,11 +32,11 @@ class Terminal(io.StringIO):
         ("", None),
     ],
 )
-def test_lines_are_told_shortly(line, told):
+def test_pip_lines_are_shortened(line, told):
     assert pip.describe_line(line) == told
 
 
-def test_terminal_sees_share_and_time_on_one_line():
+def test_terminal_shows_percentage_and_time_on_one_line():
     out = Terminal()
     progress = pip.Progress(out)
     progress.line("  Downloading torch-2.13.0-cp311.whl (190.2 MB)")
@@ -55,7 +55,7 @@ def test_log_file_gets_one_line_for_each_download():
     assert out.getvalue() == "  downloading torch 2.13.0 (1 MB)\n"
 
 
-def test_output_and_exit_code_of_a_real_process():
+def test_real_process_yields_output_and_exit_code():
     script = "import sys; print('Progress 1 of 2'); print('one'); print('two', file=sys.stderr); sys.exit(3)"
     lines, code = pip.follow([sys.executable, "-c", script], pip.Progress(io.StringIO()))
     assert (sorted(lines), code) == (["one", "two"], 3)
@@ -81,7 +81,7 @@ def test_failures_name_cause_and_remedy(tmp_path, lines, cause, remedy):
     assert remedy in error.remedy
 
 
-def test_killed_pip_points_to_memory(tmp_path):
+def test_killed_pip_suggests_missing_memory(tmp_path):
     assert "memory" in diagnose([], tmp_path / ".venv", code=-9).cause
 
 

@@ -162,7 +162,7 @@ def test_banned_words_are_found(text: str, words: list[str]) -> None:
     assert banned_words(text) == words
 
 
-def test_prose_is_found_wherever_it_stands() -> None:
+def test_prose_is_extracted_from_all_places() -> None:
     code = (
         '"""Anew."""\nX = tr("so many")\n"""Reckoned."""\n# nothing is\n# done twice\n'
         'def f():\n    trn("nobody", "anew", 2)\n'

@@ -51,7 +51,7 @@ def elf(needed: list[str], folder: str = "$ORIGIN") -> bytes:
 
 
 @linux_only
-def test_missing_libraries_are_found_through_those_beside_the_plugin(tmp_path):
+def test_missing_libraries_are_found_through_dependencies(tmp_path):
     (tmp_path / "plugins").mkdir()
     (tmp_path / "lib").mkdir()
     plugin, beside = tmp_path / "plugins" / "libqxcb.so", tmp_path / "lib" / "libQt6XcbQpa.so.6"
@@ -63,7 +63,7 @@ def test_missing_libraries_are_found_through_those_beside_the_plugin(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 3, 64, 120, 180, 200, 260])
-def test_damaged_binary_lacks_nothing(tmp_path, size):
+def test_damaged_binary_reports_no_missing_library(tmp_path, size):
     damaged = tmp_path / "libqxcb.so"
     damaged.write_bytes(elf([ABSENT])[:size])
     assert shared.missing_libraries([damaged, tmp_path / "not there"]) == set()
@@ -71,7 +71,7 @@ def test_damaged_binary_lacks_nothing(tmp_path, size):
 
 @linux_only
 @pytest.mark.parametrize("platform", ["xcb", "wayland"])
-def test_program_names_what_its_platform_lacks_instead_of_aborting(root, tmp_path, platform):
+def test_program_names_a_missing_platform_library(root, tmp_path, platform):
     """`python -m app` with a platform plugin that needs a library which is not installed."""
     pytest.importorskip("PySide6")
     (tmp_path / f"libq{platform}.so").write_bytes(elf([ABSENT]))
@@ -85,7 +85,7 @@ def test_program_names_what_its_platform_lacks_instead_of_aborting(root, tmp_pat
 
 
 @linux_only
-def test_program_names_a_library_that_qt_itself_lacks(root, tmp_path):
+def test_program_names_a_missing_library_of_qt(root, tmp_path):
     """The import of Qt fails with the loader's message; here a package of that name raises it."""
     (tmp_path / "PySide6").mkdir()
     message = "libEGL.so.1: cannot open shared object file: No such file or directory"
@@ -112,11 +112,11 @@ def plain_user(monkeypatch):
         (MANJARO, "sudo pacman -S libglvnd xcb-util-cursor"),
     ],
 )
-def test_remedy_speaks_the_systems_language(system, command):
+def test_remedy_uses_the_package_manager_of_the_system(system, command):
     assert qt_libraries.remedy(TWO, system) == command
 
 
-def test_unknown_system_gets_all_three():
+def test_unknown_system_gets_the_commands_of_all_three():
     remedy = qt_libraries.remedy({"libEGL.so.1"}, "ID=plan9\n")
     assert remedy == "sudo apt install libegl1 | sudo dnf install libglvnd-egl | sudo pacman -S libglvnd"
 
@@ -126,13 +126,13 @@ def test_root_needs_no_sudo(monkeypatch):
     assert qt_libraries.remedy({"libEGL.so.1"}, DEBIAN) == "apt install libegl1"
 
 
-def test_unknown_library_is_named_itself():
+def test_unknown_library_is_named_in_the_remedy():
     assert qt_libraries.remedy({"libnew.so.7"}, DEBIAN).startswith("find the packages that hold libnew.so.7")
 
 
 @pytest.fixture
 def wheels(tmp_path):
-    """An installed Qt: its libraries are empty files, for the loader is played."""
+    """An installed Qt whose libraries are empty files, because the loader is faked."""
     qt = tmp_path / "PySide6" / "Qt"
     for name in ("lib/libQt6Widgets.so.6", *(f"plugins/platforms/libq{n}.so" for n in ("xcb", "wayland", "offscreen"))):
         (qt / name).parent.mkdir(parents=True, exist_ok=True)
@@ -153,12 +153,12 @@ def lacks(monkeypatch):
 
 
 @linux_only
-def test_all_there_is_silent(wheels, lacks):
+def test_complete_libraries_cause_no_error(wheels, lacks):
     assert qt_libraries.check(wheels, {"DISPLAY": ":0"}) is None
 
 
 @linux_only
-def test_library_of_every_platform_stops(wheels, lacks):
+def test_library_missing_for_every_platform_raises_an_error(wheels, lacks):
     lacks(Qt6Widgets={"libEGL.so.1"})
     with pytest.raises(SetupError, match=r"libEGL\.so\.1"):
         qt_libraries.check(wheels, {"QT_QPA_PLATFORM": "offscreen"})
@@ -179,7 +179,7 @@ def test_one_working_platform_is_enough(wheels, lacks):
 
 
 @linux_only
-def test_no_screen_says_what_helps(wheels, lacks):
+def test_missing_screen_raises_an_error_with_a_remedy(wheels, lacks):
     with pytest.raises(SetupError) as caught:
         qt_libraries.check(wheels, {})
     assert "DISPLAY" in caught.value.cause

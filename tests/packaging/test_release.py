@@ -31,7 +31,7 @@ def make_wheel(path, order) -> None:
         wheel.writestr("d-1.dist-info/RECORD", "old")
 
 
-def test_a_rewritten_wheel_has_the_same_bytes_whatever_its_order_times_and_permissions(tmp_path):
+def test_rewritten_wheel_is_reproducible(tmp_path):
     one, other = tmp_path / "one.whl", tmp_path / "other.whl"
     make_wheel(one, sorted)
     make_wheel(other, lambda contents: list(reversed(contents)))
@@ -68,7 +68,7 @@ def test_a_wheel_contains_the_documentation(root, tmp_path):
     assert (folder / "guide" / "pictures" / "window.png").is_file()
 
 
-def test_an_sdist_has_the_same_bytes_whatever_times_and_permissions(tmp_path):
+def test_sdist_is_reproducible(tmp_path):
     archives = []
     for number, mode in enumerate((0o600, 0o664)):
         source = tmp_path / f"source{number}"
@@ -88,7 +88,7 @@ def test_an_sdist_has_the_same_bytes_whatever_times_and_permissions(tmp_path):
     assert {(member.mtime, member.uid, member.uname) for member in members.values()} == {(EPOCH, 0, "")}
 
 
-def test_the_date_is_that_of_the_environment_the_commit_or_the_oldest(root, tmp_path, monkeypatch):
+def test_date_comes_from_the_environment_commit_or_minimum(root, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
     assert distribution_files.source_date(tmp_path) == EPOCH
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "5")

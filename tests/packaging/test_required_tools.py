@@ -39,7 +39,7 @@ def run(root, folder, text: str, reason: str, required: bool) -> subprocess.Comp
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize("how", SKIPS)
-def test_missing_tool_fails_only_where_it_is_required(root, tmp_path, how):
+def test_missing_tool_fails_only_if_required(root, tmp_path, how):
     reason = "there is no Chromium"
     strict, usual = (run(root, tmp_path, SKIPS[how], reason, required) for required in (True, False))
     assert strict.returncode != 0
@@ -53,7 +53,7 @@ def test_missing_card_is_always_accepted(root, tmp_path):
     assert "1 skipped" in run(root, tmp_path, SKIPPED_MARK, f"{NEEDS_CARD}: CUDA", True).stdout
 
 
-def test_expected_failure_is_no_skip(root, tmp_path):
+def test_expected_failure_is_not_a_skip(root, tmp_path):
     answer = run(root, tmp_path, EXPECTED_FAILURE, "not yet", True)
     assert answer.returncode == 0
     assert "1 xfailed" in answer.stdout
@@ -88,7 +88,7 @@ def test_tests_skip_for_a_missing_tool_by_a_fixture_only(root):
     assert outside == []
 
 
-def test_of_cases_marked_every_all_but_each_nth_are_slow(request):
+def test_every_marker_makes_all_but_each_nth_case_slow(request):
     """`@pytest.mark.every(n)` of tests/conftest.py."""
     (plugin,) = (found for found in request.config.pluginmanager.get_plugins() if hasattr(found, "_thin_out"))
 

@@ -28,7 +28,7 @@ def leaves(navigation) -> list[str]:
     return [leaf for part in parts for leaf in leaves(part)]
 
 
-def test_every_page_is_in_the_navigation_once_and_new_ones_find_their_place(root, site_pages):
+def test_navigation_contains_every_page_once(root, site_pages):
     pages = {path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")}
     pages |= {"index.md", "guide/new-page.md", "guide/views/new-view.md", "guide/new/a.md", "guide/zh_CN/new-page.md",
               "new.md", "tutorials/new.md"}  # fmt: skip
@@ -74,7 +74,7 @@ def test_every_term_is_on_the_page_of_the_glossary(site_pages, language):
     assert (re.search(r"[\u4e00-\u9fff]{8}", page) is not None) == (language == "zh_CN")
 
 
-def test_links_that_leave_the_documents_become_links_to_pages_or_text(site_pages):
+def test_links_out_of_the_documents_are_rewritten(site_pages):
     files = [
         SimpleNamespace(src_uri=name) for name in ("project/SECURITY.md", "stages.md", "index.md", "guide/README.md")
     ]
@@ -113,7 +113,7 @@ def test_missing_pages_are_generated_or_english(root, site_pages, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_built_site_requests_nothing_from_elsewhere(root, tmp_path):
+def test_built_site_loads_no_external_resource(root, tmp_path):
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed")
     command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-d", str(tmp_path)]

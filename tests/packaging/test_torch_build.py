@@ -1,4 +1,4 @@
-"""Which build of PyTorch is installed, from where, and what is said before. Indexes are made here, on the loopback."""
+"""The installed build of PyTorch, its source, and the message before. Indexes are served on the loopback."""
 
 import functools
 import hashlib
@@ -136,7 +136,7 @@ def test_driver_is_found_by_its_folder_or_its_tool(monkeypatch, tmp_path):
     assert not torch_build.has_nvidia_driver()
 
 
-def test_cpu_build_comes_from_pytorchs_index_and_its_size_is_said_first(machine, served, capsys):
+def test_cpu_build_comes_from_pytorch_index_with_its_size_shown(machine, served, capsys):
     folder = served.folder / "cpu" / "torch"
     add_wheel(folder, "2.12.0+cpu")
     add_wheel(folder, "2.14.0+cpu")  # beyond the requirement
@@ -153,7 +153,7 @@ def test_cpu_build_comes_from_pytorchs_index_and_its_size_is_said_first(machine,
 
 
 @pytest.mark.parametrize("state", ["nothing listens", "it has no torch", "it has none for this Python"])
-def test_index_that_cannot_be_used_leaves_the_rest_to_pypi(machine, served, capsys, monkeypatch, state):
+def test_unusable_index_falls_back_to_pypi(machine, served, capsys, monkeypatch, state):
     if state == "nothing listens":
         monkeypatch.setattr(torch_build, "CPU_INDEX", "http://127.0.0.1:9/cpu")
     if state == "it has none for this Python":
@@ -166,7 +166,7 @@ def test_index_that_cannot_be_used_leaves_the_rest_to_pypi(machine, served, caps
     assert "the CUDA build from PyPI is taken, about 3.0 GB" in reported
 
 
-def test_pypis_build_is_left_to_the_installation_of_the_rest(machine, served, capsys):
+def test_pypi_build_is_installed_with_the_other_packages(machine, served, capsys):
     install(machine, "cuda")
     assert served.requested == []
     assert "the CUDA build from PyPI, about 3.0 GB to download." in capsys.readouterr().out
@@ -175,7 +175,7 @@ def test_pypis_build_is_left_to_the_installation_of_the_rest(machine, served, ca
 @pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["variable", "file"])
 @pytest.mark.parametrize("option", ["index-url", "no-index", "find-links", "extra-index-url"])
-def test_settings_of_pip_decide(machine, served, capsys, monkeypatch, option, where):
+def test_pip_index_settings_take_precedence(machine, served, capsys, monkeypatch, option, where):
     add_wheel(served.folder / "cpu" / "torch", "2.13.0+cpu")
     write_page(served.folder / "cpu" / "torch")
     add_wheel(served.folder / "pypi" / "torch", "2.13.0")
@@ -199,8 +199,8 @@ def test_settings_of_pip_decide(machine, served, capsys, monkeypatch, option, wh
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("option", ["find-links", "extra-index-url"])
-def test_settings_of_pip_for_other_packages_do_not_decide(machine, served, monkeypatch, option):
-    """An additional place without PyTorch in it says nothing about PyTorch."""
+def test_pip_settings_for_other_packages_are_ignored(machine, served, monkeypatch, option):
+    """An additional index without PyTorch does not affect PyTorch."""
     add_wheel(served.folder / "cpu" / "torch", "2.13.0+cpu")
     write_page(served.folder / "cpu" / "torch")
     value = str(machine / ".venv") if option == "find-links" else f"{served.address}/pypi"
@@ -209,7 +209,7 @@ def test_settings_of_pip_for_other_packages_do_not_decide(machine, served, monke
     assert installed(machine) == "2.13.0+cpu"
 
 
-def test_pytorch_that_is_there_is_kept(machine, served, capsys, monkeypatch):
+def test_installed_pytorch_is_kept(machine, served, capsys, monkeypatch):
     monkeypatch.setattr(torch_build, "is_installed", lambda *_: True)
     install(machine)
     assert (served.requested, capsys.readouterr().out) == ([], "")

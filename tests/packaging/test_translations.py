@@ -51,7 +51,7 @@ tr(variable); tr(f"no {constant}"); tr(); other("no call of ours")
 """
 
 
-def test_sentences_are_found_wherever_they_stand(tmp_path):
+def test_marked_sentences_are_extracted_from_all_places(tmp_path):
     """Inside f-strings too, whose contents Python 3.11 does not split into tokens."""
     (tmp_path / "it.py").write_text(SENTENCES)
     found = list(translations.messages(tmp_path / "it.py"))
@@ -117,7 +117,7 @@ def test_check_lists_missing_texts_and_fails_for_a_release_only(monkeypatch, cap
 
 
 def test_check_reports_texts_that_are_not_marked(monkeypatch, capsys):
-    from tests.packaging import test_marked
+    from tests.packaging import test_translation_marks as test_marked
 
     found = [test_marked.Found(7, "A text that no catalogue contains.")]
     monkeypatch.setattr(test_marked, "FOUND", lambda path: found if path.name == "errors.py" else [])
@@ -126,7 +126,7 @@ def test_check_reports_texts_that_are_not_marked(monkeypatch, capsys):
     assert "core/errors.py:7: not marked: 'A text that no catalogue contains.'" in capsys.readouterr().out
 
 
-def test_a_sentence_that_two_parts_translate_otherwise_is_found(monkeypatch):
+def test_conflicting_translations_are_found(monkeypatch):
     parts = {"core": catalogue(Rank="排名", Time="用时"), "views": catalogue(Rank="名次", Time="用时")}
     monkeypatch.setattr(translations, "kept", lambda code, part: parts.get(part, catalogue()))
     found = list(translations.conflicts("zh_CN"))
@@ -135,7 +135,7 @@ def test_a_sentence_that_two_parts_translate_otherwise_is_found(monkeypatch):
     assert "名次" in found[0]
 
 
-def test_an_update_keeps_what_is_translated_and_drops_what_is_gone(monkeypatch):
+def test_update_keeps_translations_and_drops_removed_texts(monkeypatch):
     monkeypatch.setattr(translations, "kept", lambda code, part: catalogue(Kept="留下", Gone="没了"))
     now = Catalog(fuzzy=False)
     now.add("Kept")
@@ -199,7 +199,7 @@ def test_untranslated_texts_and_plurals_are_english_at_run_time(monkeypatch):
     assert [language.trn("{n} day", "{n} days", n) for n in (1, 5)] == ["{n} 天", "{n} 天"]
 
 
-def test_compiled_catalogues_are_what_gettext_reads():
+def test_compiled_catalogues_are_readable_by_gettext():
     made = gettext.GNUTranslations(io.BytesIO(catalogs.as_mo(catalogue(A_word="一个词"))))
     assert made.gettext("A word") == "一个词"
     assert made.gettext("Another") == "Another"
@@ -221,7 +221,7 @@ def _forget():
     language._translations.cache_clear()
 
 
-def test_what_is_missing_or_older_is_compiled(checkout):
+def test_missing_or_outdated_catalogues_are_compiled(checkout):
     source, compiled = checkout / "zh_CN" / "core.po", checkout / "zh_CN" / "core.mo"
     assert catalogs.outdated_catalogs(checkout) == [source]
     assert catalogs.compile_catalogs(checkout) == [compiled]
@@ -233,7 +233,7 @@ def test_what_is_missing_or_older_is_compiled(checkout):
     assert sorted(path.name for path in source.parent.iterdir()) == ["core.mo", "core.po"]
 
 
-def test_a_checkout_without_compiled_translations_compiles_them_when_they_are_used(checkout):
+def test_checkout_compiles_translations_on_first_use(checkout):
     assert language.missing_notice("zh_CN") == ""
     language.set_language("zh_CN")
     assert language.tr("A word") == "一个词"
@@ -249,7 +249,7 @@ def test_without_babel_texts_stay_in_english_with_a_notice(checkout, monkeypatch
     assert (language.current_language(), language.tr("A word")) == ("en", "A word")
 
 
-def test_an_outdated_translation_is_used_where_nothing_can_be_compiled(checkout, monkeypatch):
+def test_outdated_translation_is_used_without_babel(checkout, monkeypatch):
     (compiled,) = catalogs.compile_catalogs(checkout)
     os.utime(compiled, (1, 1))
     monkeypatch.setitem(sys.modules, "babel.messages.pofile", None)
@@ -300,7 +300,7 @@ def test_bootstrap_compiles_translations(root, tmp_path):
     assert catalogs.outdated_catalogs(stale.parent) == []
 
 
-def test_the_longest_path_says_which_catalogue_a_file_is_in():
+def test_longest_path_prefix_selects_the_catalogue():
     assert translations.part_of("core/explain/tokens.py") == "explain"
     assert translations.part_of("core/errors.py") == "core"
     assert translations.part_of("app/views/base.py") == "views"
@@ -319,11 +319,11 @@ def test_the_longest_path_says_which_catalogue_a_file_is_in():
         ("", "en"),
     ],
 )
-def test_a_system_s_language_is_the_nearest_there_is(name, code):
+def test_closest_available_language_is_selected(name, code):
     assert language.closest_language(name) == code
 
 
-def test_english_is_what_stands_in_the_code(english):
+def test_english_texts_are_those_of_the_code(english):
     assert language.tr("No such sentence") == "No such sentence"
     assert language.trn("{n} token", "{n} tokens", 1) == "{n} token"
     assert language.trn("{n} token", "{n} tokens", 0) == "{n} tokens"

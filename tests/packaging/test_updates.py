@@ -1,4 +1,4 @@
-"""The check for new versions: what is contacted, what is believed, and when."""
+"""The check for new versions: contacted servers, accepted notices, and intervals."""
 
 import base64
 import json
@@ -101,7 +101,7 @@ def test_a_new_version_is_shown_and_one_address_is_contacted_once_a_week(updates
 
 
 @pytest.mark.parametrize("settings", [{}, {"check": True}, {"agreed": True}])
-def test_nothing_is_contacted_unless_it_is_on_and_agreed_to(publisher, notices, monkeypatch, settings):
+def test_disabled_update_check_contacts_no_server(publisher, notices, monkeypatch, settings):
     monkeypatch.setattr(controller, "read_source", lambda: publisher.source)
     made = controller.UpdateController(notices, UpdatesSection(**settings), notices)
     made.check_if_due()
@@ -110,7 +110,7 @@ def test_nothing_is_contacted_unless_it_is_on_and_agreed_to(publisher, notices, 
     assert publisher.requests == []
 
 
-def test_it_is_due_after_a_week_and_after_the_clock_was_set_back(notices):
+def test_update_check_is_due_after_a_week(notices):
     made = controller.UpdateController(notices, UpdatesSection(check=True, agreed=True, last_day=20_000), notices)
     assert [made.is_due(day) for day in (19_999, 20_000, 20_006, 20_007)] == [True, False, False, True]
 
@@ -135,7 +135,7 @@ def test_a_forged_answer_is_reported_and_not_used(updates, publisher, notices, q
     assert updates._page == ""
 
 
-def test_without_a_network_nothing_is_said_and_the_next_start_tries_again(updates, publisher, notices, qtbot):
+def test_failed_check_is_silent_and_retried_at_the_next_start(updates, publisher, notices, qtbot):
     publisher.status = 503
     check(updates, qtbot)
     assert notices.shown == []
@@ -157,7 +157,7 @@ def test_an_answer_without_end_is_cut_off(publisher):
         session.fetch_notice(publisher.address)
 
 
-def test_a_server_that_is_not_there_is_an_error():
+def test_unreachable_server_raises_update_error():
     with pytest.raises(UpdateError, match="cannot be reached"):
         session.fetch_notice("http://127.0.0.1:9/notice.json")
 
@@ -171,7 +171,7 @@ def signed(publisher, content: bytes) -> bytes:
     return json.dumps({name: base64.b64encode(value).decode() for name, value in parts.items()}).encode()
 
 
-def test_only_complete_notices_of_this_program_are_believed(publisher):
+def test_only_complete_notices_of_this_program_are_accepted(publisher):
     complete = {"program": "decodescope", "version": "1.2.0", "page": PAGE}
     document = signed(publisher, json.dumps(complete).encode())
     assert state.verify_notice(document, publisher.public_key) == ReleaseNotice("1.2.0", PAGE)
@@ -192,13 +192,13 @@ def test_only_complete_notices_of_this_program_are_believed(publisher):
     [b"", b"{}", b"[]", b"null", b'{"notice": "e30=", "signature": ""}', b'{"notice": 1, "signature": 2}', b"\xff" * 9,
      b'{"notice": "e30=", "signature": "%s"}' % (b"A" * 88), b"[" * 60_000],
 )  # fmt: skip
-def test_a_damaged_document_is_suspicious(publisher, document):
+def test_damaged_document_raises_update_error(publisher, document):
     with pytest.raises(UpdateError) as raised:
         state.verify_notice(document, publisher.public_key)
     assert raised.value.is_suspicious
 
 
-def test_a_changed_byte_is_noticed(publisher):
+def test_changed_byte_fails_the_signature_check(publisher):
     outer = json.loads(publisher.document)
     content = base64.b64decode(outer["notice"]).replace(b"1.2.0", b"1.2.1")
     outer["notice"] = base64.b64encode(content).decode()
@@ -235,7 +235,7 @@ def test_the_source_of_this_copy_is_empty_or_valid():
     assert (state.read_source() is not None) == any(table.values())
 
 
-def test_the_script_makes_a_key_that_others_cannot_read_and_does_not_replace_one(tmp_path, capsys):
+def test_script_creates_a_private_key_and_does_not_replace_it(tmp_path, capsys):
     key = tmp_path / "private.pem"
     assert update_notice.main(["key", str(key)]) == 0
     public = base64.b64decode(capsys.readouterr().out)

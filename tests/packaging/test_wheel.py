@@ -68,20 +68,20 @@ def test_bundled_models_are_packed_whole(packed):
         assert {f"resources/models/{name}/{file}" for file in files} <= packed
 
 
-def test_every_package_is_packed_and_nothing_else(packed):
+def test_every_package_and_no_other_is_packed(packed):
     found = {line.removeprefix("package ") for line in packed if line.startswith("package ")}
     inits = [init for part in PARTS for init in (ROOT / part).rglob("__init__.py")]
     packages = [".".join(("decodescope", *init.parent.relative_to(ROOT).parts)) for init in inits]
     assert found == {"decodescope", *packages}
 
 
-def test_no_module_lies_outside_a_package():
+def test_every_module_belongs_to_a_package():
     for part in PARTS:
         modules = [path for path in (ROOT / part).rglob("*.py") if not (path.parent / "__init__.py").exists()]
         assert modules == []
 
 
-def test_packaging_is_no_package():
+def test_packaging_folder_is_not_a_package():
     assert not (ROOT / "packaging" / "__init__.py").exists(), "it would shadow the library of that name"
 
 
@@ -104,7 +104,7 @@ def test_wheel_holds_no_leftovers(unpacked):
 
 
 @pytest.mark.slow
-def test_wheel_holds_compiled_translations_and_not_their_source(unpacked):
+def test_wheel_contains_compiled_translations_without_source(unpacked):
     sources = {path.relative_to(ROOT).with_suffix(".mo") for path in (ROOT / "resources").rglob("*.po")}
     assert sources
     assert {path.relative_to(unpacked / "decodescope") for path in unpacked.rglob("*.mo")} == sources

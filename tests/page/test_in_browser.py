@@ -80,7 +80,7 @@ def of(kind: str) -> pytest.MarkDecorator:
 
 
 @of("sampling")
-def test_a_click_tells_why_with_the_right_figures(page: Browser) -> None:
+def test_clicked_token_shows_its_explanation_and_probabilities(page: Browser) -> None:
     token = max(tokens("sampling"), key=lambda token: abs(token.probability - token.raw_probability))
     page.click("#tokens .token", token.step)
     assert page.text("#panel .why") == core.explain_token(token)
@@ -101,7 +101,7 @@ def test_a_click_tells_why_with_the_right_figures(page: Browser) -> None:
 
 
 @of("sampling")
-def test_keys_walk_along_the_text(page: Browser) -> None:
+def test_keyboard_moves_and_clears_the_token_selection(page: Browser) -> None:
     page.evaluate("document.getElementById('tokens').focus()")
     page.press("Home", "ArrowRight", "ArrowRight")
     assert page.text("#panel h2").lower() == "token 3"
@@ -123,7 +123,7 @@ def test_keys_walk_along_the_text(page: Browser) -> None:
 
 
 @of("sampling")
-def test_everything_has_a_name(page: Browser) -> None:
+def test_controls_have_accessible_names(page: Browser) -> None:
     for role in ("button", "combobox", "slider", "listbox", "radio"):
         found = page.names(role)
         assert found
@@ -137,7 +137,7 @@ def test_everything_has_a_name(page: Browser) -> None:
 
 
 @of("sampling")
-def test_light_and_dark(page: Browser) -> None:
+def test_theme_follows_the_desktop_and_the_theme_buttons(page: Browser) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     line = "getComputedStyle(document.querySelector('.token')).backgroundImage"
     light, underline = page.evaluate(ground), page.evaluate(line)
@@ -152,7 +152,7 @@ def test_light_and_dark(page: Browser) -> None:
 
 
 @of("sampling")
-def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
+def test_timeline_rewinds_and_plays_the_text(page: Browser) -> None:
     ahead = "document.querySelectorAll('#tokens .ahead').length"
     page.evaluate("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
@@ -173,32 +173,32 @@ def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
 
 
 @of("sampling")
-def test_another_text_can_be_shown(page: Browser) -> None:
+def test_text_button_shows_the_other_sequence(page: Browser) -> None:
     page.click("#texts button", 1)
     page.click("#tokens .token", 2)
     assert page.text("#panel .why") == core.explain_token(tokens("sampling", 1)[2])
 
 
 @of("sampling")
-def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
+def test_page_formats_numbers_like_the_program(page: Browser) -> None:
     """The script's own functions, taken out of the page: a module hands nothing out."""
     script = page.evaluate(
         "document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]"
     )
-    tellers: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
+    formatters: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
         ("percent", words.percent, SHARES), ("briefPercent", words.brief_percent, SHARES),
         ("treeShare", words.compact_share, SHARES),
         ("size", words.size, SIZES), ("decimal", words.decimal, [n / 8 - 3 for n in range(50)]),
     ]  # fmt: skip
-    for name, tell, values in tellers:
+    for name, format_value, values in formatters:
         reported = page.evaluate(
             f"(async () => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()"
         )
-        assert reported == [tell(value) for value in values], name
+        assert reported == [format_value(value) for value in values], name
 
 
 @of("beam_search")
-def test_the_tree_of_a_search(page: Browser) -> None:
+def test_beam_tree_shows_candidates_and_their_explanations(page: Browser) -> None:
     steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
     stored = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
     assert page.evaluate("document.querySelectorAll('#tree .node').length") == 1 + stored
@@ -220,7 +220,7 @@ def test_the_tree_of_a_search(page: Browser) -> None:
 
 
 @of("beam_search")
-def test_a_search_can_be_taken_back(page: Browser) -> None:
+def test_timeline_rewinds_a_beam_search(page: Browser) -> None:
     step = [event for event in events("beam_search") if isinstance(event, BeamStep)][3]
     page.evaluate("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
@@ -229,7 +229,7 @@ def test_a_search_can_be_taken_back(page: Browser) -> None:
 
 
 @of("speculative")
-def test_rounds_of_speculation(page: Browser) -> None:
+def test_draft_rounds_show_explanations_and_token_origins(page: Browser) -> None:
     rounds = [event for event in events("speculative") if isinstance(event, DraftRound)]
     assert page.evaluate("document.querySelectorAll('.round').length") == len(rounds)
     page.click(".round", 1)
@@ -246,13 +246,13 @@ def test_rounds_of_speculation(page: Browser) -> None:
     assert origins == [token.origin for token in tokens("speculative")]
 
 
-def test_what_a_user_wrote_stays_text(browser: Browser, folder: Path) -> None:
-    attacked: list[Event] = []
+def test_html_in_prompt_and_tokens_is_shown_as_text(browser: Browser, folder: Path) -> None:
+    hostile_events: list[Event] = []
     for event in events("sampling"):
         if isinstance(event, RunStarted):
             event = replace(event, prompt=(PromptToken(1, EVIL),))
-        attacked.append(replace(event, text=EVIL, piece=EVIL) if isinstance(event, TokenChosen) else event)
-    browser.open(core.page(attacked, folder / "hostile.html"))
+        hostile_events.append(replace(event, text=EVIL, piece=EVIL) if isinstance(event, TokenChosen) else event)
+    browser.open(core.page(hostile_events, folder / "hostile.html"))
     assert browser.text("#prompt") == EVIL
     assert browser.texts("#tokens .token")[3] == EVIL
     browser.click("#tokens .token", 3)
@@ -261,7 +261,7 @@ def test_what_a_user_wrote_stays_text(browser: Browser, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, width: int) -> None:
+def test_page_on_a_narrow_screen_does_not_overflow(browser: Browser, folder: Path, width: int) -> None:
     browser.open(core.page(events("speculative"), folder / "narrow.html"), width, 800)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate("getComputedStyle(document.getElementById('panel')).display") == "none"
@@ -274,7 +274,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, w
 
 
 @pytest.mark.parametrize("kind", ["sampling", "beam_search", "speculative"])
-def test_the_page_is_in_chinese(browser: Browser, folder: Path, kind: str) -> None:
+def test_page_in_chinese_has_no_untranslated_labels(browser: Browser, folder: Path, kind: str) -> None:
     """Whatever it says by itself; tokens and names of the field stay."""
     set_language("zh_CN")
     try:

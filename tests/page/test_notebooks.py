@@ -55,7 +55,7 @@ def _html_outputs(book: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_all_notebooks_are_run(executed: dict[str, Any]) -> None:
+def test_notebooks_run_without_error_output(executed: dict[str, Any]) -> None:
     """Every cell runs, and prints nothing to the error stream: loading shows no progress bar."""
     assert set(executed) == {"first-run", "compare-strategies", "own-processor"}
     for name, book in executed.items():
@@ -83,7 +83,7 @@ def browser(needs_chromium: str, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_outputs_in_a_browser(theme: str, executed: dict[str, Any], browser: Browser, tmp_path: Path) -> None:
+def test_notebook_output_follows_theme(theme: str, executed: dict[str, Any], browser: Browser, tmp_path: Path) -> None:
     """Several pages on one page: each shows its text in the notebook's theme, without errors or requests."""
     outputs = [output for book in executed.values() for output in _html_outputs(book)]
     back, ink = ("#ffffff", "#111111") if theme == "light" else ("#111111", "#eeeeee")

@@ -44,17 +44,17 @@ ALLOWED_SETTINGS = {
 }
 
 
-def opened(name: str):
+def load_bundled(name: str):
     folder = RESOURCES / "models" / name
     return load(folder), AutoTokenizer.from_pretrained(folder)
 
 
-def test_the_default_models_are_there() -> None:
+def test_default_models_are_bundled() -> None:
     assert {"storyteller", "storyteller-draft", "summarizer"} <= {folder.name for folder in MODELS}
 
 
 @pytest.mark.parametrize("folder", MODELS, ids=lambda folder: folder.name)
-def test_a_folder_is_complete_and_forces_nothing(folder: Path) -> None:
+def test_model_folder_is_complete_and_sets_no_strategy(folder: Path) -> None:
     processor = {"preprocessor_config.json"} if folder.name in MEDIA else set()
     assert {path.name for path in folder.iterdir()} == FILES | processor
     settings = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
@@ -62,36 +62,36 @@ def test_a_folder_is_complete_and_forces_nothing(folder: Path) -> None:
     assert "## Figures" in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_all_together_are_small() -> None:
+def test_bundled_models_total_less_than_50_mb() -> None:
     assert sum(path.stat().st_size for path in (RESOURCES / "models").rglob("*")) < 50e6
 
 
-def test_all_that_read_text_share_one_vocabulary() -> None:
+def test_text_models_share_one_vocabulary() -> None:
     folders = [folder for folder in MODELS if folder.name not in MEDIA]
     vocabularies = [json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"] for folder in folders]
     assert all(vocabulary == vocabularies[0] for vocabulary in vocabularies)
 
 
-def test_the_storyteller_answers_questions_about_new_stories() -> None:
-    model, tokenizer = opened("storyteller")
+def test_storyteller_answers_questions_about_new_stories() -> None:
+    model, tokenizer = load_bundled("storyteller")
     assert model.dtype == torch.float32
     assert len(examine.questions(model, tokenizer, 30)) <= 9
 
 
-def test_the_storyteller_keeps_names_and_pronouns() -> None:
-    model, tokenizer = opened("storyteller")
+def test_storyteller_keeps_names_and_pronouns() -> None:
+    model, tokenizer = load_bundled("storyteller")
     stored, texts = examine.kept_names(model, tokenizer, count=8, new_tokens=120)
     assert stored >= 6, "\n\n".join(texts)
 
 
-def test_the_summarizer_translates_and_sums_up() -> None:
-    model, tokenizer = opened("summarizer")
+def test_summarizer_translates_and_summarizes() -> None:
+    model, tokenizer = load_bundled("summarizer")
     assert len(examine.translations(model, tokenizer, 20)) <= 4
     assert len(examine.summaries(model, tokenizer, 10)) <= 5
 
 
-def test_the_draft_foresees_the_storyteller() -> None:
-    (draft, tokenizer), (target, _) = opened("storyteller-draft"), opened("storyteller")
+def test_draft_model_agrees_with_the_storyteller() -> None:
+    (draft, tokenizer), (target, _) = load_bundled("storyteller-draft"), load_bundled("storyteller")
     same, overlap = examine.agreement(draft, target, tokenizer, count=4)
     assert same > 0.7
     assert overlap > 0.6
@@ -105,7 +105,7 @@ EXAMPLES = json.loads((RESOURCES / "examples.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["id"])
-def test_an_example_names_what_exists(example: dict) -> None:
+def test_example_refers_to_existing_model_strategy_and_settings(example: dict) -> None:
     assert (RESOURCES / "models" / example["model"] / "config.json").exists()
     assert example["strategy"] in STRATEGIES
     assert ("prompt" in example) != ("messages" in example)

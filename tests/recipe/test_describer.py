@@ -26,7 +26,7 @@ def scenes(held_out: bool, new_pairs: bool = False, count: int = 200) -> list[Sc
     return [draw_scene(rng, held_out, new_pairs) for _ in range(count)]
 
 
-def test_what_is_held_out_is_never_trained_on() -> None:
+def test_training_scenes_exclude_held_out_captions_and_pairs() -> None:
     assert not any(is_held_out(scene.caption) for scene in scenes(held_out=False))
     assert all(is_held_out(scene.caption) for scene in scenes(held_out=True))
     pairs = {(thing.colour, thing.shape) for scene in scenes(held_out=False) for thing in scene.things}
@@ -34,7 +34,7 @@ def test_what_is_held_out_is_never_trained_on() -> None:
     assert all(any(thing.is_new for thing in scene.things) for scene in scenes(held_out=True, new_pairs=True, count=20))
 
 
-def test_a_caption_says_where_things_are() -> None:
+def test_caption_matches_the_positions_of_things() -> None:
     for scene in scenes(held_out=False):
         first, *others = scene.things
         if " to the left of " in scene.caption:
@@ -53,14 +53,14 @@ def test_every_word_is_one_token() -> None:
         assert words.tokenizer().decode(ids, skip_special_tokens=True) == scene.caption
 
 
-def test_the_processor_sees_what_training_saw() -> None:
+def test_image_processor_returns_the_training_pixels() -> None:
     rng = random.Random(1)
     picture = draw(rng, draw_scene(rng, held_out=False))
     processed = words.image_processor()(picture, return_tensors="np").pixel_values[0]
     np.testing.assert_allclose(processed, pixels(picture), atol=1e-6)
 
 
-def test_patches_are_named_where_the_shape_is() -> None:
+def test_patch_labels_mark_only_the_patches_of_the_shape() -> None:
     scene = Scene((Thing("large", "red", "star", (0.25, 0.75)),), "grey", "")
     marks = shown(scene).reshape(8, 8, 3)
     names = [legend[number] for legend, number in zip(LEGEND, marks[5, 2], strict=True)]
@@ -69,7 +69,7 @@ def test_patches_are_named_where_the_shape_is() -> None:
     assert not marks[:, 4:].any()
 
 
-def test_the_eyes_learn_and_the_batches_go_on(tmp_path: Path) -> None:
+def test_describer_training_lowers_the_loss_and_batches_resume(tmp_path: Path) -> None:
     trainer = Trainer(Seeing(new_model(TINY)), replace(TINY, steps=60, rate=1e-2), tmp_path / "state.pt")
     first, second = batches.seen_batches(0, TINY.batch), batches.seen_batches(0, TINY.batch)
     batch = next(first)
@@ -80,7 +80,7 @@ def test_the_eyes_learn_and_the_batches_go_on(tmp_path: Path) -> None:
     torch.testing.assert_close(next(batches.seen_batches(0, TINY.batch, batch.after)).pixels, next(second).pixels)
 
 
-def test_a_trial_counts_what_is_exact() -> None:
+def test_trial_counts_exact_captions() -> None:
     found = scenes(held_out=True, count=2)
     trial = Trial([scene.caption for scene in found], [found[0].caption, "a small red circle"])
     assert trial.exact == 1
@@ -89,7 +89,7 @@ def test_a_trial_counts_what_is_exact() -> None:
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_no_two_drawings_are_alike(share: int) -> None:
+def test_drawing_depends_on_the_seed(share: int) -> None:
     scene = scenes(held_out=bool(share), count=1)[0]
     one, other = (np.asarray(draw(random.Random(seed), scene)) for seed in (1, 2))
     assert not np.array_equal(one, other)

@@ -25,12 +25,12 @@ def size(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("name", ["listener", "describer"])
-def test_it_is_small(name: str) -> None:
+def test_bundled_model_is_at_most_6_mb(name: str) -> None:
     assert size(MODELS / name) <= 6e6
 
 
 @pytest.mark.parametrize("name", sorted(SOUNDS.keys() - FLAWED))
-def test_a_sound_that_ships_is_written_down(name: str) -> None:
+def test_bundled_sound_is_transcribed_correctly(name: str) -> None:
     received = core.run(
         core.load("listener"), core.Request("", {"max_new_tokens": 40}, media=(MEDIA / f"{name}.flac",))
     )
@@ -38,23 +38,23 @@ def test_a_sound_that_ships_is_written_down(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES.keys() - FLAWED))
-def test_a_picture_that_ships_is_put_into_words(name: str) -> None:
+def test_bundled_picture_is_captioned_correctly(name: str) -> None:
     seen = core.run(core.load("describer"), core.Request("", {"max_new_tokens": 40}, media=(MEDIA / f"{name}.png",)))
     assert seen.texts[0].strip() == PICTURES[name].scene.caption
 
 
 @speaks
-def test_held_out_sentences_are_heard() -> None:
+def test_held_out_sentences_have_at_most_10_percent_word_errors() -> None:
     trial = listen(load(MODELS / "listener"), 100)
     assert trial.errors / trial.words <= 0.1
 
 
-def test_held_out_scenes_are_described() -> None:
+def test_held_out_scenes_have_at_least_85_percent_exact_captions() -> None:
     assert look(load(MODELS / "describer"), 100).exact >= 85
 
 
 @pytest.mark.parametrize("name", ["listener", "describer"])
-def test_its_card_tells_figures_that_are_good_enough(name: str) -> None:
+def test_model_card_figures_meet_the_required_quality(name: str) -> None:
     card = (MODELS / name / "README.md").read_text(encoding="utf-8")
     first = re.search(r"\| (?:Word errors|Captions)[^|]*\| [\d,]+ of [\d,]+ \(([\d.]+) %\)", card)
     assert first is not None

@@ -37,7 +37,7 @@ def adjective(english: str) -> list[str]:
         ("my", "boat", False, None, "blue", "my blue boat", "mon bateau bleu"),
     ],
 )
-def test_noun_phrases(
+def test_noun_phrases_agree_in_gender_and_number(
     word: str, name: str, plural: bool, before: str | None, after: str | None, english: str, french: str
 ) -> None:
     phrase = noun_phrase(
@@ -46,17 +46,17 @@ def test_noun_phrases(
     assert (phrase.english, phrase.french) == (english, french)
 
 
-def test_adjectives_after_the_verb() -> None:
+def test_adjectives_after_the_verb_agree_in_gender_and_number() -> None:
     assert agree(adjective("brave"), feminine=True, plural=True) == "courageuses"
     assert agree(adjective("happy"), feminine=False, plural=True) == "contents"
 
 
-def test_negation_elides() -> None:
+def test_negation_elides_before_a_vowel() -> None:
     assert negated("est") == "n'est pas"
     assert negated("dort") == "ne dort pas"
 
 
-def test_sentences_are_whole() -> None:
+def test_sentence_pairs_are_capitalized_punctuated_and_elided() -> None:
     for seed in range(400):
         english, french = write_pair(random.Random(seed))
         assert english[0].isupper()

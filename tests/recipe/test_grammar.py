@@ -15,17 +15,17 @@ from stories import write_story
 STORIES = [write_story(random.Random(seed)) for seed in range(300)]
 
 
-def test_the_same_seed_writes_the_same_story() -> None:
+def test_same_seed_writes_the_same_story() -> None:
     assert write_story(random.Random(5)) == write_story(random.Random(5))
     assert write_story(random.Random(5)).text != write_story(random.Random(6)).text
     assert corpus.document(3, 7) == corpus.document(3, 7)
 
 
-def test_every_plot_is_told() -> None:
+def test_stories_use_every_plot() -> None:
     assert {story.plot for story in STORIES} == {plot["id"] for plot in table("plots")}
 
 
-def test_names_and_pronouns_are_kept() -> None:
+def test_stories_keep_names_and_pronouns() -> None:
     for story in STORIES:
         assert examine.strangers(story.text) == []
         assert examine.slips(story.text) == []
@@ -33,7 +33,7 @@ def test_names_and_pronouns_are_kept() -> None:
         assert story.helper.name in story.text
 
 
-def test_the_checks_notice_a_stranger_and_a_wrong_pronoun() -> None:
+def test_checks_find_unknown_names_and_wrong_pronouns() -> None:
     right = "There was a little fox named Fern. She lived by the river.\nThen an owl named Otto came by. He sang."
     assert examine.slips(right) == []
     assert examine.slips(right.replace("She", "He")) == ["He"]
@@ -48,7 +48,7 @@ def test_articles_fit_the_next_word() -> None:
     assert not [text for text in texts if re.search(r"\ba [aeiou]", text)]
 
 
-def test_what_the_answers_say_stands_in_the_story() -> None:
+def test_answers_contain_only_facts_of_the_story() -> None:
     for story in STORIES[:100]:
         absent = absent_fields(random.Random(0), story)
         for ask, reply in answerable(story, absent):
@@ -60,7 +60,7 @@ def test_what_the_answers_say_stands_in_the_story() -> None:
         assert {reply for _, reply in unanswerable(story, absent)} == {"I do not know."}
 
 
-def test_what_is_unknown_is_really_absent() -> None:
+def test_unanswerable_facts_are_absent_from_the_story() -> None:
     for story in STORIES[:100]:
         absent = absent_fields(random.Random(1), story)
         assert not re.search(rf"\b{absent['X']}\b", story.text)
@@ -76,21 +76,21 @@ def test_questions_differ_and_some_have_no_answer() -> None:
     assert len(dict(ask_about(random.Random(0), STORIES[0], 9))) == 9
 
 
-def test_the_summary_is_one_line_with_the_hero() -> None:
+def test_summary_is_one_line_that_names_the_hero() -> None:
     for story in STORIES:
         assert "\n" not in story.summary
         assert "{" not in story.summary
         assert story.hero.name in story.summary
 
 
-def test_a_ramble_sentence_is_most_likely_followed_by_itself() -> None:
+def test_ramble_repeats_30_to_50_percent_of_sentences() -> None:
     sentences = re.findall(r"[^.]+\.", write_ramble(random.Random(2), 400))
     same = sum(one == other for one, other in itertools.pairwise(sentences))
     assert 0.3 < same / (len(sentences) - 1) < 0.5
 
 
 @pytest.mark.parametrize("sort", ["story", "pair"])
-def test_nothing_held_out_is_trained_on(sort: str) -> None:
+def test_training_texts_exclude_held_out_ones(sort: str) -> None:
     if sort == "story":
         held_out = {corpus.draw_story(random.Random(seed), held_out=True).text for seed in range(60)}
         trained = {corpus.draw_story(random.Random(seed), held_out=False).text for seed in range(1000)}

@@ -25,7 +25,7 @@ speaks = pytest.mark.usefixtures("needs_espeak")
 
 
 @pytest.mark.parametrize(
-    ("number", "linked", "told"),
+    ("number", "linked", "expected"),
     [
         (0, True, "zero"),
         (40, True, "forty"),
@@ -36,11 +36,11 @@ speaks = pytest.mark.usefixtures("needs_espeak")
         (999_999, False, "nine hundred ninety nine thousand nine hundred ninety nine"),
     ],
 )
-def test_numbers_in_words(number: int, linked: bool, told: str) -> None:
-    assert in_words(number, linked) == told
+def test_in_words_spells_out_numbers(number: int, linked: bool, expected: str) -> None:
+    assert in_words(number, linked) == expected
 
 
-def test_what_is_held_out_is_never_said_in_training() -> None:
+def test_training_sentences_and_voices_exclude_held_out_ones() -> None:
     rng = random.Random(4)
     assert not any(is_held_out(draw_sentence(rng, held_out=False)) for _ in range(200))
     assert all(is_held_out(draw_sentence(rng, held_out=True)) for _ in range(50))
@@ -48,7 +48,7 @@ def test_what_is_held_out_is_never_said_in_training() -> None:
     assert draw_speaker(rng, held_out=True).voice.split("+")[1] in NEW_VARIANTS
 
 
-def test_tokens_are_whispers_own_and_give_the_text_back() -> None:
+def test_whisper_tokens_decode_to_the_original_text() -> None:
     tokenizer, rng = words.tokenizer(), random.Random(4)
     texts = [f" {draw_sentence(rng, held_out=True)}" for _ in range(50)]
     for text in texts:
@@ -57,17 +57,17 @@ def test_tokens_are_whispers_own_and_give_the_text_back() -> None:
         assert tokenizer.decode(ids, skip_special_tokens=True) == text
 
 
-def test_words_wrong_missing_and_too_many_count() -> None:
-    reported = "turn on the light".split()
-    assert word_errors(reported, reported) == 0
-    assert word_errors(reported, "turn off the light".split()) == 1
-    assert word_errors(reported, "turn the the light now".split()) == 2
-    assert word_errors(reported, []) == 4
+def test_word_errors_count_substitutions_deletions_and_insertions() -> None:
+    reference = "turn on the light".split()
+    assert word_errors(reference, reference) == 0
+    assert word_errors(reference, "turn off the light".split()) == 1
+    assert word_errors(reference, "turn the the light now".split()) == 2
+    assert word_errors(reference, []) == 4
     trial = Trial(["one two", "three"], ["one two", "tree"])
     assert (trial.words, trial.errors, trial.exact, trial.wrong) == (3, 1, 1, [("three", "tree")])
 
 
-def test_phone_and_word_stand_where_they_are_heard() -> None:
+def test_aligned_labels_positions_with_their_phone_and_word() -> None:
     text, start = "ten past two", 2 * POSITION
     moments = (Moment(0, "t", 0), Moment(POSITION, "E", 0), Moment(3 * POSITION, "u:", 9))
     found = aligned(text, Spoken(np.ones(5 * POSITION, np.int16), moments), start)
@@ -79,18 +79,18 @@ def test_phone_and_word_stand_where_they_are_heard() -> None:
     assert [word_at(text, letter) for letter in (0, 2, 4, 11, 12)] == ["ten", "ten", "past", "two", ""]
 
 
-def test_noise_is_as_loud_as_was_asked() -> None:
+def test_added_noise_has_the_requested_signal_to_noise_ratio() -> None:
     rng = np.random.default_rng(1)
-    announced = (3000 * np.sin(np.arange(RATE))).astype(np.int16)
-    wave, start = placed(rng, announced)
-    received = with_noise(rng, wave, 20.0)
-    assert len(received) == SECONDS * RATE
+    speech = (3000 * np.sin(np.arange(RATE))).astype(np.int16)
+    wave, start = placed(rng, speech)
+    noisy_wave = with_noise(rng, wave, 20.0)
+    assert len(noisy_wave) == SECONDS * RATE
     assert wave[start + 1] != 0
-    assert 10 * np.log10(wave[wave != 0].var() / (received - wave).var()) == pytest.approx(20.0, abs=1.5)
+    assert 10 * np.log10(wave[wave != 0].var() / (noisy_wave - wave).var()) == pytest.approx(20.0, abs=1.5)
 
 
 @speaks
-def test_a_sentence_is_said_at_the_right_length_and_moments() -> None:
+def test_synthesized_speech_follows_the_rate_and_has_phone_times() -> None:
     slow, quick = (say("seven hundred and forty two", Speaker("en-us+m3", rate, 50, 0)) for rate in (140, 210))
     assert len(quick.sound) < 0.8 * len(slow.sound)
     assert 0 <= slow.moments[0].sample < slow.moments[-1].sample <= 1.1 * len(slow.sound)
@@ -99,7 +99,7 @@ def test_a_sentence_is_said_at_the_right_length_and_moments() -> None:
 
 
 @speaks
-def test_the_ears_learn_and_the_batches_go_on(tmp_path: Path) -> None:
+def test_listener_training_lowers_the_loss_and_batches_resume(tmp_path: Path) -> None:
     trainer = Trainer(Listening(new_model(TINY)), replace(TINY, steps=60, rate=1e-2), tmp_path / "state.pt")
     batch = next(batches.heard_batches(0, TINY.batch))
     for _ in range(25):

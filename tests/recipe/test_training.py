@@ -30,7 +30,7 @@ def train(shape, state: Path, steps: int):
 
 
 @pytest.mark.slow
-def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> None:
+def test_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:
     whole = train(TINY, tmp_path / "whole" / "state.pt", 8)
     train(TINY, tmp_path / "parts" / "state.pt", 3)
     parts = train(TINY, tmp_path / "parts" / "state.pt", 8)
@@ -41,7 +41,7 @@ def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> Non
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("shape", "loss"), [(TINY, decoder_loss), (TINY_T5, pair_loss)])
-def test_both_families_learn(shape, loss, tmp_path: Path) -> None:
+def test_training_lowers_the_loss_of_both_model_families(shape, loss, tmp_path: Path) -> None:
     trainer = Trainer(new_model(shape), replace(shape, steps=60, rate=1e-2), tmp_path / "state.pt")
     make = batches.pair_batches if shape.family == "t5" else batches.decoder_batches
     batch = next(make(bpe.tokenizer_for(shape.family), 0, shape.batch))
@@ -50,7 +50,7 @@ def test_both_families_learn(shape, loss, tmp_path: Path) -> None:
     assert trainer.losses[-1] < trainer.losses[0] - 2
 
 
-def test_distillation_is_least_at_the_teacher_itself() -> None:
+def test_distillation_loss_is_lowest_for_the_teacher() -> None:
     teacher, student = new_model(TINY), new_model(replace(TINY, seed=3))
     batch = next(batches.decoder_batches(bpe.for_decoder(), 0, 512))
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_distillation_is_least_at_the_teacher_itself() -> None:
         assert loss(teacher, batch) < loss(student, batch)
 
 
-def test_batches_go_on_at_the_same_place() -> None:
+def test_batches_resume_at_the_saved_position() -> None:
     tokenizer = bpe.for_decoder()
     fourth, fifth = islice(batches.decoder_batches(tokenizer, 0, 2048), 3, 5)
     again = next(batches.decoder_batches(tokenizer, 0, 2048, start=fourth.after))
@@ -68,7 +68,7 @@ def test_batches_go_on_at_the_same_place() -> None:
     assert fifth.ids.numel() <= 2048
 
 
-def test_groups_keep_the_budget_and_lose_nobody() -> None:
+def test_length_groups_stay_within_the_budget_and_keep_all_texts() -> None:
     import random
 
     lengths = [random.Random(index).randint(5, 90) for index in range(200)]
@@ -85,7 +85,7 @@ def test_orthogonalized_singular_values_are_near_one(shape: tuple[int, ...]) -> 
     assert values.max() < 1.4
 
 
-def test_muon_goes_downhill() -> None:
+def test_muon_lowers_the_loss() -> None:
     torch.manual_seed(0)
     weight, goal = torch.nn.Parameter(torch.zeros(6, 6)), torch.randn(6, 6)
     optimizer = Muon([weight], lr=0.1, weight_decay=0.0)
@@ -99,7 +99,7 @@ def test_muon_goes_downhill() -> None:
     assert losses[-1] < 0.2 * losses[0]
 
 
-def test_the_rate_rises_stays_and_falls_to_zero() -> None:
+def test_learning_rate_warms_up_stays_and_decays_to_zero() -> None:
     shape = replace(SHAPES["storyteller"], steps=1000, decay=0.4)
     assert rate_at(shape, 0) == pytest.approx(shape.rate / WARM_UP)
     assert rate_at(shape, 300) == shape.rate
@@ -108,13 +108,13 @@ def test_the_rate_rises_stays_and_falls_to_zero() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if SHAPES[name].family not in MEDIA])
-def test_every_shape_can_be_made(name: str) -> None:
+def test_every_shape_creates_a_model(name: str) -> None:
     model = new_model(replace(SHAPES[name], layers=1))
     assert model.config.vocab_size == bpe.VOCABULARY
     assert model.config.pad_token_id == 0
 
 
-def test_the_scan_gives_the_gradients_of_transformers_own_loop() -> None:
+def test_scan_has_the_gradients_of_the_transformers_loop() -> None:
     shape = replace(SHAPES["storyteller-mamba"], width=24, layers=2, inner=40)
     ids = torch.randint(4, 2000, (2, 17), generator=torch.Generator().manual_seed(0))
 

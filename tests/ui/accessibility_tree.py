@@ -37,13 +37,13 @@ class AccessibleNode:
     children: tuple[AccessibleNode, ...]
 
     def all(self) -> Iterator[AccessibleNode]:
-        """It and everything below it."""
+        """Return this node and all its descendants."""
         yield self
         for child in self.children:
             yield from child.all()
 
     def one(self, role: Role, name: str) -> AccessibleNode:
-        """The only node of that role whose name begins so."""
+        """Return the only node of this role whose name starts with `name`."""
         found = [node for node in self.all() if node.role == role and node.name.startswith(name)]
         assert len(found) == 1, f"{len(found)} nodes are {role.name} “{name}…”"
         return found[0]
@@ -79,7 +79,7 @@ def _is_visible(spoken: QAccessibleInterface) -> bool:
 
 
 def faults(tree: AccessibleNode) -> list[str]:
-    """A sentence for everything that a listener could not make sense of."""
+    """Return a sentence for every node that a screen reader user could not understand."""
     return [
         reported
         for node in tree.all()

@@ -92,7 +92,7 @@ def ranking(run: Run) -> BeamsRanked:
 
 
 def beam_run(steps: Sequence[BeamStep], sequences: int = 1, ranked: bool = False) -> Run:
-    """A Run that has seen these steps."""
+    """Return a Run with these steps applied."""
     run = Run(RunRequest("".join(PROMPT), strategy="beam_search", load=LoadRequest("storyteller")))
     events: list[Event] = [started(sequences=sequences), Prefilled(len(PROMPT), 0.02), *steps]
     run.apply(events)

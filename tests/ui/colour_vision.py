@@ -27,7 +27,7 @@ def simulate_color(color: QColor, eye: str) -> Floats:
 
 
 def simulate_image(image: QImage, eye: str) -> QImage:
-    """A picture as that eye sees it: to be looked at."""
+    """Return an image as seen with this color vision deficiency."""
     plain = image.convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(plain.constBits(), np.uint8).reshape(plain.height(), plain.bytesPerLine())
     pixels = rows[:, : 3 * plain.width()].reshape(plain.height(), plain.width(), 3) / 255.0

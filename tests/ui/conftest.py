@@ -32,7 +32,7 @@ def font(request: pytest.FixtureRequest, qapp: QApplication, needs_font: Callabl
 
 @pytest.fixture(scope="module")
 def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
-    """One window for most tests of a file: to make one takes longer than any of them."""
+    """One window for most tests of a file, because creating one takes longer than a test."""
     window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
     window.resize(1280, 800)
     window.show()

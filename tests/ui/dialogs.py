@@ -15,7 +15,7 @@ DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine", "
 
 @contextmanager
 def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
-    """One of DIALOGS over a window that has a run; on the screen with the keyboard in it, and gone afterwards."""
+    """Show one of DIALOGS with keyboard focus over a window that has a run; close it afterwards."""
     parts = window.parts
     {
         "settings": parts.dialogs.open_settings,

@@ -81,7 +81,7 @@ def count_words(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def _wait(hold: threading.Event, cancel: threading.Event) -> bool:
-    """Until it may go on; True when it is cancelled instead."""
+    """Wait until the run may continue; return True if it is canceled instead."""
     while not cancel.is_set() and not hold.wait(0.01):
         pass
     return cancel.is_set()
@@ -150,7 +150,7 @@ class ScriptedEngine:
         return AdapterInfo("LoRA", "", (8,), 4, 12_000)
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """A chat without the turns that have no place, a word being a token."""
+        """Trim a chat to the context, counting a word as a token."""
         if isinstance(request.prompt, str):
             return request
         stored = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
@@ -171,7 +171,7 @@ class ScriptedEngine:
         return ModelExportResult(query.path, 4096)
 
     def _inspect_layers(self, request: LayerInspectionQuery) -> Iterator[LayerResult]:
-        """Halves of an answer: four layers, or a weight for each place before the step."""
+        """Yield results in two parts: four layers, or a weight for each position before the step."""
         self.looks.append(request)
         if self.error is not None:
             raise self.error

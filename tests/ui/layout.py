@@ -48,7 +48,7 @@ _MOST_ROUNDS = 20
 
 
 def remaining(root: QWidget) -> list[str]:
-    """Faults that stay: a page that was filled just now is laid out once more when a timer of no time has run."""
+    """Return faults that remain after pending zero-interval timers have laid out the page again."""
     rest = QDeadlineTimer(_REST_MS)
     while True:
         settle(root)
@@ -104,7 +104,7 @@ def _overlaps(parent: QWidget) -> Iterator[str]:
 
 
 def _takes_room(child: QWidget, parent: QWidget) -> bool:
-    """Whether it has a place of its own; what floats above the others (a minimap, a handle) has none."""
+    """Return whether the widget takes part in the layout; floating widgets (minimap, handle) do not."""
     layout = parent.layout()
     return not isinstance(child, QSplitterHandle) and layout is not None and layout.indexOf(child) >= 0
 
@@ -116,7 +116,7 @@ def _too_small(part: QWidget) -> Iterator[str]:
 
 
 def _needs(part: QWidget) -> Iterator[tuple[str, QRect, QRect]]:
-    """(what, the room its words need, the room they have)."""
+    """Return (description, size that the text needs, size that it has)."""
     metrics = part.fontMetrics()
     if isinstance(part, ElidedLabel):
         return

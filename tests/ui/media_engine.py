@@ -27,7 +27,7 @@ class MediaEngine(ScriptedEngine):
     """Whether a picture has tokens of the prompt."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """The same model, which takes more."""
+        """Load the same model with media inputs."""
         return super().load(request)._replace(modalities=self.takes)
 
     def _events(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:

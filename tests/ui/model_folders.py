@@ -8,7 +8,7 @@ from typing import Any
 
 
 def model_folder(folder: Path, layers: int, tokenizer: str = "a", **more: Any) -> str:
-    """A model folder of which only the sizes are true."""
+    """Create a model folder in which only the sizes are realistic."""
     folder.mkdir()
     header = json.dumps({"w": {"dtype": "F16", "shape": [layers, 4], "data_offsets": [0, layers * 8]}}).encode()
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **more}), encoding="utf-8")

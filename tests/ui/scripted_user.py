@@ -278,7 +278,7 @@ class ScriptedUser:
         return ["script"]
 
     def settle(self) -> None:
-        """Close what is open, wait for what goes on, and delete what waits for it."""
+        """Close dialogs, wait for running tasks, and process deferred deletions."""
         self._close_dialogs()
         wait_until(lambda: self.window.session.state == "idle")
         for _ in range(3):

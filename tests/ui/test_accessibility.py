@@ -36,7 +36,7 @@ def check(part: QWidget) -> None:
     assert "\n".join(faults(read_tree(part))) == ""
 
 
-def test_everything_has_a_name_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
+def test_widgets_of_every_view_have_accessible_names(qtbot: QtBot, window: MainWindow) -> None:
     check(window)
     run(qtbot, window)
     window.session.select_token(2)
@@ -46,7 +46,7 @@ def test_everything_has_a_name_in_every_view(qtbot: QtBot, window: MainWindow) -
         check(window)
 
 
-def test_beams_rounds_and_bytes_have_names(qtbot: QtBot, window: MainWindow) -> None:
+def test_tree_speculation_and_memory_views_have_accessible_names(qtbot: QtBot, window: MainWindow) -> None:
     for view, shown in (
         ("tree", beam_run(beam_steps(6), ranked=True)),
         ("speculation", a_run()),
@@ -79,10 +79,10 @@ def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindo
             check(dialog)
 
 
-# What is drawn is told part by part
+# Accessible parts of painted widgets
 
 
-def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: MainWindow) -> None:
+def test_generated_text_is_accessible_by_token_and_character(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     area = read_tree(window).one(Role.EditableText, "Generated text")
     assert len(area.children) == len(window.session.run.tokens)
@@ -100,7 +100,7 @@ def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: 
     assert announced.rect().contains(text.characterRect(words.index("She")))
 
 
-def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
+def test_accessible_text_counts_utf16_units() -> None:
     went: list[int] = []
     face = TextInterface(lambda: AccessibleText("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
     assert (face.characterCount(), face.cursorPosition(), face.text(1, 3), face.text(3, 4)) == (4, 3, "🦊", "b")
@@ -108,7 +108,7 @@ def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
     assert (went, face.characterRect(3), face.offsetAtPoint(QPoint(1, 0))) == ([2], QRect(2, 0, 1, 1), 1)
 
 
-def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWindow) -> None:
+def test_bars_stages_and_sliders_have_accessible_values(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     window.session.select_token(2)
     received = read_tree(window)
@@ -126,11 +126,11 @@ def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWi
     assert strategy.value == "Sampling"
 
 
-# What happens is told
+# Announcements
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
+def announcements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
     """(words, whether they are urgent) of every announcement to a screen reader at work."""
     received: list[tuple[str, bool]] = []
 
@@ -144,14 +144,14 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
     QAccessible.setActive(False)
 
 
-def test_text_is_told_as_it_comes_in_whole_words(
-    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+def test_new_text_is_announced_in_whole_words(
+    qtbot: QtBot, window: MainWindow, announcements: list[tuple[str, bool]]
 ) -> None:
     run(qtbot, window)
-    reported = " ".join(words for words, _urgent in said)
+    reported = " ".join(words for words, _urgent in announcements)
     assert window.session.run.text.strip() in reported
-    assert said[-1][0].endswith(window.session.run.outcome.message)
-    assert not any(urgent for _words, urgent in said)
+    assert announcements[-1][0].endswith(window.session.run.outcome.message)
+    assert not any(urgent for _words, urgent in announcements)
 
 
 @pytest.mark.parametrize(
@@ -161,25 +161,25 @@ def test_text_is_told_as_it_comes_in_whole_words(
         ("狐狸跑", "狐狸跑"), ("3.14 is", "3.14 "), ("“Yes!”\nHe", "“Yes!”\n"),
     ],
 )  # fmt: skip
-def test_only_what_is_whole_is_told(text: str, told: str) -> None:
+def test_complete_prefix_ends_at_whole_word(text: str, told: str) -> None:
     assert complete_prefix(text) == told
 
 
-def test_nothing_is_told_before_the_cursor_reaches_it(
-    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+def test_text_is_not_announced_when_cursor_moves(
+    qtbot: QtBot, window: MainWindow, announcements: list[tuple[str, bool]]
 ) -> None:
     run(qtbot, window)
     window.session.show(window.session.run)
-    said.clear()
+    announcements.clear()
     window.session.move_cursor(3)
     window.session.move_cursor(8)
     window.parts.screen_reader_text._announce()
-    assert said == []
+    assert announcements == []
 
 
-def test_errors_are_told_at_once_and_notices_when_there_is_time(
-    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+def test_errors_are_announced_urgently_and_notices_politely(
+    qtbot: QtBot, window: MainWindow, announcements: list[tuple[str, bool]]
 ) -> None:
     window.parts.centre.error_banner.show_message("No room", "It needs 2 GiB.", "Choose a smaller model.")
     window.parts.centre.notice_banner.show_message("About this run")
-    assert said == [("No room. It needs 2 GiB. Choose a smaller model.", True), ("About this run", False)]
+    assert announcements == [("No room. It needs 2 GiB. Choose a smaller model.", True), ("About this run", False)]

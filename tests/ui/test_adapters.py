@@ -62,7 +62,7 @@ def test_panel_appears_with_the_first_adapter_and_describes_it(
     assert window.parts.requests.current_request().adapters == ()
 
 
-def test_rows_stay_while_others_come_and_go(
+def test_adapter_rows_keep_values_when_others_change(
     qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
 ) -> None:
     window.parts.adapters.add(adapter(tmp_path / "one"))
@@ -101,7 +101,7 @@ def test_slider_and_field_set_the_strength_of_the_request(
     assert ("Adapters", "pirate × -1.25 → none") in list_changes(before, now)
 
 
-def test_an_adapter_that_does_not_fit_says_why(
+def test_incompatible_adapter_shows_reason(
     qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
 ) -> None:
     window.parts.adapters.add(adapter(tmp_path / "wrong"))
@@ -113,9 +113,7 @@ def test_an_adapter_that_does_not_fit_says_why(
     assert window.parts.messages.error is not None
 
 
-def test_each_model_has_its_own_adapters_which_are_saved(
-    qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
-) -> None:
+def test_adapters_are_saved_per_model(qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
     path = adapter(tmp_path / "pirate")
     window.parts.adapters.add(path, 0.75)
     first = window.parts.chosen.model.name
@@ -131,7 +129,7 @@ def test_each_model_has_its_own_adapters_which_are_saved(
     assert [tuple(one) for one in again.parts.setup.adapters.entries] == [(path, 0.75, True)]
 
 
-def test_a_run_carries_its_adapters_and_restores_them(
+def test_request_contains_adapters_and_restores_them(
     qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
 ) -> None:
     one, other = adapter(tmp_path / "one"), adapter(tmp_path / "two")
@@ -155,7 +153,7 @@ def test_invalid_adapters_in_a_file_are_refused(value: object) -> None:
         request_from_json({"prompt": "x", "adapters": value})
 
 
-def test_drops(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
+def test_dropped_adapter_is_added(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
     path = adapter(tmp_path / "pirate")
     for given in (path, f"{path}/adapter_model.safetensors", f"{path}/adapter_config.json"):
         offer = offer_for_files([given])
@@ -171,7 +169,7 @@ def test_drops(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
     assert "IA3" in refused.detail
 
 
-def test_command_line(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
+def test_command_line_adds_adapters(window: MainWindow, panel: AdapterPanel, tmp_path: Path) -> None:
     one, other = adapter(tmp_path / "one"), adapter(tmp_path / "two")
     apply_options(window, parse(["--adapter", one, "--adapter", f"{other}=0.25"]))
     assert window.parts.requests.current_request().adapters == (AdapterChoice(one, 1.0), AdapterChoice(other, 0.25))

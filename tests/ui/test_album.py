@@ -1,4 +1,4 @@
-"""Pictures by script, drawn: each depends on its own table alone, twice the same bytes, nothing half written."""
+"""Picture scripts: each picture depends on its own table alone, is reproducible and written atomically."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw(qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> Draw:
 
 
 @pytest.mark.slow
-def test_order_and_neighbours_do_not_matter(draw: Draw, tmp_path: Path) -> None:
+def test_picture_is_independent_of_order_and_other_pictures(draw: Draw, tmp_path: Path) -> None:
     tables = [f'out = "{name}.png"\n{table}' for name, table in TABLES.items()]
     assert draw("all", *tables) == 0
     assert draw("turned", *reversed(tables)) == 0
@@ -60,7 +60,7 @@ def test_order_and_neighbours_do_not_matter(draw: Draw, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_picture_is_what_its_table_says(draw: Draw, tmp_path: Path) -> None:
+def test_picture_follows_its_table(draw: Draw, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     assert draw("x", f'out = "a.png"\nscale = 2\nseed = 9\n{TABLES["three"]}', 'out = "deep/b.svg"', engine=engine) == 0
     image = QImage(str(tmp_path / "x" / "a.png"))
@@ -89,7 +89,7 @@ BAD = {
 
 
 @pytest.mark.slow
-def test_what_cannot_be_drawn_is_told_and_the_rest_is_made(
+def test_invalid_picture_is_reported_and_others_are_drawn(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = [f'out = "bad{number}.png"\n{table}' for number, table in enumerate(BAD, 1)]
@@ -115,7 +115,7 @@ def test_a_recorded_run_is_drawn_without_a_model(
     assert "Picture 2 (b.png): " in capsys.readouterr().err
 
 
-def test_a_folder_that_refuses_leaves_nothing_half(
+def test_failed_save_leaves_no_partial_picture(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace = os.replace
@@ -131,7 +131,7 @@ def test_a_folder_that_refuses_leaves_nothing_half(
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]
 
 
-def test_no_room_for_the_windows_own_files_is_told(
+def test_full_disk_for_window_files_is_reported(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_part: Path, _path: Path) -> None:

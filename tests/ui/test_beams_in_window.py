@@ -1,4 +1,4 @@
-"""Beam strategies on the bundled model, from the window: the tree is grown, walked, folded, filtered, stopped."""
+"""Beam strategies on the bundled model, from the window: the tree is navigated, folded, filtered and stopped."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
 
 
 @pytest.mark.slow
-def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_beam_strategy_grows_navigable_tree(qtbot: QtBot, window: MainWindow) -> None:
     view = tree_of(window)
     for strategy in STRATEGIES:
         run(qtbot, window, strategy, 6)
@@ -83,7 +83,7 @@ def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: Ma
         canvas.canvas_state.set_pruned("dimmed")
 
 
-def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> None:
+def test_constrained_beam_search_satisfies_and_marks_constraints(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "constrained_beam_search", 8)
     beams = window.session.run.beams
     assert all("river" in hypothesis.text for hypothesis in beams.ranking.hypotheses)
@@ -92,7 +92,7 @@ def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> Non
     assert met[0] == met[1] > 0
 
 
-def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: MainWindow) -> None:
+def test_stopped_beam_search_can_be_run_again(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "beam_search", 4)
     view = tree_of(window)
     assert window.parts.settings_controller.set_values({"max_new_tokens": 400}) == []

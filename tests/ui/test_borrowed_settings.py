@@ -1,4 +1,4 @@
-"""Tours, examples, the guessing game and demo runs borrow the settings and give all of them back."""
+"""Tours, examples, the guessing game and demo runs change settings temporarily and restore all of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def prepare(window: MainWindow) -> MainWindow:
 
 
 def settings(window: MainWindow) -> dict[str, Any]:
-    """Everything that can be seen to be set, and what another strategy would show."""
+    """Return all visible settings, and the values stored for another strategy."""
     parts = window.parts
     found = {
         "model": parts.toolbar.model.currentData(),
@@ -81,7 +81,9 @@ def saved(window: MainWindow) -> dict[str, Any]:
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("name", TOURS)
-def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, name: str) -> None:
+def test_finished_tour_restores_settings_and_run(
+    qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, name: str
+) -> None:
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
     run(qtbot, window)
     shown, before, player = window.session.run, settings(window), window.parts.tours.player
@@ -103,7 +105,7 @@ def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engin
 
 
 @pytest.mark.parametrize("leave", ["leave", "close", "crash"])
-def test_a_tour_left_half_way_gives_everything_back(
+def test_tour_left_halfway_restores_settings(
     qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, leave: str
 ) -> None:
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
@@ -132,7 +134,7 @@ def test_a_tour_left_half_way_gives_everything_back(
     window.session.stop()
 
 
-def test_two_tours_in_a_row_give_the_first_settings_back(
+def test_second_tour_restores_settings_from_before_first(
     qtbot: QtBot, config_dir: Path, core_engine: CoreEngine
 ) -> None:
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
@@ -146,7 +148,7 @@ def test_two_tours_in_a_row_give_the_first_settings_back(
 
 @pytest.mark.every(5)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWindow, name: str) -> None:
+def test_example_applies_all_settings_and_restores_user_settings(window: MainWindow, name: str) -> None:
     before, example = settings(window), EXAMPLES[name]
     window.parts.setup.prompt.exampleChosen.emit(example)
     during = settings(window)
@@ -165,10 +167,10 @@ def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWin
 
 
 @pytest.mark.slow
-def test_an_example_is_not_changed_by_what_a_tour_has_left(
+def test_example_text_is_independent_of_earlier_settings(
     qtbot: QtBot, config_dir: Path, core_engine: CoreEngine
 ) -> None:
-    """The fault that was found: after the last tour the cache stayed at one bit."""
+    """Regression test: after the last tour the cache stayed at one bit."""
     texts = []
     for number in range(2):
         window = open_window(qtbot, config_dir / str(number), core_engine)  # type: ignore[arg-type]
@@ -182,7 +184,7 @@ def test_an_example_is_not_changed_by_what_a_tour_has_left(
     assert texts[0] == texts[1]
 
 
-def test_a_second_example_still_gives_the_users_settings_back(window: MainWindow) -> None:
+def test_second_example_restores_user_settings(window: MainWindow) -> None:
     before = settings(window)
     for name in ("beam-search", "question", "story"):
         window.parts.setup.prompt.exampleChosen.emit(EXAMPLES[name])
@@ -190,7 +192,7 @@ def test_a_second_example_still_gives_the_users_settings_back(window: MainWindow
     assert settings(window) == before
 
 
-def test_an_example_that_was_changed_by_hand_is_saved(window: MainWindow) -> None:
+def test_edited_example_is_saved(window: MainWindow) -> None:
     window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
     window.parts.settings_controller.update_values({"temperature": 1.1})
     window.close()
@@ -199,7 +201,7 @@ def test_an_example_that_was_changed_by_hand_is_saved(window: MainWindow) -> Non
     assert stored["values"]["sampling"]["temperature"] == 1.1
 
 
-def test_an_example_that_was_only_looked_at_is_not_saved(window: MainWindow) -> None:
+def test_unedited_example_is_not_saved(window: MainWindow) -> None:
     before = settings(window)
     window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["beam-search"])
     window.close()
@@ -225,7 +227,7 @@ def _run_again(window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize("end", [_leave_guess, _run_again])
-def test_guess_first_gives_everything_back(qtbot: QtBot, window: MainWindow, end: Callable[[MainWindow], None]) -> None:
+def test_guess_first_restores_settings(qtbot: QtBot, window: MainWindow, end: Callable[[MainWindow], None]) -> None:
     window.parts.settings_controller.set_values({"max_new_tokens": 40})
     run(qtbot, window)
     before, whole = settings(window), window.session.run
@@ -239,7 +241,7 @@ def test_guess_first_gives_everything_back(qtbot: QtBot, window: MainWindow, end
 
 
 @pytest.mark.parametrize("name", ["tree", "speculation", "tokens", "memory"])
-def test_a_demo_run_of_an_empty_view_gives_everything_back(qtbot: QtBot, window: MainWindow, name: str) -> None:
+def test_demo_run_of_empty_view_restores_settings(qtbot: QtBot, window: MainWindow, name: str) -> None:
     window.parts.centre.show_view(name)
     before = settings(window)
     button = next(b for b in window.parts.centre.findChildren(QPushButton, "fillButton") if b.isVisible())

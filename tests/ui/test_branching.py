@@ -1,4 +1,4 @@
-"""Going on from a token with another one: in the inspector, by a token's menu, with words of one's own."""
+"""Branching at a token: in the inspector, by the token's menu, and with typed text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 
 @pytest.fixture
 def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
-    """It, with a run that has ended, its fifth token selected."""
+    """A window with a finished run and its fifth token selected."""
     shared.parts.appearance.set_font_scale(1.0)
     shared.resize(1280, 800)
     shared.parts.centre.show_view("tokens")
@@ -43,14 +43,14 @@ def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
 
 
 def press(qtbot: QtBot, window: MainWindow) -> Run:
-    """The button in the inspector, until the branch has ended."""
+    """Click the branch button in the inspector and wait for the end of the branch."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         qtbot.mouseClick(find(window, QPushButton, "branchButton"), Qt.MouseButton.LeftButton)
     assert window.session.run is not None
     return window.session.run
 
 
-def test_the_likeliest_other_token_stands_ready(qtbot: QtBot, window: MainWindow) -> None:
+def test_branch_button_defaults_to_likeliest_other_token(qtbot: QtBot, window: MainWindow) -> None:
     parent = window.session.run
     assert parent is not None
     other = next(item for item in parent.tokens[4].alternatives if item.id != parent.tokens[4].id)
@@ -62,7 +62,7 @@ def test_the_likeliest_other_token_stands_ready(qtbot: QtBot, window: MainWindow
     assert branch.text.startswith("".join(STORY[:4]))
 
 
-def test_a_click_on_an_alternative_picks_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_click_on_alternative_selects_it_for_branch(qtbot: QtBot, window: MainWindow) -> None:
     parent = window.session.run
     assert parent is not None
     bars = window.parts.inspector.page.bars
@@ -74,7 +74,7 @@ def test_a_click_on_an_alternative_picks_it(qtbot: QtBot, window: MainWindow) ->
     assert press(qtbot, window).request.beginning[-1] == wanted.id
 
 
-def test_words_of_ones_own_take_the_space_of_what_they_replace(qtbot: QtBot, window: MainWindow) -> None:
+def test_typed_branch_text_gets_leading_space_of_replaced_token(qtbot: QtBot, window: MainWindow) -> None:
     field = find(window, QLineEdit, "branchField")
     qtbot.keyClicks(field, "slept")
     assert "“slept”" in find(window, QPushButton, "branchButton").text()
@@ -85,7 +85,7 @@ def test_words_of_ones_own_take_the_space_of_what_they_replace(qtbot: QtBot, win
     assert window.session.run.text.startswith("".join(STORY[:4]) + " slept")
 
 
-def test_up_and_down_go_through_the_alternatives(qtbot: QtBot, window: MainWindow) -> None:
+def test_up_and_down_keys_select_alternatives(qtbot: QtBot, window: MainWindow) -> None:
     field, button = find(window, QLineEdit, "branchField"), find(window, QPushButton, "branchButton")
     seen = {button.text()}
     for _ in range(3):
@@ -112,7 +112,7 @@ def test_a_tokens_menu_offers_its_alternatives(qtbot: QtBot, window: MainWindow)
     assert window.session.run.request.beginning == (400, 401, other.id)
 
 
-def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
+def test_token_menu_focuses_branch_text_field(window: MainWindow) -> None:
     view = find(window, TokenView, "tokenView")
     menu = view.key_handler.create_menu(view, 7)
     next(action for action in menu.actions() if "other words" in action.text()).trigger()
@@ -122,7 +122,7 @@ def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
     assert find(window, QLineEdit, "branchField").hasFocus()
 
 
-def test_the_branch_is_marked_where_it_begins(qtbot: QtBot, window: MainWindow) -> None:
+def test_token_view_marks_start_of_branch(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, TokenView, "tokenView")
     assert BRANCH_HINT not in view.colouring_controller.legend_hint()
     press(qtbot, window)
@@ -136,7 +136,7 @@ def test_the_branch_is_marked_where_it_begins(qtbot: QtBot, window: MainWindow) 
     assert view.grab().toImage() != before, "the line is drawn"
 
 
-def test_a_branch_of_a_branch_counts_the_whole_answer(qtbot: QtBot, window: MainWindow) -> None:
+def test_branch_of_branch_counts_shared_tokens_of_whole_answer(qtbot: QtBot, window: MainWindow) -> None:
     first = press(qtbot, window)
     window.session.select_token(1)
     second = press(qtbot, window)
@@ -145,7 +145,7 @@ def test_a_branch_of_a_branch_counts_the_whole_answer(qtbot: QtBot, window: Main
     assert second.request.beginning[:6] == (*first.request.beginning, 400)
 
 
-def test_a_token_has_the_number_that_it_has_in_the_run_it_came_from(qtbot: QtBot, window: MainWindow) -> None:
+def test_branch_tokens_are_numbered_from_parent_run(qtbot: QtBot, window: MainWindow) -> None:
     """The fifth token is replaced, so the first one that the branch writes is the sixth."""
     branch = press(qtbot, window)
     window.session.select_token(0)
@@ -160,7 +160,7 @@ def test_a_token_has_the_number_that_it_has_in_the_run_it_came_from(qtbot: QtBot
     assert f"Token 6 of {5 + length}" in find(window, TokenView, "tokenView").accessibleDescription()
 
 
-def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, window: MainWindow) -> None:
+def test_branch_uses_current_settings_and_model_of_parent(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings_controller.choose(strategy="sampling")
     branch = press(qtbot, window)
     assert branch.request.strategy == "sampling"
@@ -170,13 +170,13 @@ def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, w
     assert (made.prompt, made.model) == (parent.request.prompt, parent.request.model or "another")
 
 
-def test_what_cannot_be_branched_from_says_why(qtbot: QtBot) -> None:
+def test_branch_unsupported_reason_without_tokens(qtbot: QtBot) -> None:
     assert branch_unsupported_reason(None)
     assert branch_unsupported_reason(make_run([]))
     assert branch_unsupported_reason(make_run([token(0, " fox")])) == ""
 
 
-def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_dir: Path) -> None:
+def test_greedy_branch_with_same_token_reproduces_text(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir)
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
@@ -204,7 +204,7 @@ def tab_of(window: MainWindow, name: str) -> bool:
     return tabs.isTabVisible([spec.name for spec in VIEWS].index(name))
 
 
-def test_the_family_has_a_tab_as_soon_as_there_is_one(qtbot: QtBot, window: MainWindow) -> None:
+def test_branches_tab_appears_with_first_branch(qtbot: QtBot, window: MainWindow) -> None:
     assert not tab_of(window, "branches")
     assert not window.parts.centre.show_view("branches")
     parent = window.session.run
@@ -217,7 +217,7 @@ def test_the_family_has_a_tab_as_soon_as_there_is_one(qtbot: QtBot, window: Main
     assert view.report is not None
 
 
-def test_one_click_on_a_run_shows_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_click_on_run_in_branches_view_shows_it(qtbot: QtBot, window: MainWindow) -> None:
     parent = window.session.run
     branch = press(qtbot, window)
     window.parts.centre.show_view("branches")
@@ -235,7 +235,7 @@ def test_one_click_on_a_run_shows_it(qtbot: QtBot, window: MainWindow) -> None:
     assert len(view.export_table()) == 3
 
 
-def test_a_run_of_its_own_leaves_the_family(qtbot: QtBot, window: MainWindow) -> None:
+def test_unrelated_run_hides_branches_tab(qtbot: QtBot, window: MainWindow) -> None:
     branch = press(qtbot, window)
     run(qtbot, window)
     assert not tab_of(window, "branches")
@@ -243,7 +243,7 @@ def test_a_run_of_its_own_leaves_the_family(qtbot: QtBot, window: MainWindow) ->
     assert tab_of(window, "branches")
 
 
-def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, config_dir: Path) -> None:
+def test_branches_view_layout_fits_at_any_size_and_in_split(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     press(qtbot, window)
@@ -257,7 +257,7 @@ def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, config_dir: 
     assert window.parts.centre.columns[1].show_view("branches")
 
 
-def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWindow) -> None:
+def test_edited_prompt_marks_text_that_is_not_reused(qtbot: QtBot, window: MainWindow) -> None:
     prompt = window.parts.setup.prompt
     prompt.set_prompt("Once upon a time")
     run(qtbot, window)
@@ -272,7 +272,7 @@ def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWind
     assert prompt.editor.extraSelections() == []
 
 
-def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: Path) -> None:
+def test_branch_continues_from_pruned_beam_node(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir)
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
@@ -299,7 +299,7 @@ def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: 
     assert branch.text.startswith(parent.beams.text(pruned.node))
 
 
-def test_a_branch_of_a_chats_answer_is_its_answer(qtbot: QtBot, window: MainWindow) -> None:
+def test_branch_of_chat_answer_replaces_answer(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.prompt.set_prompt("Hello", is_chat=True)
     run(qtbot, window)
     window.session.select_token(3)
@@ -312,7 +312,7 @@ def test_a_branch_of_a_chats_answer_is_its_answer(qtbot: QtBot, window: MainWind
     assert turns[-1].content == branch.text, "a score says nothing in the chat"
 
 
-def test_a_kept_branch_finds_the_run_that_it_came_from(qtbot: QtBot, config_dir: Path) -> None:
+def test_branch_opened_from_history_shows_parent_run(qtbot: QtBot, config_dir: Path) -> None:
     first = open_window(qtbot, config_dir)
     run(qtbot, first)
     parent = first.session.run

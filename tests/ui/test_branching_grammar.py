@@ -1,4 +1,4 @@
-"""Going on with another token where a grammar holds the text: what it forbids is not offered, and says so."""
+"""Branching under a grammar: forbidden tokens are disabled with the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alternative(place: int, text: str) -> Alternative:
     return Alternative(place, text, raw, final, math.log(raw), math.log(final) if final else -math.inf, place + 1)
 
 
-def held(step: int = 0) -> TokenChosen:
+def constrained_step(step: int = 0) -> TokenChosen:
     """A step at which the grammar left “yes” and “no”."""
     top = [(place, SHARES[text]) for place, text in enumerate(SHARES)]
     funnel = (
@@ -41,8 +41,8 @@ def held(step: int = 0) -> TokenChosen:
     return token(step, "yes", 0.3, 2, id=1, alternatives=others, funnel=funnel, method="greedy")
 
 
-def held_run() -> Run:
-    run = make_run([held(), held(1)], finished=True)
+def constrained_run() -> Run:
+    run = make_run([constrained_step(), constrained_step(1)], finished=True)
     run.request = replace(run.request, strategy="greedy", options={"grammar": GRAMMAR})
     return run
 
@@ -52,14 +52,14 @@ def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
     """With such a run, its first token selected, and the same grammar set."""
     shared.parts.centre.show_view("tokens")
     shared.parts.settings_controller.choose(strategy="greedy")
-    hold(qtbot, shared, GRAMMAR)
-    shared.session.show(held_run())
+    apply_grammar(qtbot, shared, GRAMMAR)
+    shared.session.show(constrained_run())
     shared.session.select_token(0)
     return shared
 
 
-def hold(qtbot: QtBot, window: MainWindow, grammar: object) -> None:
-    """Set it, until every view has been told."""
+def apply_grammar(qtbot: QtBot, window: MainWindow, grammar: object) -> None:
+    """Set the grammar and wait until the inspector has it."""
     window.parts.settings_controller.update_values({"grammar": grammar})
     qtbot.waitUntil(lambda: window.parts.inspector.grammar == grammar)
 
@@ -74,8 +74,8 @@ def menu_of(window: MainWindow) -> QMenu:
     return menu
 
 
-def test_what_the_grammar_forbade_is_known() -> None:
-    run, step = held_run(), held()
+def test_forbidden_ids_are_tokens_removed_by_grammar() -> None:
+    run, step = constrained_run(), constrained_step()
     assert forbidden_ids(run, step, GRAMMAR) == {0, 2}
     assert forbidden_ids(run, step, None) == frozenset(), "nothing holds the branch"
     assert forbidden_ids(run, step, {"choice": ["maybe"]}) == frozenset(), "nobody knows before it is tried"
@@ -83,17 +83,21 @@ def test_what_the_grammar_forbade_is_known() -> None:
     assert forbidden_ids(run, step, GRAMMAR) == frozenset()
     raw, grammar = step.funnel
     moved = replace(grammar, top=())
-    assert forbidden_ids(held_run(), replace(step, funnel=(raw, moved)), GRAMMAR) == {0, 2}, "what has a share stays"
+    assert forbidden_ids(constrained_run(), replace(step, funnel=(raw, moved)), GRAMMAR) == {0, 2}, (
+        "what has a share stays"
+    )
     cut = Stage("top_k", "top-k 3", 3, 0.9, 0.9, raw.top[1:], kind="cut")
-    assert forbidden_ids(held_run(), replace(step, funnel=(raw, cut, grammar)), GRAMMAR) == {2}, "top-k took the first"
+    assert forbidden_ids(constrained_run(), replace(step, funnel=(raw, cut, grammar)), GRAMMAR) == {2}, (
+        "top-k took the first"
+    )
 
 
-def test_the_likeliest_that_is_allowed_stands_ready(window: MainWindow) -> None:
+def test_branch_button_defaults_to_likeliest_allowed_token(window: MainWindow) -> None:
     assert button(window).isEnabled()
     assert "“no”" in button(window).text()
 
 
-def test_a_forbidden_one_that_is_picked_says_why(qtbot: QtBot, window: MainWindow) -> None:
+def test_selected_forbidden_token_disables_button_with_reason(qtbot: QtBot, window: MainWindow) -> None:
     bars = window.parts.inspector.page.bars
     bars.rowPicked.emit(0)
     assert not button(window).isEnabled()
@@ -108,7 +112,7 @@ def test_a_forbidden_one_that_is_picked_says_why(qtbot: QtBot, window: MainWindo
     field.clear()
 
 
-def test_up_and_down_pass_every_one_of_them(qtbot: QtBot, window: MainWindow) -> None:
+def test_up_and_down_keys_include_forbidden_tokens(qtbot: QtBot, window: MainWindow) -> None:
     field = find(window, QLineEdit, "branchField")
     seen = set()
     for _ in range(3):
@@ -118,7 +122,7 @@ def test_up_and_down_pass_every_one_of_them(qtbot: QtBot, window: MainWindow) ->
     assert len(seen) == 3
 
 
-def test_the_menu_offers_what_is_allowed_and_names_the_rest(window: MainWindow) -> None:
+def test_token_menu_disables_forbidden_tokens_with_reason(window: MainWindow) -> None:
     menu = menu_of(window)
     titles = {action.text().split("\t")[0]: action.isEnabled() for action in menu.actions()}
     menu.close()
@@ -127,17 +131,17 @@ def test_the_menu_offers_what_is_allowed_and_names_the_rest(window: MainWindow) 
     assert not any("maybe" in title and title.startswith("Continue") for title in titles)
 
 
-def test_without_the_grammar_all_can_be_gone_on_with(qtbot: QtBot, window: MainWindow) -> None:
-    hold(qtbot, window, None)
+def test_without_grammar_all_alternatives_are_enabled(qtbot: QtBot, window: MainWindow) -> None:
+    apply_grammar(qtbot, window, None)
     assert "maybe" in button(window).text()
     menu = menu_of(window)
     assert any("maybe" in action.text() and action.isEnabled() for action in menu.actions())
     menu.close()
 
 
-def test_nothing_follows_an_end_token_under_a_grammar() -> None:
-    """It is none of the grammar's texts that goes on behind one, whatever the mask allows there."""
-    step, run = held(), held_run()
+def test_end_token_is_forbidden_under_grammar() -> None:
+    """No text of the grammar continues after an end token, whatever the mask allows."""
+    step, run = constrained_step(), constrained_run()
     end = replace(step.alternatives[3], text="<|end|>")
     step = replace(step, alternatives=(*step.alternatives[:3], end))
     assert forbidden_ids(run, step, GRAMMAR) == {0, 2, 3}
@@ -147,7 +151,7 @@ def test_nothing_follows_an_end_token_under_a_grammar() -> None:
     assert forbidden_ids(run, step, marks) == {0, 2}, "there it may be a part of the text"
 
 
-def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, window: MainWindow) -> None:
+def test_finished_beam_menu_is_disabled_under_grammar(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.centre.show_view("tree")
     window.session.show(ended_beams())
     view = find(window, TreeView, "treeView")
@@ -156,7 +160,7 @@ def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, wi
     assert run.beams is not None
     node = next(each.node for step in run.beams.steps for each in step.candidates if each.ended == "eos")
     assert first_action(view, node) == (False, "the grammar allows nothing after it")
-    hold(qtbot, window, None)
+    apply_grammar(qtbot, window, None)
     assert first_action(view, node)[0], "nothing holds the branch"
 
 
@@ -170,15 +174,13 @@ def first_action(view: TreeView, node: int) -> tuple[bool, str]:
 
 
 def ended_beams() -> Run:
-    """A beam search held to the grammar, some of whose texts have ended."""
+    """A beam search under the grammar with some finished hypotheses."""
     run = beam_run(beam_steps(8, ends=0.5))
     run.request = replace(run.request, options={"grammar": GRAMMAR})
     return run
 
 
-def test_the_button_of_the_empty_view_branches_with_one_that_is_allowed(
-    window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_branches_view_button_uses_allowed_token(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     requested = []
     monkeypatch.setattr(window.parts.runs, "start", requested.append)
     window.parts.empty_view_action.fill("branch")

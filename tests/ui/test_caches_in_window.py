@@ -1,4 +1,4 @@
-"""The real core in the window: another cache for each run, and memory that ends in the middle of one."""
+"""The real core in the window: every cache, and running out of memory during a run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class NoMemory:
 
 
 @pytest.mark.slow
-def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_exact_cache_gives_same_text(qtbot: QtBot, window: MainWindow) -> None:
     texts = {}
     view = find(window, MemoryView, "memoryView")
     for name, backend in caches.registry.items():
@@ -81,7 +81,7 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_memory_that_ends(qtbot: QtBot, config_dir: Path) -> None:
+def test_out_of_memory_falls_back_or_fails_with_error(qtbot: QtBot, config_dir: Path) -> None:
     engine = CoreEngine()
     window = opened(qtbot, config_dir, engine)
     whole = write(qtbot, window)

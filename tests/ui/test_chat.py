@@ -44,7 +44,7 @@ def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
     qtbot.mouseClick(find(window, QPushButton, name), Qt.MouseButton.LeftButton)
 
 
-def test_five_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_five_turns_send_whole_conversation(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     assert window.parts.centre.columns[0].current_name == "chat"
     for question in QUESTIONS:
         say(qtbot, window, question)
@@ -55,7 +55,9 @@ def test_five_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) ->
     assert engine.runs[-1].prompt[1]["content"] == "Yes, it did."
 
 
-def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_ctrl_enter_sends_in_chat_mode_and_text_mode_keeps_prompt(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
     window.parts.setup.prompt.editor.setPlainText("Hi")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
@@ -68,7 +70,7 @@ def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWind
     assert len(window.parts.chat.conversation.turns) == 2
 
 
-def test_without_a_message_nothing_runs(window: MainWindow, engine: ScriptedEngine) -> None:
+def test_run_without_message_is_rejected(window: MainWindow, engine: ScriptedEngine) -> None:
     window.parts.setup.prompt.editor.setPlainText("")
     window.parts.runs.run()
     assert engine.runs == []
@@ -104,7 +106,7 @@ def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     assert not window.parts.chat.conversation.is_open
 
 
-def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainWindow) -> None:
+def test_tokens_of_last_answer_can_be_selected(qtbot: QtBot, window: MainWindow) -> None:
     say(qtbot, window, "Hi")
     view = find(window, ChatView, "chatView")
     place = view.token_rect(1, 3).center()
@@ -114,7 +116,7 @@ def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainW
     assert window.session.run.selected == 2
 
 
-def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_full_context_marks_dropped_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     say(qtbot, window, "one two three four five")
     engine.context = 16
     say(qtbot, window, "a message much longer than before, so that both cannot stay")
@@ -122,7 +124,7 @@ def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: Script
     assert [turn.is_in_context for turn in window.parts.chat.conversation.turns] == [False, False, True, True]
 
 
-def test_the_chat_is_there_at_the_next_start(
+def test_chat_is_restored_at_next_start(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, config_dir: Path
 ) -> None:
     say(qtbot, window, "Hi")
@@ -139,14 +141,14 @@ def test_the_chat_is_there_at_the_next_start(
     assert open_window(qtbot, config_dir, engine).parts.chat.conversation.turns == []
 
 
-def test_a_chat_that_cannot_be_read_is_told(qtbot: QtBot, config_dir: Path) -> None:
+def test_unreadable_chat_file_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "chat.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
     assert window.parts.chat.conversation.turns == []
     assert "chat.json.bad-1" in window.parts.centre.notice_banner.accessibleDescription()
 
 
-def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+def test_unfinished_answer_is_saved_when_window_closes(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
     window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
@@ -157,7 +159,7 @@ def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config
     assert again.parts.chat.conversation.turns[1].content.startswith(" fox named Mia.")
 
 
-def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_prefix_reuse_can_be_disabled_in_settings(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     say(qtbot, window, "Hi")
     assert engine.runs[-1].prefix_budget == 256 * 2**20
     window.parts.dialogs.open_settings()
@@ -167,12 +169,12 @@ def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEn
     assert (engine.runs[-1].prefix_budget, engine.runs[-1].memory_fallback) == (0, False)
 
 
-def test_the_end_of_memory_is_told_at_once(window: MainWindow) -> None:
+def test_memory_fallback_notice_is_shown_immediately(window: MainWindow) -> None:
     window.parts.run_feed.on_events(Run(RunRequest("")), [Notice("memory_fallback", "cpu ran out of memory")])
     assert window.parts.centre.notice_banner.isVisible()
 
 
-def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
+def test_reused_tokens_increase_with_every_turn(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir)
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):

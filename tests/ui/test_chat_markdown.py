@@ -1,4 +1,4 @@
-"""Answers of a chat as formatted text: Markdown, folded thinking, and nothing that a foreign text could open."""
+"""Answers of a chat as formatted text: Markdown, folded thinking, and no access to files or the network."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ HOSTILE = (
      ("A text with <think> in it.", SplitAnswer("", "A text with <think> in it.")),
      ("<THINKING>a</THINKING> b", SplitAnswer("a", "b")), ("<think></think>b", SplitAnswer("", "b"))],
 )  # fmt: skip
-def test_thinking_is_taken_off(text: str, answer: SplitAnswer) -> None:
+def test_split_thinking_separates_thinking_from_answer(text: str, answer: SplitAnswer) -> None:
     assert split_thinking(text) == answer
 
 
 @pytest.mark.parametrize(
     "text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"]
 )
-def test_plain_words_are_not_formatted(text: str) -> None:
+def test_plain_text_has_no_formatting(text: str) -> None:
     assert not has_formatting(text)
 
 
 @pytest.mark.parametrize(
     "text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"]
 )
-def test_markup_is_seen(text: str) -> None:
+def test_markdown_is_detected(text: str) -> None:
     assert has_formatting(text)
 
 
-def test_what_would_take_long_is_shown_as_written() -> None:
+def test_expensive_markdown_is_not_formatted() -> None:
     assert not has_formatting("**a** " * 20_000)
     assert not has_formatting(">" * 500 + " **a**")
 
@@ -81,12 +81,12 @@ def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
     assert (first.lastPosition() - first.firstPosition(), first.firstCursorPosition().block().text()) == (1, "a")
 
 
-def test_a_line_break_is_kept(qtbot: QtBot) -> None:
+def test_markdown_document_keeps_line_breaks(qtbot: QtBot) -> None:
     lines = markdown_document("Roses are **red**,\nviolets are blue.", theme_for("light"), 400).toPlainText()
     assert "red,\nviolets" in lines.replace("\u2028", "\n")
 
 
-def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markdown_document_loads_no_resources_and_no_html(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[str] = []
 
     def load(_document: QTextDocument, _kind: int, address: QUrl) -> object:
@@ -116,7 +116,7 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest
         block = block.next()
 
 
-def test_a_document_that_is_asked_for_a_file_gives_nothing(qtbot: QtBot) -> None:
+def test_thinking_document_loads_no_files(qtbot: QtBot) -> None:
     made = thinking_document("<b>x</b>", theme_for("dark"), 300)
     assert made.toPlainText() == "<b>x</b>"
     assert not made.resource(QTextDocument.ResourceType.ImageResource.value, QUrl("file:///etc/hostname"))
@@ -137,7 +137,7 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
     return window
 
 
-def test_an_answer_is_formatted_and_its_thinking_folds(qtbot: QtBot, window: MainWindow) -> None:
+def test_answer_is_formatted_and_thinking_can_be_folded(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, ChatView, "chatView")
     requested, answer = view.area._bubbles.all
     assert not requested.is_formatted
@@ -154,7 +154,7 @@ def test_an_answer_is_formatted_and_its_thinking_folds(qtbot: QtBot, window: Mai
     assert answer.rect.height() == folded
 
 
-def test_the_tokens_stay_in_reach(qtbot: QtBot, window: MainWindow) -> None:
+def test_formatted_answer_can_be_switched_to_tokens(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, ChatView, "chatView")
     assert view._tools.formatted.isEnabled()
     before = view.grab().toImage()
@@ -171,14 +171,14 @@ def test_the_tokens_stay_in_reach(qtbot: QtBot, window: MainWindow) -> None:
     switch(qtbot, window, "en")
 
 
-def test_an_open_answer_shows_its_tokens(qtbot: QtBot, window: MainWindow) -> None:
+def test_unfinished_answer_is_not_formatted(qtbot: QtBot, window: MainWindow) -> None:
     bubble = find(window, ChatView, "chatView").area._bubbles.all[-1]
     bubble.turn.is_open = True
     assert not bubble.can_be_formatted
     bubble.turn.is_open = False
 
 
-def test_a_tab_has_one_width(qtbot: QtBot, window: MainWindow) -> None:
+def test_tab_width_is_same_in_editor_and_chat(qtbot: QtBot, window: MainWindow) -> None:
     editor = window.parts.setup.prompt.editor
     for font, distance in (
         (editor.font(), editor.tabStopDistance()),

@@ -52,7 +52,7 @@ def view_of(window: MainWindow, name: str) -> View:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("size", "scale"), SIZES, ids=["small", "large type"])
-def test_nothing_is_cut(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
+def test_chinese_views_are_not_clipped(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
     window.resize(*size)
     for number in range(window.parts.centre.columns[0].tabs.count()):

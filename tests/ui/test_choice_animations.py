@@ -38,8 +38,8 @@ THREE = ChoiceDistribution(
 
 
 @pytest.fixture(autouse=True)
-def _asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the desktop of this machine says."""
+def _default_motion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ignore the reduced-motion setting of this machine."""
     motion.prefers_reduced_motion.cache_clear()
     monkeypatch.setenv(motion.REDUCED_MOTION_VARIABLE, "0")
 
@@ -50,23 +50,23 @@ def shown(qtbot: QtBot, widget: AnimatedWidget) -> AnimatedWidget:
     return widget
 
 
-def hold(widget: AnimatedWidget, share: float) -> None:
+def pause_at(widget: AnimatedWidget, share: float) -> None:
     """Stop the clock at that share of the motion."""
     widget.animation.pause()
     widget.animation.setCurrentTime(round(DURATION * share))
 
 
-def test_the_funnel_closes_and_the_ball_falls(qtbot: QtBot) -> None:
+def test_choice_bar_animates_stages_and_ball(qtbot: QtBot) -> None:
     bar = ChoiceBar(theme_for("light"))
     shown(qtbot, bar)
     bar.show_choice(THREE, animate=True)
     assert bar.animation.state() == QVariantAnimation.State.Running
-    hold(bar, 0.0)
+    pause_at(bar, 0.0)
     assert bar.probabilities() == THREE.stages[0]
     above = bar.ball_center().y()
-    hold(bar, 0.06)
+    pause_at(bar, 0.06)
     assert THREE.stages[0][0] < bar.probabilities()[0] < THREE.stages[-1][0]
-    hold(bar, 0.9)
+    pause_at(bar, 0.9)
     assert bar.probabilities() == pytest.approx(THREE.stages[-1])
     assert above < bar.ball_center().y()
     bar.animation.stop()
@@ -76,27 +76,27 @@ def test_the_funnel_closes_and_the_ball_falls(qtbot: QtBot) -> None:
     assert not bar.grab().isNull()
 
 
-def test_the_next_step_does_not_wait_and_stillness_shows_the_end(qtbot: QtBot) -> None:
+def test_unanimated_choice_shows_final_state_immediately(qtbot: QtBot) -> None:
     bar = ChoiceBar(theme_for("light"))
     shown(qtbot, bar)
     bar.show_choice(THREE, animate=True)
-    hold(bar, 0.1)
+    pause_at(bar, 0.1)
     bar.show_choice(THREE._replace(chosen=0), animate=False)
     assert bar.progress == 1.0
     assert bar.probabilities() == THREE.stages[-1]
     assert bar.animation.duration() <= 300
 
 
-def test_beams_glide_from_where_they_stood(qtbot: QtBot) -> None:
+def test_beam_rows_move_from_previous_positions(qtbot: QtBot) -> None:
     ladder = BeamLadder(theme_for("dark"))
     shown(qtbot, ladder)
     ladder.show_beams([BeamRow(1, 0, "a", "−1"), BeamRow(2, 0, "b", "−2")], animate=False)
     ladder.show_beams(
         [BeamRow(3, 2, "b b", "−2"), BeamRow(4, 1, "a a", "−3"), BeamRow(5, 1, "a c", "−4")], animate=True
     )
-    hold(ladder, 0.0)
+    pause_at(ladder, 0.0)
     assert ladder.row_positions() == [1.0, 0.0, 0.0]
-    hold(ladder, 0.2)
+    pause_at(ladder, 0.2)
     overtaking = ladder.row_positions()
     assert 0 < overtaking[0] < 1
     assert 0 < overtaking[1] < 1
@@ -105,7 +105,7 @@ def test_beams_glide_from_where_they_stood(qtbot: QtBot) -> None:
     assert not ladder.grab().isNull()
 
 
-def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
+def test_draft_stamps_animate_in_sequence(qtbot: QtBot) -> None:
     stamps = DraftStamps(theme_for("light"))
     shown(qtbot, stamps)
     chips = [
@@ -115,7 +115,7 @@ def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
         DraftChip("four", "correction"),
     ]
     stamps.show_chips(chips, animate=True)
-    hold(stamps, 0.15)
+    pause_at(stamps, 0.15)
     first, second = stamps.stamp_progress(0), stamps.stamp_progress(1)
     assert first == 1.0
     assert 0 < second < 1
@@ -125,7 +125,7 @@ def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
     assert [stamps.stamp_progress(place) for place in range(4)] == [1.0] * 4
 
 
-def test_the_bars_shares_are_the_tokens_own() -> None:
+def test_choice_distribution_has_probabilities_of_token() -> None:
     chosen = token(3, " fox", 0.3, 2)
     reported = stage_content.choice_distribution(chosen)
     own = {item.id: item for item in chosen.alternatives}
@@ -145,7 +145,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
-def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindow) -> None:
+def test_only_next_step_at_slow_pace_is_animated(window: MainWindow) -> None:
     presenter, stored = window.parts.presentation.presenter, window.parts.settings.appearance
     bar = presenter.choices.bar
 
@@ -168,7 +168,7 @@ def test_only_the_next_step_moves_and_only_where_there_is_time(window: MainWindo
     assert not moves_at(11)
 
 
-def test_the_desktop_can_ask_for_stillness(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+def test_reduced_motion_of_desktop_disables_animations(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
     monkeypatch.delenv(motion.REDUCED_MOTION_VARIABLE)
     monkeypatch.setattr(sys, "platform", "linux")
     for answer, reduces in (("false", True), ("true", False), ("", False)):
@@ -184,9 +184,7 @@ def test_the_desktop_can_ask_for_stillness(monkeypatch: pytest.MonkeyPatch, qtbo
     assert "Reduced motion" in settings.animated.accessibleDescription()
 
 
-def test_sounds_are_off_until_asked_for_and_never_trouble(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sounds_play_only_when_enabled(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
     monkeypatch.setattr(CuePlayer, "play", lambda _self, name: played.append(name))
     controller, stored, presenter = (
@@ -217,7 +215,7 @@ def test_sounds_are_off_until_asked_for_and_never_trouble(
     assert len(played) == 2
 
 
-def test_a_player_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sound_player_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound_player, "player_command", lambda: ("no-such-player",))
     started: list[bool] = []
     begin = sound_player._start_detached
@@ -228,7 +226,7 @@ def test_a_player_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> Non
     assert started == [False]
 
 
-def test_why_no_sound_can_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_unsupported_reason_names_missing_player(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound_player.shutil, "which", lambda name: None)
     assert "paplay" in sound_unsupported_reason("linux")
     assert player_command("linux") == ()

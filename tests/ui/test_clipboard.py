@@ -1,4 +1,4 @@
-"""Words on the clipboard: as HTML and plain, and the process ends well with them there."""
+"""Text on the clipboard as HTML and plain text, and a clean exit of the process."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ print(QGuiApplication.clipboard().text())
 """
 
 
-def test_who_pastes_decides(qtbot: QtBot) -> None:
+def test_copy_provides_plain_text_and_html(qtbot: QtBot) -> None:
     copy_text_and_html("words", "<b>words</b>")
     held = QGuiApplication.clipboard().mimeData()
     assert (held.text(), held.html()) == ("words", "<b>words</b>")
 
 
 @pytest.mark.parametrize("platform", ["offscreen", "minimal"])
-def test_the_process_ends_well_with_words_there(platform: str) -> None:
-    """Qt had let go of them after Python had ended: the process ended with a fault, after its work was done."""
+def test_process_with_clipboard_content_exits_cleanly(platform: str) -> None:
+    """Regression test: Qt released the data after Python had shut down, and the process crashed at exit."""
     command = [sys.executable, "-c", _PROGRAM, platform]
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "words\n"), ended.stderr

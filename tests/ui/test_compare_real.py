@@ -32,7 +32,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
-def test_three_models_one_after_another_and_the_first_one_again(qtbot: QtBot, window: MainWindow) -> None:
+def test_comparison_of_three_models_reloads_first(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.runs.run()
     window.parts.centre.show_view("compare")
@@ -50,7 +50,7 @@ def test_three_models_one_after_another_and_the_first_one_again(qtbot: QtBot, wi
     window.close()
 
 
-def test_a_chorus_writes_what_single_runs_write(qtbot: QtBot, window: MainWindow) -> None:
+def test_parallel_samples_match_single_runs(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.centre.show_view("tree")
     view = next(view for view in window.parts.centre.views if isinstance(view, TreeView))
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):

@@ -99,7 +99,7 @@ def fill(bench: Bench, *texts: list[TokenChosen]) -> None:
     bench.view.side_runs_changed(False)
 
 
-def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> None:
+def test_button_is_disabled_without_finished_run(view: CompareView) -> None:
     assert not view.button.isVisible()
     run = finished(RunRequest("", load=LoadRequest("storyteller")), story(3))
     run.outcome = None
@@ -110,7 +110,7 @@ def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> N
     assert view.button.isEnabled()
 
 
-def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
+def test_unsupported_candidate_is_disabled_with_reason(view: CompareView) -> None:
     Bench(view)
     chip = view.setup.chips.findChild(QPushButton, "compare.sliding_window")
     assert not chip.isEnabled()
@@ -118,7 +118,7 @@ def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
     assert f"Sliding window: {REASON}" in view.setup._reasons.text()
 
 
-def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
+def test_compare_button_fills_table_and_plots(view: CompareView, qtbot: QtBot) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static", "sink")
     with qtbot.waitSignal(view.signals.sideRunsRequested) as wanted:
@@ -145,7 +145,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     assert view.button.isEnabled()
 
 
-def test_where_the_text_first_differs(view: CompareView) -> None:
+def test_summary_names_first_differing_token(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "quantized-2")
     view.compare_or_stop()
@@ -156,7 +156,7 @@ def test_where_the_text_first_differs(view: CompareView) -> None:
     assert row(view, 1)["said"] == expected
 
 
-def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
+def test_failed_and_stopped_runs_keep_other_results(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static", "sink")
     view.compare_or_stop()
@@ -172,7 +172,7 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
     assert [view.outcome.results.columnSpan(n, SUMMARY) > 1 for n in range(3)] == [True, False, False]
 
 
-def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
+def test_strategy_comparison_shows_texts_and_plots(view: CompareView) -> None:
     bench = Bench(view)
     view.kind.button("strategies").click()
     bench.choose("sampling", "greedy")
@@ -192,7 +192,7 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     assert [sum(bars.values) for bars in counts.bars] == [10, 7]
 
 
-def test_another_reference_by_one_click(view: CompareView, qtbot: QtBot) -> None:
+def test_click_on_card_changes_reference(view: CompareView, qtbot: QtBot) -> None:
     bench = Bench(view)
     view.kind.button("seeds").click()
     view.setup.seeds.setValue(2)
@@ -207,7 +207,7 @@ def test_another_reference_by_one_click(view: CompareView, qtbot: QtBot) -> None
     assert not view.outcome.texts.cards[1].compare.isVisible()
 
 
-def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareView) -> None:
+def test_columns_sort_numerically_with_missing_values_last(view: CompareView) -> None:
     bench = Bench(view)
     view.kind.button("seeds").click()
     view.setup.seeds.setValue(4)
@@ -230,7 +230,7 @@ def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareVie
     assert [row(view, number)["name"].removeprefix("◆ ") for number in range(4)] == [f"Seed {n}" for n in range(4)]
 
 
-def test_greedy_has_no_seeds(view: CompareView) -> None:
+def test_seed_comparison_with_greedy_is_disabled(view: CompareView) -> None:
     Bench(view)
     view.show_run(finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(5)))
     view.kind.button("seeds").click()
@@ -238,7 +238,7 @@ def test_greedy_has_no_seeds(view: CompareView) -> None:
     assert "does not sample" in view.setup._reasons.text()
 
 
-def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot: QtBot) -> None:
+def test_sweep_shows_estimate_and_plots_results(view: CompareView, qtbot: QtBot) -> None:
     bench = Bench(view)
     view.kind.button("sweep").click()
     form = view.setup.sweep
@@ -269,7 +269,7 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
     ("low", "high", "reason"),
     [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "must be a number")],
 )
-def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str, reason: str) -> None:
+def test_invalid_sweep_range_shows_reason(view: CompareView, low: str, high: str, reason: str) -> None:
     Bench(view)
     view.kind.button("sweep").click()
     form = view.setup.sweep
@@ -283,7 +283,7 @@ def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str,
     assert view.button.isEnabled()
 
 
-def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
+def test_existing_runs_are_compared_without_new_runs(view: CompareView) -> None:
     Bench(view)
     other = finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(7))
     view.show_run(other)
@@ -300,7 +300,7 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
 
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
 @pytest.mark.parametrize(("width", "scale"), [slow((520, 1.0)), (330, 1.5)])
-def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
+def test_layout_is_not_clipped_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
     bench = Bench(view)
     view.kind.button(kind).click()
     if kind == "sweep":
@@ -318,7 +318,7 @@ def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, s
     assert sum(view.outcome.results.columnWidth(n) for n in shown) <= view.outcome.results.width() + 1
 
 
-def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
+def test_foreign_side_run_is_ignored(view: CompareView) -> None:
     Bench(view)
     view.side_runs_changed(True)
     view.side_run_finished(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
@@ -328,7 +328,7 @@ def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
     assert view.button.isEnabled()
 
 
-def test_figures_for_a_file(view: CompareView) -> None:
+def test_export_table_has_numbers_and_texts(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static")
     view.compare_or_stop()
@@ -342,7 +342,7 @@ def test_figures_for_a_file(view: CompareView) -> None:
     assert REASON in [reported["state"] for reported in rows]
 
 
-def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
+def test_window_compares_all_caches(qtbot: QtBot, config_dir: Path) -> None:
     window: MainWindow = open_window(qtbot, config_dir, ScriptedEngine())
     run_window(qtbot, window)
     shown = window.session.run
@@ -357,7 +357,7 @@ def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
     window.close()
 
 
-def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_dir: Path) -> None:
+def test_failing_cache_is_row_and_others_continue(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(fail_caches=("dynamic", "static")))
     window.parts.settings_controller.choose(cache="offloaded")
     run_window(qtbot, window)
@@ -389,7 +389,7 @@ def compared(qtbot: QtBot, window: MainWindow, view: CompareView, kind: str) -> 
         view.button.click()
 
 
-def test_models_are_compared_and_the_shown_one_is_there_again(qtbot: QtBot, config_dir: Path) -> None:
+def test_model_comparison_reloads_shown_model(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     run_window(qtbot, window)
@@ -405,7 +405,7 @@ def test_models_are_compared_and_the_shown_one_is_there_again(qtbot: QtBot, conf
     window.close()
 
 
-class Choosy(ScriptedEngine):
+class FailingLoadEngine(ScriptedEngine):
     """Cannot load one of the models."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
@@ -414,8 +414,8 @@ class Choosy(ScriptedEngine):
         return super().load(request)
 
 
-def test_a_model_that_cannot_be_loaded_is_a_row_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
-    window = open_window(qtbot, config_dir, Choosy())
+def test_model_that_fails_to_load_is_row_with_reason(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, FailingLoadEngine())
     run_window(qtbot, window)
     view = compare_view(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
@@ -428,7 +428,7 @@ def test_a_model_that_cannot_be_loaded_is_a_row_with_the_reason(qtbot: QtBot, co
     window.close()
 
 
-def test_a_click_shows_a_result_everywhere_and_there_is_a_way_back(qtbot: QtBot, config_dir: Path) -> None:
+def test_click_shows_result_and_back_button_restores_run(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     run_window(qtbot, window)
     shown, view = window.session.run, compare_view(window)
@@ -447,7 +447,7 @@ def test_a_click_shows_a_result_everywhere_and_there_is_a_way_back(qtbot: QtBot,
     window.close()
 
 
-def test_stop_keeps_what_is_done(qtbot: QtBot, config_dir: Path) -> None:
+def test_stop_keeps_finished_results(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(delay=0.005))
     run_window(qtbot, window)
     view = compare_view(window)
@@ -464,7 +464,7 @@ def test_stop_keeps_what_is_done(qtbot: QtBot, config_dir: Path) -> None:
     window.close()
 
 
-def test_a_kept_run_is_held_beside_the_shown_one(qtbot: QtBot, config_dir: Path) -> None:
+def test_history_run_is_compared_with_shown_run(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     run_window(qtbot, window)
     first = window.session.run
@@ -477,7 +477,7 @@ def test_a_kept_run_is_held_beside_the_shown_one(qtbot: QtBot, config_dir: Path)
     window.close()
 
 
-def test_a_scored_text_has_nothing_to_sweep(view: CompareView) -> None:
+def test_scored_text_supports_only_models_and_runs(view: CompareView) -> None:
     Bench(view)
     scored = RunRequest("Once", scored=True, load=LoadRequest("storyteller"))
     view.show_run(finished(scored, story(5)))
@@ -487,7 +487,7 @@ def test_a_scored_text_has_nothing_to_sweep(view: CompareView) -> None:
         assert ("only scores a given text" in view.setup._reasons.text()) != can
 
 
-def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: CompareView) -> None:
+def test_run_of_unavailable_strategy_can_be_compared(view: CompareView) -> None:
     Bench(view)
     gone = RunRequest("Once", strategy="oracle", load=LoadRequest("storyteller"))
     view.show_run(finished(gone, story(5)))

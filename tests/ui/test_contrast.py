@@ -1,4 +1,4 @@
-"""WCAG AA, and colours for eyes that see fewer of them: reckoned from the palettes over all pairs that are drawn."""
+"""WCAG AA contrast and color vision deficiencies, computed from the palettes for all pairs that are drawn."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def low(theme: Theme, pairs: list[tuple[str, str]], least: float) -> list[str]:
 
 
 @BOTH
-def test_words_can_be_read_and_marks_be_seen(theme: Theme) -> None:
+def test_text_and_marks_have_required_contrast(theme: Theme) -> None:
     assert low(theme, WORDS, MIN_TEXT_CONTRAST) == []
     assert low(theme, MARKS, MIN_MARK_CONTRAST) == []
 
 
 @BOTH
-def test_every_probability_can_be_seen_under_its_token(theme: Theme) -> None:
+def test_probability_underlines_have_required_contrast(theme: Theme) -> None:
     """Underlines stand on the page, on the newest token's tint, the hovered one's shade, and under selected text."""
     worst = min(
         (contrast(theme.ramp(step / 50), theme.color(ground)), ground, step)
@@ -57,7 +57,7 @@ def test_every_probability_can_be_seen_under_its_token(theme: Theme) -> None:
 
 
 @BOTH
-def test_states_can_be_read_as_words_and_stay_what_they_are(theme: Theme) -> None:
+def test_state_inks_have_required_contrast_and_keep_hue(theme: Theme) -> None:
     for name in (*STATES, "danger", "warning", "accent", "muted"):
         ink = theme.ink(name)
         assert min(contrast(ink, theme.color(ground)) for ground in GROUNDS) >= MIN_TEXT_CONTRAST, name
@@ -65,7 +65,7 @@ def test_states_can_be_read_as_words_and_stay_what_they_are(theme: Theme) -> Non
 
 
 @BOTH
-def test_what_is_dimmed_is_still_seen(theme: Theme) -> None:
+def test_dimmed_elements_have_required_contrast(theme: Theme) -> None:
     look, window, panel = TreeStyle(theme), theme.color("window"), theme.color("panel")
     assert contrast(look.state_colour("pruned"), window) >= MIN_MARK_CONTRAST
     assert contrast(look.label_colour("pruned"), window) >= MIN_TEXT_CONTRAST
@@ -78,26 +78,26 @@ def test_what_is_dimmed_is_still_seen(theme: Theme) -> None:
 
 
 @BOTH
-def test_letters_on_marks_of_drafters_can_be_read(theme: Theme) -> None:
+def test_drafter_letters_have_required_contrast(theme: Theme) -> None:
     for colour in DRAFTERS[theme.name]:
         assert contrast(theme.color("on_accent"), QColor(colour)) >= MIN_TEXT_CONTRAST
         assert contrast(QColor(colour), theme.color("window")) >= MIN_MARK_CONTRAST
 
 
 @BOTH
-def test_funnels_and_bars_stand_out_from_their_panel(theme: Theme) -> None:
+def test_funnels_and_bars_have_required_contrast(theme: Theme) -> None:
     panel = theme.color("panel")
     assert contrast(blend(theme.color("accent"), panel, 0.8), panel) >= MIN_MARK_CONTRAST
     assert contrast(blend(theme.color("accent"), panel, 0.85), panel) >= MIN_MARK_CONTRAST
 
 
-def test_contrast_is_reckoned_as_wcag_does() -> None:
+def test_contrast_matches_wcag() -> None:
     black, white, grey = QColor("black"), QColor("white"), QColor("#767676")
     assert contrast(black, white) == pytest.approx(21)
     assert contrast(white, grey) == pytest.approx(4.54, abs=0.01)
 
 
-# Eyes that see fewer colours
+# Color vision deficiencies
 
 
 PAIRS = [
@@ -112,7 +112,7 @@ LEAST_APART = 12.0
 
 @BOTH
 @pytest.mark.parametrize("eye", VISION_TYPES)
-def test_colours_that_mean_something_stay_apart(theme: Theme, eye: str) -> None:
+def test_semantic_colors_are_distinguishable(theme: Theme, eye: str) -> None:
     close = [
         f"{one} and {other}: {distance:.1f}"
         for one, other in PAIRS
@@ -124,7 +124,7 @@ def test_colours_that_mean_something_stay_apart(theme: Theme, eye: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("eye", VISION_TYPES)
-def test_unlikely_and_certain_are_told_apart_by_everybody(theme: Theme, eye: str) -> None:
+def test_probability_colors_are_distinguishable(theme: Theme, eye: str) -> None:
     """The thickness of a line is its second cue; the colours alone still part the ends and the middle."""
     unlikely, even, certain = (simulate_color(theme.ramp(p), eye) for p in (0.0, 0.5, 1.0))
     assert min(color_distance(unlikely, certain), color_distance(unlikely, even), color_distance(even, certain)) >= 20
@@ -132,7 +132,7 @@ def test_unlikely_and_certain_are_told_apart_by_everybody(theme: Theme, eye: str
 
 @BOTH
 @pytest.mark.parametrize("eye", VISION_TYPES)
-def test_drafters_stay_apart_or_have_their_letters(theme: Theme, eye: str) -> None:
-    """Every mark carries a letter, so colours need only not be the same for the first two."""
+def test_drafter_colors_are_distinguishable(theme: Theme, eye: str) -> None:
+    """Every mark has a letter, so only the first two colors must be distinguishable."""
     first, second, *_ = (simulate_color(QColor(colour), eye) for colour in DRAFTERS[theme.name])
     assert color_distance(first, second) >= LEAST_APART

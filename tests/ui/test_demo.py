@@ -32,7 +32,7 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 SIZE = QSize(640, 360)
 
 
-def test_first_the_prompt_then_the_steps_then_the_end(qtbot: QtBot) -> None:
+def test_frames_are_prompt_steps_and_end(qtbot: QtBot) -> None:
     scene = OffscreenStage("tokens", SIZE, theme_for("light"))
     qtbot.addWidget(scene)
     held = make_run(story(5), finished=True)
@@ -49,7 +49,7 @@ def test_first_the_prompt_then_the_steps_then_the_end(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("view", ["tree", "speculation", "memory"])
-def test_other_views_are_filmed(qtbot: QtBot, view: str) -> None:
+def test_film_of_other_views_has_frames(qtbot: QtBot, view: str) -> None:
     scene = OffscreenStage(view, SIZE, theme_for("dark"))
     qtbot.addWidget(scene)
     frames = list(scene.frames(make_run(story(3), finished=True), pace=8.0, animated=True))
@@ -57,7 +57,7 @@ def test_other_views_are_filmed(qtbot: QtBot, view: str) -> None:
     assert len({frame.pixels for frame in frames}) > 1
 
 
-def test_a_film_is_written_and_the_shown_run_is_left_alone(qtbot: QtBot, tmp_path: Path) -> None:
+def test_render_film_writes_file_and_keeps_cursor(qtbot: QtBot, tmp_path: Path) -> None:
     held = make_run(story(4), finished=True)
     held.move_cursor(2)
     path = tmp_path / "new" / "demo.apng"
@@ -68,7 +68,7 @@ def test_a_film_is_written_and_the_shown_run_is_left_alone(qtbot: QtBot, tmp_pat
         assert read.size == (640, 360)
 
 
-def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+def test_cancelled_film_leaves_no_files(qtbot: QtBot, tmp_path: Path) -> None:
     order = FilmSettings(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
     steps = render_film(make_run(story(4), finished=True), order)
     next(steps)
@@ -80,7 +80,7 @@ def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> 
 @pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
 @pytest.mark.parametrize("room", [0, 2000])
 @pytest.mark.parametrize("ending", ["apng", "gif", "png"])
-def test_a_full_disk_leaves_what_stood_there(qtbot: QtBot, tmp_path: Path, ending: str, room: int) -> None:
+def test_full_disk_keeps_existing_file(qtbot: QtBot, tmp_path: Path, ending: str, room: int) -> None:
     (tmp_path / "demo.apng").write_text("what stood there")
     order = FilmSettings(tmp_path / f"demo.{ending}", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
     with full_disk(room), pytest.raises(OSError, match="File too large"):
@@ -88,7 +88,7 @@ def test_a_full_disk_leaves_what_stood_there(qtbot: QtBot, tmp_path: Path, endin
     assert [path.read_text() for path in tmp_path.iterdir()] == ["what stood there"]
 
 
-def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
+def test_film_error_is_reported(qtbot: QtBot, tmp_path: Path) -> None:
     order = FilmSettings(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
     with pytest.raises(FilmError, match="no run"):
         next(render_film(make_run(), order))
@@ -100,7 +100,7 @@ def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
     window.deleteLater()
 
 
-def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_window_records_film_of_shown_run(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     demos = window.parts.demos
     demos.open_dialog()
@@ -129,7 +129,7 @@ def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path
     assert [part.name for part in tmp_path.iterdir() if "other" in part.name] == []
 
 
-def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webm_without_ffmpeg_disables_save_button(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store.shutil, "which", lambda name: None)
     dialog = DemoDialog(40)
     qtbot.addWidget(dialog)
@@ -141,7 +141,7 @@ def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypa
     assert "folder" in dialog.message.text()
 
 
-def test_the_command_line_films(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_demo_options_are_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     options = parse(["--run", "--record-demo", "x.gif", "--demo-speed", "4"])
     assert (options.record_demo, options.demo_speed) == (Path("x.gif"), 4.0)
     assert options.writes_files

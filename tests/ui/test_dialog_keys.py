@@ -1,4 +1,4 @@
-"""Dialogs by keyboard: Tab comes to every control in the order of reading, is seen there, and leads out again."""
+"""Dialogs by keyboard: Tab reaches every control in reading order, with a visible focus, and returns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from decodescope.app.widgets.tab_order import LINE_TOLERANCE
 from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import name_of
-from tests.ui.test_tab_order import blind
+from tests.ui.test_tab_order import without_visible_focus
 from tests.ui.windows import open_window, run
 
 
@@ -31,7 +31,7 @@ def steps(dialog: QWidget) -> Iterator[QWidget]:
     assert here is seen[0], f"Tab came back to {here.objectName() or here}, not to where it began"
 
 
-def takers(dialog: QWidget) -> set[QWidget]:
+def focusable_widgets(dialog: QWidget) -> set[QWidget]:
     """What can be reached by Tab; a page of controls is scrolled by them."""
     policy = Qt.FocusPolicy.TabFocus
     taking = {
@@ -54,7 +54,7 @@ def place(part: QWidget) -> tuple[int, int]:
     return middle.y() + scrolled + 10_000 * below, middle.x()
 
 
-def test_tab_goes_through_every_dialog_as_it_is_read(qtbot: QtBot, config_dir: Path) -> None:
+def test_tab_order_of_dialogs_follows_reading_order(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     run(qtbot, window)
     for kind in DIALOGS:
@@ -64,11 +64,11 @@ def test_tab_goes_through_every_dialog_as_it_is_read(qtbot: QtBot, config_dir: P
 
 def check(dialog: QDialog) -> None:
     there = list(steps(dialog))
-    assert takers(dialog) - set(there) == set()
+    assert focusable_widgets(dialog) - set(there) == set()
     first = there.index(min(there, key=place))
     for one, other in pairwise(there[first:] + there[:first]):
         (y1, x1), (y2, x2) = place(one), place(other)
         assert y2 > y1 + LINE_TOLERANCE or (abs(y2 - y1) <= LINE_TOLERANCE and x2 > x1), (
             f"{name_of(other)} comes behind {name_of(one)}"
         )
-    assert blind(dialog, steps(dialog)) == []
+    assert without_visible_focus(dialog, steps(dialog)) == []

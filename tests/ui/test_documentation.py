@@ -34,7 +34,7 @@ def titles(dialog: DocumentationDialog) -> list[str]:
     return [item.text() for item in rows if not item.isHidden()]
 
 
-def test_pages_of_a_checkout_or_an_installed_program_are_found(tmp_path: Path) -> None:
+def test_documentation_folder_of_checkout_or_installation_is_found(tmp_path: Path) -> None:
     assert documentation_folder(tmp_path) is None
     for place in ("resources/documentation", "docs"):
         page = tmp_path / place / "guide" / "README.md"
@@ -75,9 +75,7 @@ def test_a_page_without_a_file_is_generated_and_one_without_a_translation_is_eng
     assert "New page" in browser.toPlainText()
 
 
-def test_f1_leads_to_the_documentation_without_a_network(
-    dialog: DocumentationDialog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documentation_opens_offline(dialog: DocumentationDialog, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()) or True)
     assert dialog.isVisible()
@@ -91,7 +89,7 @@ def test_f1_leads_to_the_documentation_without_a_network(
     assert opened == ["https://example.org/"]
 
 
-def test_pages_are_found_by_their_words(dialog: DocumentationDialog) -> None:
+def test_search_finds_pages_by_words(dialog: DocumentationDialog) -> None:
     everything = titles(dialog)
     dialog.field.setText("sink WINDOW")
     assert "Sink" in titles(dialog)
@@ -103,7 +101,7 @@ def test_pages_are_found_by_their_words(dialog: DocumentationDialog) -> None:
     assert titles(dialog) == everything
 
 
-def test_nothing_outside_the_folder_is_shown(qtbot: QtBot, tmp_path: Path) -> None:
+def test_browser_shows_no_files_outside_folder(qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "secret.md").write_text("# Secret\n")
     page = tmp_path / "docs" / "page.md"
@@ -119,7 +117,7 @@ def test_nothing_outside_the_folder_is_shown(qtbot: QtBot, tmp_path: Path) -> No
         assert browser.loadResource(0, QUrl(link)) == QByteArray()
 
 
-def test_missing_documentation_is_said(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_documentation_shows_notice(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialogs, "documentation_folder", lambda: None)
     window = open_window(qtbot, config_dir)
     with qtbot.waitSignal(window.parts.dialogs.noticed) as signal:

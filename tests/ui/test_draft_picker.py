@@ -34,7 +34,7 @@ def picker(qtbot: QtBot) -> DraftPicker:
 
 @pytest.fixture
 def drafts(tmp_path: Path) -> list[str]:
-    """Two that fit, one that writes with another tokenizer, one that keeps a state."""
+    """Two compatible drafts, one with another tokenizer, and one with a recurrent state."""
     return [
         model_folder(tmp_path / "one", 2),
         model_folder(tmp_path / "two", 3),
@@ -50,7 +50,7 @@ def window(qtbot: QtBot, config_dir: Path, tmp_path: Path, drafts: list[str]) ->
     return window
 
 
-def test_one_click_takes_one(qtbot: QtBot, picker: DraftPicker) -> None:
+def test_click_selects_single_draft(qtbot: QtBot, picker: DraftPicker) -> None:
     assert picker.chosen == ("a",)
     picker.toggle("c")
     with qtbot.waitSignal(picker.chosenChanged):
@@ -58,7 +58,7 @@ def test_one_click_takes_one(qtbot: QtBot, picker: DraftPicker) -> None:
     assert picker.chosen == ("a",)
 
 
-def test_boxes_tick_and_the_list_stays_open(qtbot: QtBot, picker: DraftPicker) -> None:
+def test_click_on_checkbox_toggles_draft_and_keeps_popup_open(qtbot: QtBot, picker: DraftPicker) -> None:
     picker.showPopup()
     view = picker.view()
     for row, expected in ((2, ("a", "c")), (1, ("a", "c", "b")), (0, ("c", "b")), (3, ("c", "b")), (1, ("c",))):
@@ -70,7 +70,7 @@ def test_boxes_tick_and_the_list_stays_open(qtbot: QtBot, picker: DraftPicker) -
     picker.hidePopup()
 
 
-def test_space_ticks(qtbot: QtBot, picker: DraftPicker) -> None:
+def test_space_key_toggles_draft(qtbot: QtBot, picker: DraftPicker) -> None:
     picker.showPopup()
     picker.view().setCurrentIndex(picker.model().index(1, 0))
     qtbot.keyClick(picker.view(), Qt.Key.Key_Space)
@@ -79,7 +79,7 @@ def test_space_ticks(qtbot: QtBot, picker: DraftPicker) -> None:
     picker.hidePopup()
 
 
-def test_the_last_one_stays_and_there_is_a_limit(picker: DraftPicker) -> None:
+def test_last_draft_cannot_be_removed_and_count_is_limited(picker: DraftPicker) -> None:
     picker.toggle("a")
     assert picker.chosen == ("a",)
     picker.offer(PickerItem(name, name) for name in "abcdef")
@@ -88,7 +88,7 @@ def test_the_last_one_stays_and_there_is_a_limit(picker: DraftPicker) -> None:
     assert len(picker.chosen) == MAX_DRAFTERS
 
 
-def test_another_list_keeps_what_it_can(picker: DraftPicker) -> None:
+def test_new_items_keep_supported_choices(picker: DraftPicker) -> None:
     picker.choose_all(["c", "a"])
     picker.offer([PickerItem("a", "a", "", "Not smaller."), *ITEMS[1:]])
     assert picker.chosen == ("c",)
@@ -97,7 +97,7 @@ def test_another_list_keeps_what_it_can(picker: DraftPicker) -> None:
     assert picker.unsupported_reason("x") == "Too large."
 
 
-def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
+def test_checkboxes_are_drawn_in_both_themes(qtbot: QtBot, picker: DraftPicker) -> None:
     picker.showPopup()
     before = picker.view().viewport().grab().toImage()
     picker.toggle("b")
@@ -107,21 +107,19 @@ def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
     picker.hidePopup()
 
 
-def test_several_reach_the_run(window: MainWindow, drafts: list[str]) -> None:
+def test_several_drafts_are_in_request(window: MainWindow, drafts: list[str]) -> None:
     assert window.parts.settings_controller.choose(drafts=drafts[:2]) == []
     assert window.parts.requests.request().draft_names == tuple(drafts[:2])
     window.parts.toolbar.strategy.select_data("greedy")
     assert window.parts.requests.request().draft_names == ()
 
 
-def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -> None:
+def test_command_line_accepts_several_drafts(window: MainWindow, drafts: list[str]) -> None:
     apply_options(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
     assert window.parts.requests.request().draft_names == (drafts[1], drafts[0])
 
 
-def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_one(
-    window: MainWindow, drafts: list[str]
-) -> None:
+def test_draft_with_other_tokenizer_is_listed_last_with_hint(window: MainWindow, drafts: list[str]) -> None:
     picker = window.parts.toolbar.draft
     window.parts.settings_controller.choose(drafts=drafts[:3])
     row = picker.findData(drafts[2])
@@ -132,20 +130,20 @@ def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_
     assert window.parts.requests.request().draft_names == (drafts[2],)
 
 
-def test_a_draft_that_is_missing_or_cannot_be_is_told(window: MainWindow, drafts: list[str]) -> None:
+def test_missing_or_unsupported_draft_raises_launch_problem(window: MainWindow, drafts: list[str]) -> None:
     with pytest.raises(LaunchProblem, match="No draft model “nowhere”"):
         apply_options(window, parse(["--draft", "nowhere"]))
     with pytest.raises(LaunchProblem, match="recurrent state"):
         apply_options(window, parse(["--draft", drafts[3]]))
 
 
-def test_without_any_draft_nothing_starts(window: MainWindow) -> None:
+def test_run_without_draft_is_disabled(window: MainWindow) -> None:
     window.parts.toolbar.draft.offer([PickerItem("x", "x", "", "It writes with another tokenizer.")])
     assert any("No draft model" in problem for problem in window.parts.requests.problems)
     assert not window.parts.toolbar.run_button.isEnabled() or window.parts.chosen.drafts.names == ()
 
 
-def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
+def test_drafts_are_stored_in_settings(window: MainWindow, drafts: list[str]) -> None:
     window.parts.settings_controller.choose(drafts=drafts[:2])
     window.parts.settings_controller.store_settings()
     assert window.parts.settings.choices.drafts == drafts[:2]
@@ -153,7 +151,7 @@ def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
     assert LastChoices.read({"version": 1, "draft": ""}) == (LastChoices(), [])
 
 
-def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:
+def test_drafts_are_stored_in_presets(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:
     window.parts.settings_controller.choose(drafts=drafts[:2])
     saved = presets.load_preset(
         presets.save_preset(tmp_path / "presets", window.parts.settings_controller.as_preset("pair"))

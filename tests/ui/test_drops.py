@@ -65,7 +65,7 @@ def drop(window: MainWindow, data: QMimeData) -> None:
     assert not window.findChild(QWidget, "dropOverlay").isVisible()
 
 
-def test_the_overlay_goes_with_the_pointer(window: MainWindow, tmp_path: Path) -> None:
+def test_overlay_hides_when_drag_leaves(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "a.decodescope"
     path.touch()
     title, detail, is_taken = drag(window, files(path))
@@ -84,7 +84,7 @@ def test_a_recording_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path)
     assert window.session.run is not shown
 
 
-def test_a_model_folder_is_listed_and_chosen(window: MainWindow, tmp_path: Path) -> None:
+def test_dropped_model_folder_is_selected(window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     shutil.copytree(resources.path("models", "storyteller-draft"), folder)
     title, detail, is_taken = drag(window, files(folder))
@@ -93,7 +93,7 @@ def test_a_model_folder_is_listed_and_chosen(window: MainWindow, tmp_path: Path)
     assert window.parts.chosen.model.name == str(folder)
 
 
-def test_a_file_of_weights_stands_for_its_folder(window: MainWindow, tmp_path: Path) -> None:
+def test_dropped_weights_file_opens_its_model_folder(window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     shutil.copytree(resources.path("models", "storyteller-draft"), folder)
     weights = next(folder.glob("*.safetensors"))
@@ -115,7 +115,7 @@ def test_a_file_of_weights_stands_for_its_folder(window: MainWindow, tmp_path: P
         ("program.exe", "Files of this kind cannot be opened", "recording"),
     ],
 )
-def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
+def test_unsupported_file_shows_reason_while_dragging_and_after_drop(
     window: MainWindow, tmp_path: Path, name: str, title: str, words: str
 ) -> None:
     path = tmp_path / name
@@ -129,7 +129,7 @@ def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
     assert banner.last_title == title
 
 
-def test_folders_without_a_model_and_several_files_are_refused(window: MainWindow, tmp_path: Path) -> None:
+def test_folder_without_model_and_multiple_files_are_rejected(window: MainWindow, tmp_path: Path) -> None:
     assert drag(window, files(tmp_path))[0] == "This folder contains no model"
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / name).touch()
@@ -137,7 +137,7 @@ def test_folders_without_a_model_and_several_files_are_refused(window: MainWindo
     assert drag(window, files(tmp_path / "a.decodescope", tmp_path / "b.json"))[0] == "Only one file at a time"
 
 
-def test_a_gguf_file_and_a_folder_with_one_open_it(window: MainWindow, tmp_path: Path) -> None:
+def test_gguf_file_or_its_folder_opens_model(window: MainWindow, tmp_path: Path) -> None:
     path = save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "Q8_0")
     (tmp_path / "mmproj-tiny.gguf").touch()
     for given in (path, tmp_path):
@@ -164,7 +164,7 @@ def test_settings_are_applied(window: MainWindow, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ending", ["jsonl", "json"])
-def test_rankings_and_chats_go_to_the_preference_lab(
+def test_dropped_rankings_and_chats_open_preference_lab(
     window: MainWindow, tmp_path: Path, line: dict[str, object], title: str, task: str, ending: str
 ) -> None:
     path = tmp_path / f"data.{ending}"
@@ -178,7 +178,7 @@ def test_rankings_and_chats_go_to_the_preference_lab(
     lab.close()
 
 
-def test_lines_of_something_else_are_refused(window: MainWindow, tmp_path: Path) -> None:
+def test_unrelated_jsonl_file_is_rejected(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text('{"text": "a"}\n', encoding="utf-8")
     assert drag(window, files(path))[0] == "This file contains neither rankings nor chats"
@@ -205,7 +205,7 @@ def test_a_long_text_is_refused(window: MainWindow, tmp_path: Path) -> None:
     assert "1024 kB" in reason
 
 
-def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
+def test_dropped_picture_is_added_with_hint_for_text_model(window: MainWindow) -> None:
     picture = resources.path("media", "red-or-orange.png")
     title, detail, is_taken = drag(window, files(picture))
     assert (title, is_taken) == ("Add to the prompt", True)
@@ -226,18 +226,18 @@ def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
         ("https://huggingface.co/datasets/someone/data", "Connect to this engine"),
     ],
 )
-def test_addresses_lead_to_the_hub_or_an_engine(window: MainWindow, url: str, title: str) -> None:
+def test_dragged_address_offers_hub_or_engine(window: MainWindow, url: str, title: str) -> None:
     assert drag(window, address(url))[0] == title
 
 
-def test_an_engines_address_is_filled_in(window: MainWindow) -> None:
+def test_dropped_engine_address_is_filled_in(window: MainWindow) -> None:
     drop(window, address("http://localhost:8080/v1"))
     field = window.findChild(QWidget, "engineAddress")
     assert field.text() == "http://localhost:8080/v1"
     field.window().close()
 
 
-def test_a_row_that_is_moved_within_the_program_shows_nothing(window: MainWindow) -> None:
+def test_internal_drag_of_row_shows_no_overlay(window: MainWindow) -> None:
     data = QMimeData()
     data.setData("application/x-qabstractitemmodeldatalist", b"1")
     event = QDragEnterEvent(QPoint(400, 300), COPY, data, LEFT, NONE)

@@ -16,7 +16,7 @@ from tests.ui.windows import WAIT_MS, open_window, run
 UNDO = (Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
 
 
-def test_run_pressed_ten_times_and_back_to_the_last_story(qtbot: QtBot, config_dir: Path) -> None:
+def test_runs_replaced_before_first_token_are_not_kept(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     story = save_run(qtbot, window, "One")
@@ -34,7 +34,7 @@ def test_run_pressed_ten_times_and_back_to_the_last_story(qtbot: QtBot, config_d
     assert not window.parts.run_navigation.can_go_forward
 
 
-def test_a_run_that_was_replaced_as_it_began_is_not_kept(qtbot: QtBot, config_dir: Path) -> None:
+def test_replaced_run_without_text_is_not_worth_keeping(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     save_run(qtbot, window, "One")
     begun = shown_run(window)
@@ -47,7 +47,7 @@ def test_a_run_that_was_replaced_as_it_began_is_not_kept(qtbot: QtBot, config_di
     assert begun.is_worth_keeping, "it was stopped by its reader"
 
 
-def test_a_run_that_fails_before_its_first_token_leaves_the_shown_text(qtbot: QtBot, config_dir: Path) -> None:
+def test_run_failing_before_first_token_keeps_shown_run(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     story = save_run(qtbot, window, "One")
@@ -65,7 +65,7 @@ def test_a_run_that_fails_before_its_first_token_leaves_the_shown_text(qtbot: Qt
     assert shown_run(window).id != story
 
 
-def test_a_run_that_fails_later_is_shown(qtbot: QtBot, config_dir: Path) -> None:
+def test_run_failing_after_first_token_is_shown(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     story = save_run(qtbot, window, "One")
@@ -75,7 +75,7 @@ def test_a_run_that_fails_later_is_shown(qtbot: QtBot, config_dir: Path) -> None
     assert len(shown_run(window).tokens) == 2
 
 
-def test_the_first_run_may_fail(qtbot: QtBot, config_dir: Path) -> None:
+def test_failed_first_run_is_not_in_history(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(error=StrategyError("No heads.", "Choose another strategy."), fail_at=0)
     window = open_window(qtbot, config_dir, engine)
     assert run(qtbot, window).kind == "failed"

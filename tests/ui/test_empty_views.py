@@ -1,4 +1,4 @@
-"""No view is empty without saying what would fill it, and offering the button that does."""
+"""Every empty view explains how to fill it and has a button for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
     return open_window(qtbot, config_dir, engine)
 
 
-def offered(part: QWidget) -> QPushButton:
+def fill_button(part: QWidget) -> QPushButton:
     """The one button that the part offers, on the screen."""
     buttons = [button for button in part.findChildren(QPushButton, "fillButton") if button.isVisible()]
     assert len(buttons) == 1
@@ -48,66 +48,68 @@ def view(window: MainWindow, name: str) -> QWidget:
 def press(qtbot: QtBot, window: MainWindow, part: QWidget) -> None:
     """Press what it offers, and wait for the run's end."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        qtbot.mouseClick(offered(part), Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(fill_button(part), Qt.MouseButton.LeftButton)
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_each_says_what_its_button_is_for(window: MainWindow, name: str) -> None:
-    button = offered(view(window, name))
+def test_every_empty_view_has_button_with_description(window: MainWindow, name: str) -> None:
+    button = fill_button(view(window, name))
     assert button.text()
     assert button.accessibleDescription()
     assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
 
 
 @pytest.mark.parametrize("name", ["tokens", "memory"])
-def test_a_run_fills_it(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, name: str) -> None:
+def test_button_of_empty_view_starts_run(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, name: str) -> None:
     part = view(window, name)
     press(qtbot, window, part)
     assert len(engine.runs) == 1
     assert not [button for button in part.findChildren(QPushButton, "fillButton") if button.isVisible()]
 
 
-def test_the_tree_searches(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_empty_tree_view_runs_beam_search(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     press(qtbot, window, view(window, "tree"))
     assert engine.runs[-1].strategy == "beam_search"
 
 
-def test_what_searches_already_is_kept(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_empty_tree_view_keeps_selected_beam_strategy(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     window.parts.toolbar.strategy.select_data("diverse_beam_search")
     press(qtbot, window, view(window, "tree"))
     assert engine.runs[-1].strategy == "diverse_beam_search"
 
 
-def test_speculation_takes_a_draft(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_empty_speculation_view_runs_with_draft(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     press(qtbot, window, view(window, "speculation"))
     assert strategies.registry[engine.runs[-1].strategy].takes_drafters
     assert engine.runs[-1].draft_names
 
 
-def test_without_a_draft_the_prompt_drafts(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_empty_speculation_view_without_draft_uses_prompt_lookup(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
     window.parts.toolbar.draft.offer([])
     press(qtbot, window, view(window, "speculation"))
     assert strategies.registry[engine.runs[-1].strategy].speculates
     assert not engine.runs[-1].draft_names
 
 
-def test_compare_runs_and_then_compares(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_empty_compare_view_runs_and_compares(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     part = view(window, "compare")
     press(qtbot, window, part)
     qtbot.waitUntil(lambda: not window.session.busy and len(engine.runs) > 3, timeout=WAIT_MS)
     assert len({request.strategy for request in engine.runs}) > 3
 
 
-def test_chat_waits_for_the_first_message(qtbot: QtBot, window: MainWindow) -> None:
+def test_empty_chat_view_focuses_message_editor(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    qtbot.mouseClick(offered(view(window, "chat")), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(fill_button(view(window, "chat")), Qt.MouseButton.LeftButton)
     prompt = window.parts.setup.prompt
     assert prompt.is_chat
     assert QApplication.focusWidget() is prompt.editor
 
 
-def test_branches_begin_where_the_model_was_least_sure(
+def test_empty_branches_view_branches_at_least_certain_token(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
 ) -> None:
     run(qtbot, window)
@@ -119,19 +121,19 @@ def test_branches_begin_where_the_model_was_least_sure(
     assert sure[place] == min(sure)
 
 
-def test_the_inspector_runs_too(qtbot: QtBot, window: MainWindow) -> None:
+def test_empty_inspector_starts_run(qtbot: QtBot, window: MainWindow) -> None:
     press(qtbot, window, window.parts.inspector)
     assert window.session.run.tokens
 
 
-def test_the_history_offers_what_is_lacking(qtbot: QtBot, window: MainWindow) -> None:
+def test_empty_history_offers_run_or_clearing_search(qtbot: QtBot, window: MainWindow) -> None:
     panel = window.parts.history_panel
     panel.show()
     press(qtbot, window, panel.view)
     qtbot.waitUntil(lambda: bool(panel.view.list.runs.rowCount()))
     panel.view.search.setText("no such words")
     panel.refresh()
-    offered(panel.view).click()
+    fill_button(panel.view).click()
     assert (panel.view.query, panel.view.list.runs.rowCount()) == ("", 1)
 
 
@@ -145,7 +147,7 @@ def test_the_history_offers_what_is_lacking(qtbot: QtBot, window: MainWindow) ->
          "No drafts."),
     ],
 )  # fmt: skip
-def test_what_a_model_refuses_is_said_instead(
+def test_unsupported_view_shows_reason_instead_of_button(
     qtbot: QtBot, config_dir: Path, name: str, info: ModelInfo, why: str
 ) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(info=info))

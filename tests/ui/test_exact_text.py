@@ -66,7 +66,7 @@ WAYS: dict[str, Fill] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_prompt_editor(qtbot: QtBot, way: str, name: str) -> None:
+def test_prompt_editor_keeps_text_exactly(qtbot: QtBot, way: str, name: str) -> None:
     panel = PromptPanel([])
     qtbot.addWidget(panel)
     WAYS[way](panel.editor, HOSTILE[name])
@@ -74,7 +74,7 @@ def test_the_prompt_editor(qtbot: QtBot, way: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_prompt_that_is_set(qtbot: QtBot, name: str) -> None:
+def test_set_prompt_keeps_text_and_can_be_undone(qtbot: QtBot, name: str) -> None:
     panel = PromptPanel([])
     qtbot.addWidget(panel)
     panel.set_prompt("before")
@@ -85,7 +85,7 @@ def test_a_prompt_that_is_set(qtbot: QtBot, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, text in HOSTILE.items() if text.strip() and "\n" not in text.strip()])
-def test_a_turn_of_a_chat(qtbot: QtBot, name: str) -> None:
+def test_chat_turn_keeps_text_exactly(qtbot: QtBot, name: str) -> None:
     """Of one line: a line break and spaces at its ends are the border of a turn."""
     text = HOSTILE[name].strip()
     panel = PromptPanel([])
@@ -95,7 +95,7 @@ def test_a_turn_of_a_chat(qtbot: QtBot, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_grammar_editor(qtbot: QtBot, name: str) -> None:
+def test_grammar_editor_keeps_text_exactly(qtbot: QtBot, name: str) -> None:
     parameter = strategies.registry["greedy"].parameter("grammar")
     editor = GrammarEditor(parameter)
     qtbot.addWidget(editor)
@@ -105,7 +105,7 @@ def test_the_grammar_editor(qtbot: QtBot, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_stop_texts(qtbot: QtBot, name: str) -> None:
+def test_stop_strings_editor_keeps_text_exactly(qtbot: QtBot, name: str) -> None:
     editor: Any = make_editor(strategies.registry["greedy"].parameter("stop_strings"))
     qtbot.addWidget(editor)
     editor.setValue([HOSTILE[name], " x"])
@@ -115,15 +115,15 @@ def test_stop_texts(qtbot: QtBot, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_field_of_one_line(qtbot: QtBot, name: str) -> None:
-    """What continues a branch is written in one."""
+def test_line_edit_keeps_text_exactly(qtbot: QtBot, name: str) -> None:
+    """The text field of a branch is a line edit."""
     field = QLineEdit()
     qtbot.addWidget(field)
     field.setText(HOSTILE[name])
     assert field.text() == HOSTILE[name]
 
 
-def test_places_in_the_document_are_places_in_the_text(qtbot: QtBot) -> None:
+def test_document_positions_match_utf16_positions(qtbot: QtBot) -> None:
     editor = ExactTextEdit()
     qtbot.addWidget(editor)
     text = "".join(HOSTILE.values())

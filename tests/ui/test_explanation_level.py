@@ -20,12 +20,12 @@ from tests.ui.windows import open_window, run
 
 
 @pytest.fixture(autouse=True)
-def _as_usual() -> Iterator[None]:
+def restore_usual_depth() -> Iterator[None]:
     yield
     depth.set_depth(depth.USUAL)
 
 
-def test_the_switch_is_kept_and_ticked(qtbot: QtBot, tmp_path: Path) -> None:
+def test_explanation_level_is_saved_and_checked_in_menu(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     parts = window.parts
     for action, wanted in (("plain_words", "plain"), ("exact_words", "exact"), ("usual_words", "usual")):
@@ -41,7 +41,7 @@ def test_the_switch_is_kept_and_ticked(qtbot: QtBot, tmp_path: Path) -> None:
     assert open_window(qtbot, tmp_path).parts.settings.appearance.depth == depth.current_depth() == "plain"
 
 
-def test_the_settings_change_it_too(qtbot: QtBot, tmp_path: Path) -> None:
+def test_settings_dialog_changes_explanation_level(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     window.parts.dialogs.open_settings()
     dialog = window.findChild(SettingsDialog)
@@ -52,7 +52,7 @@ def test_the_settings_change_it_too(qtbot: QtBot, tmp_path: Path) -> None:
     dialog.close()
 
 
-def test_one_text_can_be_made_at_another_depth() -> None:
+def test_depth_context_overrides_level() -> None:
     with depth.depth_context("plain"):
         assert (depth.current_depth(), depth.pick(1, 2, 3)) == ("plain", 1)
         with depth.depth_context("exact"):
@@ -64,7 +64,7 @@ def test_one_text_can_be_made_at_another_depth() -> None:
 
 
 @pytest.mark.parametrize("each", depth.DEPTHS)
-def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) -> None:
+def test_level_change_updates_visible_texts(qtbot: QtBot, tmp_path: Path, each: str) -> None:
     window = open_window(qtbot, tmp_path)
     run(qtbot, window)
     parts, session = window.parts, window.session
@@ -78,7 +78,7 @@ def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) ->
     assert [sign for sign in signs.values() if sign in inspector_rows.token_facts(token, 2048)] == [signs[each]]
 
 
-def test_a_page_is_written_in_the_words_of_now() -> None:
+def test_page_text_uses_current_level() -> None:
     result = core.run(core.load("storyteller"), core.Request("The cat", GenerationConfig(max_new_tokens=4)))
     words = {
         "plain": "is what the model likes best here",

@@ -59,7 +59,7 @@ def part(window: MainWindow, name: str) -> View:
 PARTS = [*(spec.name for spec in VIEWS if not spec.hidden_when_empty), "inspector", "timeline"]
 
 
-def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path: Path) -> None:
+def test_picture_has_requested_size(window: MainWindow, tmp_path: Path) -> None:
     path, shown = tmp_path / "picture.png", window.parts.centre.columns[0].current_name
     for name in PARTS:
         geometry = part(window, name).geometry()
@@ -77,7 +77,7 @@ def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path:
 @pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
 @pytest.mark.parametrize("room", [0, 300])
 @pytest.mark.parametrize("name", ["memory.svg", "memory.png", "memory.csv", "memory.json", "run.html", "window.svg"])
-def test_a_full_disk_leaves_what_stood_there_and_says_so(
+def test_full_disk_keeps_existing_file_and_shows_error(
     window: MainWindow, tmp_path: Path, name: str, room: int
 ) -> None:
     path = tmp_path / name
@@ -90,7 +90,7 @@ def test_a_full_disk_leaves_what_stood_there_and_says_so(
     assert "File too large" in box.text()
 
 
-def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:
+def test_svg_contains_text_elements(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "picture.svg"
     for name in PARTS:
         save(window, name, PictureOptions(SIZE, expands_scrolled=True), path)
@@ -104,7 +104,7 @@ def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["memory", "inspector"])
-def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path: Path, name: str) -> None:
+def test_picture_in_other_theme_keeps_window_theme(window: MainWindow, qtbot: QtBot, tmp_path: Path, name: str) -> None:
     if name != "inspector":
         window.parts.centre.show_view(name)
     shown, widget = window.parts.appearance.theme, part(window, name)
@@ -118,7 +118,7 @@ def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path
     qtbot.waitUntil(lambda: widget.grab().toImage() == before)  # what is shown is as it was
 
 
-def test_all_of_a_page_that_scrolls(window: MainWindow, tmp_path: Path) -> None:
+def test_picture_includes_scrolled_content(window: MainWindow, tmp_path: Path) -> None:
     window.resize(1200, 560)
     path, low = tmp_path / "whole.png", QSize(320, 200)
     save(window, "inspector", PictureOptions(low, expands_scrolled=True), path)
@@ -132,7 +132,7 @@ def test_all_of_a_page_that_scrolls(window: MainWindow, tmp_path: Path) -> None:
                                              for bar, value in zip(bars, before, strict=True)]  # fmt: skip
 
 
-def test_the_whole_window_at_any_scale(window: MainWindow, tmp_path: Path) -> None:
+def test_picture_of_whole_window_has_requested_scale(window: MainWindow, tmp_path: Path) -> None:
     save(window, "window", PictureOptions(SIZE, scale=1.25), tmp_path / "window.png")
     assert QImage(str(tmp_path / "window.png")).size() == (window.size().toSizeF() * 1.25).toSize()
     save(window, "window", PictureOptions(SIZE), tmp_path / "window.svg")
@@ -145,7 +145,7 @@ def read_csv(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_figures_as_files(window: MainWindow, tmp_path: Path) -> None:
+def test_tables_are_saved_as_csv_and_json(window: MainWindow, tmp_path: Path) -> None:
     for name in ("tokens", "memory", "inspector", "timeline"):
         head, *rows = part(window, name).export_table()
         assert rows
@@ -159,8 +159,8 @@ def test_figures_as_files(window: MainWindow, tmp_path: Path) -> None:
         ]
 
 
-def test_figures_of_a_search_and_of_drafts(qtbot: QtBot, config_dir: Path) -> None:
-    """What a scripted run has none of, from events that have them."""
+def test_tree_view_table_has_row_per_candidate(qtbot: QtBot, config_dir: Path) -> None:
+    """Uses beam events, which a scripted run does not have."""
     run = beam_run(beam_steps(4), ranked=True)
     tree = TreeView()
     qtbot.addWidget(tree)
@@ -168,7 +168,7 @@ def test_figures_of_a_search_and_of_drafts(qtbot: QtBot, config_dir: Path) -> No
     assert len(tree.export_table()) == 1 + sum(len(step.candidates) for step in run.beams.steps)
 
 
-def test_an_empty_window_has_no_figures(qtbot: QtBot, config_dir: Path) -> None:
+def test_empty_window_offers_no_tables(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     offers = {offer.name: offer for offer in window.parts.export.exports.offers()}
     assert set(offers) == {*PARTS, "window"}, "there is no run yet"
@@ -178,14 +178,14 @@ def test_an_empty_window_has_no_figures(qtbot: QtBot, config_dir: Path) -> None:
     window.close()
 
 
-def test_the_run_as_a_page(window: MainWindow, tmp_path: Path) -> None:
+def test_run_is_saved_as_html_page(window: MainWindow, tmp_path: Path) -> None:
     save(window, "run", PictureOptions(SIZE), tmp_path / "run.html")
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert text == core.page_text(window.session.run.events)
     assert json.dumps(window.session.run.tokens[1].text)[1:-1] in text
 
 
-def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+def test_failed_save_shows_error(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     for kind in ("png", "svg", "csv", "json", "html"):
         path = tmp_path / "nowhere" / f"p.{kind}"
         save(window, "run" if kind == "html" else "memory", PictureOptions(SIZE), path)
@@ -195,9 +195,7 @@ def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path
             box.close()
 
 
-def test_a_picture_too_large_is_refused_before_it_takes_memory(
-    window: MainWindow, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_too_large_picture_is_rejected(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     save(window, "tokens", PictureOptions(QSize(10_000, 10_000), scale=2.0), tmp_path / "p.png")
     box = window.findChild(QMessageBox)
     assert "20,000 × 20,000 pixels is too large" in box.text()
@@ -205,7 +203,7 @@ def test_a_picture_too_large_is_refused_before_it_takes_memory(
         box.close()
 
 
-def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtbot: QtBot) -> None:
+def test_export_button_preselects_current_view(window: MainWindow, qtbot: QtBot) -> None:
     window.parts.centre.show_view("memory")
     find(window, QToolButton, "exportButton").click()
     dialog = window.findChild(ExportDialog)
@@ -231,7 +229,7 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
         requested.reject()
 
 
-def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
+def test_dialog_emits_selected_options(qtbot: QtBot) -> None:
     dialog = ExportDialog([ExportTarget("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
     dialog.width_box.setValue(800)
     assert dialog.description.text() == "1,600 × 960 pixels"
@@ -253,7 +251,7 @@ def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
     assert reported.args[:2] == ["tokens", PNG]
 
 
-def test_the_dialog_copies(window: MainWindow, qtbot: QtBot) -> None:
+def test_dialog_copies_to_clipboard(window: MainWindow, qtbot: QtBot) -> None:
     clipboard = QApplication.clipboard()
     window.parts.actions.do("save_picture")
     dialog = window.findChild(ExportDialog)
@@ -268,13 +266,13 @@ def test_the_dialog_copies(window: MainWindow, qtbot: QtBot) -> None:
         dialog.close()
 
 
-def test_a_picture_of_the_view_in_front_is_copied(window: MainWindow) -> None:
+def test_copy_picture_copies_current_view(window: MainWindow) -> None:
     window.parts.actions.do("copy_picture")
     stack = window.parts.centre.columns[0].stack.size()
     assert QApplication.clipboard().image().size() == stack * 2
 
 
-def test_the_text_is_copied_with_and_without_its_colours(window: MainWindow) -> None:
+def test_text_is_copied_plain_or_colored(window: MainWindow) -> None:
     clipboard, run = QApplication.clipboard(), window.session.run
     window.parts.actions.do("copy_text")
     assert clipboard.text() == run.text
@@ -288,7 +286,7 @@ def test_the_text_is_copied_with_and_without_its_colours(window: MainWindow) -> 
     )
 
 
-def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: MainWindow) -> None:
+def test_colored_html_uses_shown_colors_and_escapes_text(window: MainWindow) -> None:
     run = window.session.run
     evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
     stored = theme_for("light").kept
@@ -300,14 +298,14 @@ def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: Mai
     assert apart != made["difference"]
 
 
-def test_a_chat_is_copied_turn_by_turn(window: MainWindow) -> None:
+def test_copy_text_in_chat_view_without_turns_copies_run(window: MainWindow) -> None:
     window.parts.centre.show_view("chat")
     window.parts.setup.prompt.set_prompt("Hello <b>", True)
     window.parts.actions.do("copy_text")
     assert QApplication.clipboard().text() == window.session.run.text, "no turn yet: the run's text"
 
 
-def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_dir: Path) -> None:
+def test_copy_without_run_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     QApplication.clipboard().setText("before")
     window.parts.actions.do("copy_coloured")
@@ -316,7 +314,7 @@ def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_d
     window.close()
 
 
-def test_texts_in_a_csv_are_guarded_unless_it_is_switched_off(window: MainWindow, tmp_path: Path) -> None:
+def test_csv_formulas_are_escaped_unless_disabled(window: MainWindow, tmp_path: Path) -> None:
     dialog = ExportDialog(window.parts.export.exports.offers(), window)
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
     assert dialog.escape_formulas_box.isHidden()

@@ -1,4 +1,4 @@
-"""What a layout is cleared of is gone, and nothing of it comes up again."""
+"""Clearing a layout deletes its widgets, and none of them appears again."""
 
 from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -6,8 +6,8 @@ from pytestqt.qtbot import QtBot
 from decodescope.app.widgets.flow_layout import clear_layout
 
 
-def test_what_is_cleared_at_once_never_becomes_a_window(qtbot: QtBot) -> None:
-    """A layout shows what it is given with the next event; by then it has no parent any more."""
+def test_cleared_widget_does_not_become_window(qtbot: QtBot) -> None:
+    """A layout shows new widgets with the next event; by then the widget has no parent."""
     room = QWidget()
     qtbot.addWidget(room)
     column = QVBoxLayout(room)

@@ -117,7 +117,7 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> Iterator[M
     made.close()
 
 
-def test_the_walk_finds_what_is_wrong(qtbot: QtBot) -> None:
+def test_check_finds_text_shown_as_html(qtbot: QtBot) -> None:
     top = QWidget()
     qtbot.addWidget(top)
     QLabel(HOSTILE, top)
@@ -131,7 +131,7 @@ def test_the_walk_finds_what_is_wrong(qtbot: QtBot) -> None:
     )
 
 
-def test_prompt_tokens_and_model_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
+def test_prompt_tokens_and_model_are_shown_literally_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.prompt.set_prompt(HOSTILE)
     run(qtbot, window)
     check(window)
@@ -150,7 +150,7 @@ def test_prompt_tokens_and_model_in_every_view(qtbot: QtBot, window: MainWindow)
     check(window)
 
 
-def test_setting_help_and_presets(qtbot: QtBot, window: MainWindow) -> None:
+def test_setting_help_and_presets_are_shown_literally(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)  # the model is loaded by now
     check(window)
     rows = window.parts.setup.parameters.rows
@@ -162,7 +162,9 @@ def test_setting_help_and_presets(qtbot: QtBot, window: MainWindow) -> None:
     assert any("R&&D" in text for text in chips)
 
 
-def test_errors_notices_and_questions(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_errors_notices_and_questions_are_shown_literally(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
     engine.error, engine.fail_at = ModelError(HOSTILE, HOSTILE), 1
     outcome: Outcome = run(qtbot, window)
     assert outcome.kind == "failed"
@@ -177,7 +179,7 @@ def test_errors_notices_and_questions(qtbot: QtBot, window: MainWindow, engine: 
         box.window().close()
 
 
-def test_history_and_palette(qtbot: QtBot, window: MainWindow) -> None:
+def test_history_and_palette_are_shown_literally(qtbot: QtBot, window: MainWindow) -> None:
     store = window.history.store
     assert store is not None
     store.save(run_data(1, HOSTILE, HOSTILE, title=HOSTILE, tokens=7, speed=9.0))
@@ -188,7 +190,7 @@ def test_history_and_palette(qtbot: QtBot, window: MainWindow) -> None:
     check(window)
 
 
-def test_dialogs(qtbot: QtBot, window: MainWindow) -> None:
+def test_dialogs_show_foreign_text_literally(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.prompt.set_prompt(HOSTILE)
     run(qtbot, window)
     for kind in DIALOGS:
@@ -204,7 +206,7 @@ def test_dialogs(qtbot: QtBot, window: MainWindow) -> None:
             top.close()
 
 
-def test_chat_and_media(qtbot: QtBot, window: MainWindow) -> None:
+def test_chat_shows_foreign_text_literally(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.prompt.mode.button("chat").click()
     window.parts.setup.prompt.editor.setPlainText(HOSTILE)
     run(qtbot, window)
@@ -212,7 +214,9 @@ def test_chat_and_media(qtbot: QtBot, window: MainWindow) -> None:
     check(window)
 
 
-def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_hub_models_are_shown_literally(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with fake_hub.running() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -236,7 +240,7 @@ def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest
         dialog.close()
 
 
-def test_a_picture_in_svg_is_whole_whatever_it_describes(qtbot: QtBot, tmp_path: Path) -> None:
+def test_svg_with_hostile_description_is_valid(qtbot: QtBot, tmp_path: Path) -> None:
     widget = QLabel("\x1b[2J\x01")
     widget.setTextFormat(Qt.TextFormat.PlainText)
     qtbot.addWidget(widget)

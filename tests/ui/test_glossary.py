@@ -1,4 +1,4 @@
-"""The glossary as a window, and its sentences on hover: what is pointed at is explained at the depth of now."""
+"""The glossary dialog, and its sentences in tooltips at the current explanation level."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARAMETERS = {
 
 
 @pytest.fixture(autouse=True)
-def _as_usual() -> Iterator[None]:
+def restore_usual_depth() -> Iterator[None]:
     yield
     depth.set_depth(depth.USUAL)
 
@@ -53,7 +53,7 @@ def ids(dialog: GlossaryDialog) -> list[str]:
     return [dialog.list.item(row).data(Qt.ItemDataRole.UserRole) for row in range(dialog.list.count())]
 
 
-def test_terms_are_found_as_one_types_and_read_at_their_source(
+def test_search_finds_terms_and_link_opens_source(
     qtbot: QtBot, dialog: GlossaryDialog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
@@ -74,7 +74,7 @@ def test_terms_are_found_as_one_types_and_read_at_their_source(
 
 
 @pytest.mark.parametrize("each", depth.DEPTHS)
-def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> None:
+def test_sentence_of_current_level_is_first(dialog: GlossaryDialog, each: str) -> None:
     depth.set_depth(each)
     dialog.show_term("temperature")
     dialog.wording_changed()
@@ -86,7 +86,7 @@ def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> 
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_nothing_is_cut(dialog: GlossaryDialog, scale: float) -> None:
+def test_glossary_dialog_is_not_clipped(dialog: GlossaryDialog, scale: float) -> None:
     theme = theme_for("dark", scale)
     dialog.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
     for name in ("token_tree", "constraint"):
@@ -96,7 +96,7 @@ def test_nothing_is_cut(dialog: GlossaryDialog, scale: float) -> None:
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_setting_is_explained_behind_its_help(qtbot: QtBot, name: str) -> None:
+def test_parameter_tooltip_appends_glossary_sentence(qtbot: QtBot, name: str) -> None:
     row = ParameterRow(PARAMETERS[name])
     qtbot.addWidget(row)
     for each in depth.DEPTHS:
@@ -118,7 +118,7 @@ def _plain(rich: str) -> str:
     return " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split())
 
 
-def test_what_stands_in_the_window_is_explained(qtbot: QtBot, tmp_path: Path) -> None:
+def test_widgets_have_glossary_tooltips(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     parts = window.parts
     run(qtbot, window)
@@ -142,7 +142,7 @@ def test_what_stands_in_the_window_is_explained(qtbot: QtBot, tmp_path: Path) ->
     QToolTip.hideText()
 
 
-def test_every_report_of_a_node_names_a_term() -> None:
+def test_node_reports_name_glossary_terms() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in Path("app/views").rglob("*.py"))
     import re
 
@@ -153,7 +153,7 @@ def test_every_report_of_a_node_names_a_term() -> None:
     assert named <= set(glossary.terms())
 
 
-def test_the_glossary_opens_at_what_has_the_focus(qtbot: QtBot, tmp_path: Path) -> None:
+def test_glossary_opens_at_requested_term(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     parts = window.parts
     parts.glossary.open_at("param.temperature")

@@ -36,7 +36,7 @@ def choose(editor: GrammarEditor, kind: str) -> None:
     editor.kinds.setCurrentIndex(editor.kinds.findData(kind))
 
 
-def test_each_kind_begins_with_something_that_is_right(editor: GrammarEditor) -> None:
+def test_every_grammar_kind_starts_with_valid_value(editor: GrammarEditor) -> None:
     assert editor.plain_value() is None
     assert editor.text is None  # nothing is made before it is wanted
     for kind in ("json_schema", "regex", "lark", "choice"):
@@ -49,7 +49,7 @@ def test_each_kind_begins_with_something_that_is_right(editor: GrammarEditor) ->
     assert editor.text.isHidden()
 
 
-def test_what_is_wrong_is_said_as_one_types(qtbot: QtBot, editor: GrammarEditor) -> None:
+def test_invalid_grammar_shows_problem_while_typing(qtbot: QtBot, editor: GrammarEditor) -> None:
     choose(editor, "regex")
     assert editor.text is not None
     with qtbot.waitSignal(editor.edited):
@@ -73,14 +73,14 @@ def test_what_is_wrong_is_said_as_one_types(qtbot: QtBot, editor: GrammarEditor)
         {"json_schema": {"type": "null"}},
     ],
 )
-def test_a_value_is_shown_and_read_back(editor: GrammarEditor, value: dict[str, object]) -> None:
+def test_grammar_value_survives_round_trip(editor: GrammarEditor, value: dict[str, object]) -> None:
     editor.set_plain_value(value)
     assert editor.plain_value() == value
     ((kind, content),) = value.items()
     assert from_text(kind, to_text(kind, content)) == value
 
 
-def test_the_form_writes_the_schema(qtbot: QtBot) -> None:
+def test_schema_form_emits_schema(qtbot: QtBot) -> None:
     around = QWidget()  # the form deletes itself when it is done
     qtbot.addWidget(around)
     form = SchemaForm(FIELDS, around)
@@ -103,13 +103,13 @@ def test_the_form_writes_the_schema(qtbot: QtBot) -> None:
     assert made.args == [to_schema(FIELDS)]
 
 
-def test_a_form_shows_the_schemas_that_it_could_have_written() -> None:
+def test_from_schema_accepts_only_form_schemas() -> None:
     assert from_schema(to_schema(FIELDS)) == FIELDS
     assert from_schema({**to_schema(FIELDS), "minProperties": 2}) is None
     assert from_schema({"type": "string"}) is None
 
 
-def test_the_command_line_takes_json_or_a_file(tmp_path: object) -> None:
+def test_command_line_grammar_accepts_json_or_file(tmp_path: object) -> None:
     from pathlib import Path
 
     assert PARAMETER is not None
@@ -124,7 +124,7 @@ def test_the_command_line_takes_json_or_a_file(tmp_path: object) -> None:
             setting_values.parse(PARAMETER, wrong)
 
 
-def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
+def test_grammar_comparison_has_run_without_grammar() -> None:
     ruled = RunRequest("x", {"max_new_tokens": 4}, "greedy", options={"grammar": {"choice": ["a"]}, "top_n_sigma": 1.0})
     own, free = grammar_candidates(ruled)
     assert own.request == ruled
@@ -133,7 +133,7 @@ def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
     assert "no grammar" in comparison_unsupported_reason(GRAMMAR, free.request)
 
 
-def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grammar_without_llguidance_is_disabled(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     from decodescope.app.panels.parameter_panel import ParameterPanel
     from decodescope.core.strategies import registry as strategies
 

@@ -17,7 +17,7 @@ from tests.fonts import FONTS, TestFont
 
 
 @pytest.mark.slow
-def test_the_program_still_draws_them(needs_font: Callable[[TestFont], None]) -> None:
+def test_guide_picture_matches_program(needs_font: Callable[[TestFont], None]) -> None:
     needs_font(FONTS["wide"])
     made = subprocess.run(
         [sys.executable, "-m", "tests.guide", "chat"], cwd=Path(__file__).parents[2], check=False,

@@ -31,7 +31,7 @@ def shared(shared: MainWindow) -> MainWindow:
 
 @pytest.fixture
 def window(shared: MainWindow) -> MainWindow:
-    """It, with nothing kept, nothing said and nothing looked for."""
+    """The shared window with an empty history, no messages and no search text."""
     panel = shared.parts.history_panel
     assert panel.view is not None
     panel.view.search.clear()
@@ -41,7 +41,7 @@ def window(shared: MainWindow) -> MainWindow:
     return shared
 
 
-def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Path) -> None:
+def test_run_is_saved_and_available_at_next_start(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     save_run(qtbot, window, "A first prompt")
     first = shown_run(window)
@@ -58,7 +58,7 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Pat
     assert again.parts.status.outcome.text() == first.outcome.message if first.outcome else ""
 
 
-def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -> None:
+def test_measurement_runs_are_not_saved(qtbot: QtBot, window: MainWindow) -> None:
     save_run(qtbot, window, "Kept")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         window.session.measure([shown_run(window).request])
@@ -66,7 +66,7 @@ def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -
     assert not list(window.parts.store.data_folder.rglob("under-way/*/*.decodescope"))
 
 
-def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow) -> None:
+def test_search_finds_run_and_opens_it(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("Dragons breathe fire", "A quiet 猫 sleeps", "Something else"):
         save_run(qtbot, window, prompt)
     view = history(window)
@@ -85,7 +85,7 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     assert view.empty.isVisible()
 
 
-def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
+def test_pinned_run_is_listed_first(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("One", "Two"):
         save_run(qtbot, window, prompt)
     view = history(window)
@@ -100,7 +100,7 @@ def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
     assert listed_names(view) == ["Two", "One"]
 
 
-def test_a_run_is_renamed_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
+def test_run_is_renamed_in_list(qtbot: QtBot, window: MainWindow) -> None:
     save_run(qtbot, window, "One")
     view = history(window)
     click(view, 0)
@@ -137,7 +137,7 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     assert not store.trace_path(gone.id).exists(), "once the panel is closed it is gone for good"
 
 
-def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None:
+def test_delete_all_requires_confirmation(qtbot: QtBot, window: MainWindow) -> None:
     save_run(qtbot, window, "A secret-4711 prompt")
     view = history(window)
     answer(window, "Cancel")
@@ -181,7 +181,7 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
     assert parts.changes.changes == []
 
 
-def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window: MainWindow) -> None:
+def test_run_of_missing_model_shows_notice(qtbot: QtBot, window: MainWindow) -> None:
     save_run(qtbot, window, "One")
     store = window.history.store
     assert store is not None
@@ -197,7 +197,7 @@ def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window
     assert window.parts.setup.prompt.editor.toPlainText() == "By a model that is gone"
 
 
-def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, config_dir: Path) -> None:
+def test_run_again_uses_current_model_permissions(qtbot: QtBot, config_dir: Path) -> None:
     """The recording grants nothing, the settings do."""
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
@@ -211,7 +211,7 @@ def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, co
     assert engine.runs[-1].load.allow_pickle
 
 
-def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> None:
+def test_compare_button_requests_comparison(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     stored = save_run(qtbot, window, "One")
     view = history(window)
@@ -222,7 +222,7 @@ def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> No
     assert wanted.args[0].text == shown_run(window).text
 
 
-def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> None:
+def test_back_and_forward_show_runs_in_order(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     parts, ids = window.parts, []
     assert not parts.run_navigation.can_go_back
@@ -247,7 +247,7 @@ def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> No
     assert shown_run(window).request.prompt == "Three"
 
 
-def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
+def test_menu_enables_available_run_navigation(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     bar = window.parts.menu_bar
     steps = {name: bar.commands[name] for name in ("previous_run", "next_run")}
@@ -266,7 +266,7 @@ def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
     assert not steps["previous_run"].isEnabled()
 
 
-def test_text_fields_keep_their_own_undo(qtbot: QtBot, config_dir: Path) -> None:
+def test_undo_in_text_field_takes_precedence(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
@@ -285,7 +285,7 @@ def test_text_fields_keep_their_own_undo(qtbot: QtBot, config_dir: Path) -> None
     assert shown_run(window).request.prompt == "One", "where there is nothing left to undo, it is the window's"
 
 
-def test_esc_closes_the_history_and_an_edited_name_first(qtbot: QtBot, window: MainWindow) -> None:
+def test_escape_closes_name_editor_then_history(qtbot: QtBot, window: MainWindow) -> None:
     save_run(qtbot, window, "One")
     view = history(window)
     click(view, 0)
@@ -297,7 +297,7 @@ def test_esc_closes_the_history_and_an_edited_name_first(qtbot: QtBot, window: M
     assert not view.isVisible()
 
 
-def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: Path) -> None:
+def test_back_opens_saved_runs_of_earlier_sessions(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two"):
         save_run(qtbot, window, prompt)
@@ -313,7 +313,7 @@ def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: 
     assert shown_run(again).request.prompt == "Two"
 
 
-def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_dir: Path) -> None:
+def test_saved_runs_cannot_be_opened_during_run(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     for prompt in ("One", "Two"):
@@ -325,7 +325,7 @@ def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_di
     view = history(window)
     click(view, 1)
     assert shown_run(window).outcome is None
-    qtbot.waitUntil(lambda: bool(shown_run(window).tokens))  # of a run that has said nothing there is nothing to keep
+    qtbot.waitUntil(lambda: bool(shown_run(window).tokens))  # a run without text is not saved
     with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS):
         window.session.stop()
     assert window.parts.run_navigation.can_go_back
@@ -335,7 +335,7 @@ def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_di
     assert record.outcome == "stopped"
 
 
-def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, config_dir: Path) -> None:
+def test_disabled_history_saves_nothing_but_back_works(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "settings.json").write_text(json.dumps({"history": {"version": 1, "keep": False}}))
     window = open_window(qtbot, config_dir)
     prompts = []
@@ -354,7 +354,7 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
     assert listed_names(view) == ["Three"]
 
 
-def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+def test_trim_enforces_storage_budget(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two", "Three"):
         save_run(qtbot, window, prompt)
@@ -368,7 +368,7 @@ def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> 
     assert size > 0
 
 
-def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> None:
+def test_activated_window_lists_runs_of_other_programs(window: MainWindow) -> None:
     view = history(window)
     assert listed_names(view) == []
     other = HistoryStore(window.parts.store.data_folder / "history")
@@ -378,7 +378,7 @@ def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> No
     assert listed_names(view) == ["By another program"]
 
 
-def test_what_is_in_sight_stays_when_another_run_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+def test_scroll_position_is_kept_when_run_is_saved(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(80):
         store.save(run_data(number, f"Prompt {number}"))
@@ -391,7 +391,7 @@ def test_what_is_in_sight_stays_when_another_run_is_kept(qtbot: QtBot, config_di
     assert listed_names(view)[0] == "The new one"
 
 
-def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindow) -> None:
+def test_restore_with_unknown_strategy_keeps_settings(window: MainWindow) -> None:
     store = window.history.store
     assert store is not None
     later, model = run_data(1, "From tomorrow"), window.parts.chosen.model.name
@@ -416,7 +416,7 @@ def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
     assert not window.parts.centre.notice_banner.isVisible()
 
 
-def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: QtBot, config_dir: Path) -> None:
+def test_long_list_loads_only_visible_runs(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(300):
         store.save(run_data(number, f"Prompt {number}"))
@@ -440,7 +440,7 @@ def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: Q
     assert view.list.runs.index(299).data() == "Prompt 0"
 
 
-def test_the_words_of_a_row() -> None:
+def test_row_texts_of_history() -> None:
     now = time.mktime((2025, 3, 12, 14, 32, 0, 0, 0, -1))
     moments = {0: "14:32", 15 * 3600: "yesterday", 3 * 86400: "9 Mar", 100 * 86400: "2 Dec 2024", 1e300: "1 Jan 1970"}
     assert {ago: history_wording.time_text(now - ago, now) for ago in moments} == moments
@@ -450,7 +450,7 @@ def test_the_words_of_a_row() -> None:
     assert history_wording.strategy_title("from_tomorrow") == "From tomorrow"
 
 
-def test_what_waited_for_its_turn_does_not_open_the_file_again(qtbot: QtBot, config_dir: Path) -> None:
+def test_pending_open_after_close_does_not_reopen_store(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     window.history.open_later()
     window.close()

@@ -1,4 +1,4 @@
-"""A history on a disk that refuses, or of which somebody has made something else: said, and the window goes on."""
+"""A history with disk errors or damage: reported, and the window keeps working."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def changed(folder: Path, change: str) -> None:
         connection.execute(change)
 
 
-def told(window: MainWindow) -> str:
+def notice_text(window: MainWindow) -> str:
     banner = window.parts.centre.notice_banner
     return f"{banner.title.text()}: {banner.accessibleDescription()}" if banner.isVisible() else ""
 
@@ -37,7 +37,7 @@ def refuse(*_: object) -> None:
     raise error
 
 
-def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_dir: Path) -> None:
+def test_history_of_newer_version_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
     HistoryStore(config_dir / "history").close()
     changed(config_dir, "PRAGMA user_version = 99")
     window = open_window(qtbot, config_dir)
@@ -51,21 +51,21 @@ def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_di
 
 
 @pytest.mark.parametrize("change", ["runs SET strategy = x'ff00'", "runs SET id = x'ff'", "runs SET bytes = 'many'"])
-def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, config_dir: Path, change: str) -> None:
-    """The list is filled anew: of the new file, with the run that is kept next in it."""
+def test_damage_found_while_listing_shows_notice(qtbot: QtBot, config_dir: Path, change: str) -> None:
+    """The list shows the new file, including the next saved run."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
     save_run(qtbot, window, "A first prompt")
     changed(config_dir, f"UPDATE {change}")
     view = history(window)
-    qtbot.waitUntil(lambda: told(window).startswith("History repaired: The history was damaged (the “"))
-    assert f"The old file was saved as {FILE_NAME}.bad-1" in told(window)
+    qtbot.waitUntil(lambda: notice_text(window).startswith("History repaired: The history was damaged (the “"))
+    assert f"The old file was saved as {FILE_NAME}.bad-1" in notice_text(window)
     assert listed_names(view) == []
     assert "No runs saved yet" in view.empty.text()
     save_run(qtbot, window, "A second prompt")
     assert listed_names(view) == ["A second prompt"]
 
 
-def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Path) -> None:
+def test_damage_found_by_lab_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
     """The rankings come from the file beside it."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
     file = window.parts.services.labs.preference().folder / "rankings.jsonl"
@@ -76,14 +76,12 @@ def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Pat
     store.rankings.add([{"prompt": "", "completions": ["a", "a"], "ranks": [1, 2]}])
     window.parts.labs.open_preference()
     assert window.findChild(PreferenceView).collect.saved_count.text() == "Saved rankings: 1 · pairs: 1"
-    qtbot.waitUntil(lambda: "a saved ranking is invalid" in told(window))
+    qtbot.waitUntil(lambda: "a saved ranking is invalid" in notice_text(window))
     assert len(store.rankings.all(dict)) == 1
     window.parts.services.labs.stop_all()
 
 
-def test_a_run_is_shown_whose_ancestors_cannot_be_read(
-    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_with_unreadable_parent_is_shown(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     assert window.history.store is not None
     window.history.store.save(run_data(1))
@@ -91,12 +89,10 @@ def test_a_run_is_shown_whose_ancestors_cannot_be_read(
     child.request = replace(child.request, parent=run_id(1))
     monkeypatch.setattr(HistoryTables, "_fetch_all", refuse)
     assert window.session.show(child)
-    assert "disk I/O error" in told(window)
+    assert "disk I/O error" in notice_text(window)
 
 
-def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
-    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disk_error_shows_notice(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     window = open_window(qtbot, config_dir)
     save_run(qtbot, window, "One")
     view = history(window)

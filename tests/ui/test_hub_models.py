@@ -21,7 +21,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hub"
 
 
-def test_they_are_listed_soon(hub: Path, qtbot: QtBot, config_dir: Path) -> None:
+def test_hub_models_are_listed_after_window_is_shown(hub: Path, qtbot: QtBot, config_dir: Path) -> None:
     window = app.build_window(config_dir)
     qtbot.addWidget(window)
     picker, model = window.parts.toolbar.model, window.parts.chosen.model

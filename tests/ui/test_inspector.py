@@ -1,4 +1,4 @@
-"""The inspector: the words first, then candidates, layers, funnel and figures of the token it speaks of."""
+"""The inspector: explanation, candidates, layers, funnel and statistics of the current token."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,59 +31,59 @@ def inspector(qtbot: QtBot) -> Inspector:
     return made
 
 
-def said(inspector: Inspector) -> str:
-    """Everything that its visible labels say."""
+def visible_text(inspector: Inspector) -> str:
+    """Return the text of all visible labels."""
     return "\n".join(label.text() for label in inspector.findChildren(QLabel) if label.isVisible())
 
 
-def speak(inspector: Inspector, chosen: TokenChosen) -> Run:
+def show_token(inspector: Inspector, chosen: TokenChosen) -> Run:
     run = make_run([chosen])
     inspector.show_run(run)
     return run
 
 
-def test_it_speaks_of_the_selected_token_and_else_of_the_newest(inspector: Inspector) -> None:
+def test_inspector_shows_selected_or_newest_token(inspector: Inspector) -> None:
     run = make_run([token(0, " fox", 0.31, 3), token(1, " named", 0.9)])
     inspector.show_run(run)
-    assert "TOKEN 2" in said(inspector)
-    assert "␣named" in said(inspector)
+    assert "TOKEN 2" in visible_text(inspector)
+    assert "␣named" in visible_text(inspector)
     run.select(0)
     inspector.selection_changed(run)
-    assert "TOKEN 1" in said(inspector)
-    assert "␣fox" in said(inspector)
-    assert "rank 3 of 2,048" in said(inspector)
+    assert "TOKEN 1" in visible_text(inspector)
+    assert "␣fox" in visible_text(inspector)
+    assert "rank 3 of 2,048" in visible_text(inspector)
 
 
-def test_what_was_said_stays_until_there_is_more_to_say(inspector: Inspector, qtbot: QtBot) -> None:
-    """The page of a run that is soon there does not come and go."""
-    speak(inspector, token(0, " fox", 0.31, 3))
+def test_content_stays_until_first_token_of_new_run(inspector: Inspector, qtbot: QtBot) -> None:
+    """The waiting page does not flash when the first token arrives soon."""
+    show_token(inspector, token(0, " fox", 0.31, 3))
     waiting = make_run([])
     inspector.show_run(waiting)
-    assert "␣fox" in said(inspector)
-    qtbot.waitUntil(lambda: "Waiting for the first token" in said(inspector))
+    assert "␣fox" in visible_text(inspector)
+    qtbot.waitUntil(lambda: "Waiting for the first token" in visible_text(inspector))
     inspector.show_run(make_run([token(0, " Mia", 0.9)]))
-    assert "␣Mia" in said(inspector)
+    assert "␣Mia" in visible_text(inspector)
 
 
-def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
+def test_explanation_card_is_above_candidates(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
-    speak(inspector, chosen)
+    show_token(inspector, chosen)
     plain = inspector.page.sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
     assert plain == explain_token(chosen)
     assert inspector.page.card.property("role") == "card"
     assert inspector.page.card.geometry().bottom() < inspector.page.candidates.geometry().top()
 
 
-def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
+def test_explanation_has_bold_numbers_and_escaped_text() -> None:
     reported = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
     text = "“&lt;b&gt;” had <b>&lt;&nbsp;0.1&nbsp;%</b>, <b>14&nbsp;of&nbsp;2,048</b> were left."
     assert inspector_rows.with_bold_figures(reported) == text
     assert inspector_rows.with_bold_figures("31 % & so on") == "31 % &amp; so on"
 
 
-def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
+def test_candidates_show_probability_before_and_after_or_cut(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
-    speak(inspector, chosen)
+    show_token(inspector, chosen)
     shown = inspector.page.bars.rows
     assert [row.label for row in shown] == [token_text(item.text) for item in chosen.alternatives]
     assert [row.strong for row in shown] == [item.id == chosen.id for item in chosen.alternatives]
@@ -93,7 +93,7 @@ def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector)
         assert row.lengths == (item.raw_probability, item.probability), "bars are of 100 %"
 
 
-def test_where_all_are_unlikely_faint_strokes_show_them_on_a_scale_of_their_own() -> None:
+def test_unlikely_candidates_have_relative_hints() -> None:
     unlikely = token(0, " fox", 0.085, probability=0.085)
     unlikely = replace(unlikely, alternatives=tuple(
         replace(item, raw_probability=share, probability=share)
@@ -107,7 +107,7 @@ def test_where_all_are_unlikely_faint_strokes_show_them_on_a_scale_of_their_own(
     assert {row.hints for row in likely} == {()}
 
 
-def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
+def test_unchanged_probabilities_show_single_bar() -> None:
     chosen = token(0, " fox", 0.31, probability=0.31)
     same = tuple(replace(item, probability=item.raw_probability) for item in chosen.alternatives)
     chosen = replace(chosen, alternatives=same)
@@ -116,19 +116,19 @@ def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
     assert "→" not in inspector_rows.token_facts(chosen, VOCABULARY)
 
 
-def test_it_says_when_nothing_was_recorded(inspector: Inspector) -> None:
-    speak(inspector, replace(token(0, " fox"), alternatives=(), funnel=()))
-    assert "Not recorded" in said(inspector)
+def test_token_without_alternatives_shows_not_recorded(inspector: Inspector) -> None:
+    show_token(inspector, replace(token(0, " fox"), alternatives=(), funnel=()))
+    assert "Not recorded" in visible_text(inspector)
     assert not inspector.page.bars.isVisible()
     assert not inspector.page.funnel.isVisible()
-    speak(inspector, token(0, " fox"))
+    show_token(inspector, token(0, " fox"))
     assert inspector.page.bars.isVisible()
-    assert "Not recorded" not in said(inspector)
+    assert "Not recorded" not in visible_text(inspector)
 
 
-def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> None:
+def test_funnel_ends_with_drawn_token(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
-    speak(inspector, chosen)
+    show_token(inspector, chosen)
     stages = inspector.page.funnel.stages.stages
     assert [stage.survivors for stage in stages] == [*(stage.survivors for stage in chosen.funnel), 1]
     assert stages[-1].is_outcome
@@ -139,7 +139,7 @@ def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> No
     assert "cuts no token" in stages[1].tip
 
 
-def test_heights_of_the_funnel_follow_the_logarithm() -> None:
+def test_funnel_bar_heights_are_logarithmic() -> None:
     shares = bar_fractions([2048, 2048, 14, 1])
     assert shares[:2] == [1.0, 1.0]
     assert 0.3 < shares[2] < 0.4
@@ -147,9 +147,9 @@ def test_heights_of_the_funnel_follow_the_logarithm() -> None:
     assert bar_fractions([]) == []
 
 
-def test_many_stages_are_listed_and_found_under_the_pointer(qtbot: QtBot, inspector: Inspector) -> None:
+def test_many_funnel_stages_are_listed_and_hit_tested(qtbot: QtBot, inspector: Inspector) -> None:
     many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(MAX_SIDE_BY_SIDE + 1))
-    run = speak(inspector, replace(token(0, " fox"), funnel=many))
+    run = show_token(inspector, replace(token(0, " fox"), funnel=many))
     funnel = inspector.page.funnel.stages
     assert funnel.is_listed
     assert funnel.stage_at(5, 1) == funnel.stages[0]
@@ -173,50 +173,50 @@ def _contrastive() -> TokenChosen:
 
 
 def test_contrastive_candidates_have_confidence_penalty_and_score(inspector: Inspector) -> None:
-    speak(inspector, _contrastive())
+    show_token(inspector, _contrastive())
     shown = inspector.page.bars.rows
     assert len(shown) == 4
     assert {len(row.figures) for row in shown} == {3}
     scores = [float(row.figures[2].replace("−", "-")) for row in shown]
     assert scores == sorted(scores, reverse=True)
-    assert "CANDIDATES" in said(inspector)
+    assert "CANDIDATES" in visible_text(inspector)
     assert inspector_rows.CONTRASTIVE_HEAD == ("confidence", "penalty", "score")
 
 
-def test_dola_shows_its_layers_and_the_one_it_chose(inspector: Inspector) -> None:
+def test_dola_shows_layers_and_chosen_one(inspector: Inspector) -> None:
     choice = LayerChoice(4, ((0, 0.002), (2, 0.013), (4, 0.083)))
-    speak(inspector, replace(token(0, " fox"), method="dola", layer_choice=choice))
+    show_token(inspector, replace(token(0, " fox"), method="dola", layer_choice=choice))
     shown = inspector.page.layer_bars.rows
     assert [row.label for row in shown] == ["layer 0", "layer 2", "layer 4"]
     assert [row.strong for row in shown] == [False, False, True]
     assert shown[2].lengths == (1.0,)
-    speak(inspector, token(0, " fox"))
+    show_token(inspector, token(0, " fox"))
     assert not inspector.page.layers.isVisible()
 
 
-def test_before_a_run_it_says_what_it_is_for(qtbot: QtBot, inspector: Inspector) -> None:
+def test_inspector_without_run_shows_hint(qtbot: QtBot, inspector: Inspector) -> None:
     inspector.show_run(None)
-    assert "click a token" in said(inspector)
+    assert "click a token" in visible_text(inspector)
     assert not inspector.page.card.isVisible()
     inspector.show_run(make_run([]))
-    assert "Waiting" in said(inspector)
+    assert "Waiting" in visible_text(inspector)
     ended = make_run([], finished=True)
     inspector.events_arrived(ended, [])
-    qtbot.waitUntil(lambda: "No token yet" in said(inspector))
+    qtbot.waitUntil(lambda: "No token yet" in visible_text(inspector))
 
 
-def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspector, qtbot: QtBot) -> None:
+def test_updates_are_throttled_while_streaming(inspector: Inspector, qtbot: QtBot) -> None:
     run = make_run([])
     inspector.show_run(run)
     for chosen in story(30):
         run.apply([chosen])
         inspector.events_arrived(run, [chosen])
-    assert "Waiting" in said(inspector)
-    qtbot.waitUntil(lambda: "TOKEN 30" in said(inspector))
+    assert "Waiting" in visible_text(inspector)
+    qtbot.waitUntil(lambda: "TOKEN 30" in visible_text(inspector))
 
 
-def test_a_token_that_comes_late_is_spoken_of_at_once(inspector: Inspector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a slow model: half a second after the last one nobody has to wait any more."""
+def test_token_of_slow_model_is_shown_immediately(inspector: Inspector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens of a slow model are not throttled half a second after the previous one."""
     clock = [100.0]
     monkeypatch.setattr(panel, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     run = make_run([])
@@ -226,14 +226,14 @@ def test_a_token_that_comes_late_is_spoken_of_at_once(inspector: Inspector, monk
         run.apply([chosen])
         inspector.events_arrived(run, [chosen])
         QApplication.processEvents()
-        assert f"TOKEN {number}" in said(inspector)
+        assert f"TOKEN {number}" in visible_text(inspector)
     run.apply(story(4)[3:])
     inspector.events_arrived(run, story(4)[3:])
     QApplication.processEvents()
-    assert "TOKEN 3" in said(inspector)  # too soon behind the last one
+    assert "TOKEN 3" in visible_text(inspector)  # too soon behind the last one
 
 
-def test_text_that_streams_without_a_pause_is_followed(inspector: Inspector, qtbot: QtBot) -> None:
+def test_continuous_stream_is_followed(inspector: Inspector, qtbot: QtBot) -> None:
     """Each batch moves nothing back."""
     run, coming = make_run([]), iter(story(2_000))
     inspector.show_run(run)
@@ -245,20 +245,20 @@ def test_text_that_streams_without_a_pause_is_followed(inspector: Inspector, qtb
 
     stream.timeout.connect(write)
     stream.start()
-    qtbot.waitUntil(lambda: "NEWEST" in said(inspector))
+    qtbot.waitUntil(lambda: "NEWEST" in visible_text(inspector))
     assert stream.isActive()
 
 
-def test_a_replay_is_followed_in_the_same_tick(inspector: Inspector) -> None:
+def test_cursor_move_updates_inspector_immediately(inspector: Inspector) -> None:
     run = make_run(story(12), finished=True)
     inspector.show_run(run)
     for place in range(1, 13):
         run.move_cursor(place)
         inspector.cursor_moved(run)
-        assert f"TOKEN {place}" in said(inspector)
+        assert f"TOKEN {place}" in visible_text(inspector)
 
 
-def test_a_selected_token_stays_while_text_streams(inspector: Inspector) -> None:
+def test_selected_token_stays_shown_while_streaming(inspector: Inspector) -> None:
     run = make_run(story(5))
     inspector.show_run(run)
     run.select(1)
@@ -266,10 +266,10 @@ def test_a_selected_token_stays_while_text_streams(inspector: Inspector) -> None
     run.apply(story(5))
     inspector.events_arrived(run, [])
     assert not inspector._timer.isActive()
-    assert "TOKEN 2" in said(inspector)
+    assert "TOKEN 2" in visible_text(inspector)
 
 
-def test_parts_keep_their_place_from_token_to_token(inspector: Inspector) -> None:
+def test_sections_keep_position_between_tokens(inspector: Inspector) -> None:
     run = make_run([token(0, " fox", 0.31, 3), token(1, ".", 0.9), token(2, " a", 0.2, 2)])
     inspector.show_run(run)
     places = set()
@@ -280,8 +280,8 @@ def test_parts_keep_their_place_from_token_to_token(inspector: Inspector) -> Non
     assert len(places) == 1
 
 
-def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -> None:
-    speak(inspector, token(0, " fox", 0.31, 3))
+def test_texts_are_selectable_and_rows_can_be_copied(inspector: Inspector) -> None:
+    show_token(inspector, token(0, " fox", 0.31, 3))
     for label in (inspector.page.title, inspector.page.facts, inspector.page.sentence):
         assert label.label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
     bars = inspector.page.bars
@@ -292,8 +292,8 @@ def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -
     assert "␣fox" in bars.accessibleDescription()
 
 
-def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector, qtbot: QtBot) -> None:
-    speak(inspector, token(0, " fox", 0.31, 3))
+def test_scroll_bar_does_not_change_content_width(inspector: Inspector, qtbot: QtBot) -> None:
+    show_token(inspector, token(0, " fox", 0.31, 3))
     width = inspector.page.card.width()
     inspector.resize(324, 300)
     qtbot.waitUntil(inspector.area.verticalScrollBar().isVisible)
@@ -302,8 +302,8 @@ def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector,
     assert inspector.area.widget().width() <= inspector.area.viewport().width()
 
 
-def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot: QtBot) -> None:
-    speak(inspector, token(0, " fox", 0.31, 3))
+def test_narrow_bars_are_below_labels(inspector: Inspector, qtbot: QtBot) -> None:
+    show_token(inspector, token(0, " fox", 0.31, 3))
     bars = inspector.page.bars
     wide = bars.sizeHint().height()
     inspector.setMinimumWidth(0)
@@ -316,7 +316,7 @@ def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot:
     assert heights_seen[1] > wide * 1.3
 
 
-def test_words_for_tokens_and_figures() -> None:
+def test_token_texts_and_rows() -> None:
     assert token_text(" a\n\t") == "␣a↵⇥"
     assert token_text("<|end|>") == "⟨end⟩"
     assert (
@@ -328,6 +328,6 @@ def test_words_for_tokens_and_figures() -> None:
     assert "likelier tokens" in names
 
 
-def test_a_control_token_is_named(inspector: Inspector) -> None:
-    speak(inspector, end_token(0))
-    assert "⟨end⟩" in said(inspector)
+def test_control_token_is_shown_by_name(inspector: Inspector) -> None:
+    show_token(inspector, end_token(0))
+    assert "⟨end⟩" in visible_text(inspector)

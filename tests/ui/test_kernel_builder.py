@@ -23,7 +23,7 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
 class Builder:
-    """Takes the compiler's place: waits for `go`, or for its end."""
+    """A fake compiler that waits for `go` or for cancellation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go, self.begun, self.ended = threading.Event(), 0, threading.Event()
@@ -56,7 +56,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
 
 
 def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> DecodeBackend:
-    """What is told once it is so."""
+    """Wait for the state and return the decode backend."""
     reported = window.parts.services.kernel_builder
     qtbot.waitUntil(
         lambda: (
@@ -69,15 +69,15 @@ def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = Non
     return reported.backend
 
 
-def staying(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
-    """A window as one that stays: it may have things built."""
+def open_interactive_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
+    """Open an interactive window, which may build kernels."""
     window = open_window(qtbot, folder, engine)
     window.parts.services.kernel_builder.allow_building()
     return window
 
 
-def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
-    window = staying(qtbot, config_dir)
+def test_kernels_are_built_once_and_used_by_next_run(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_interactive_window(qtbot, config_dir)
     until(qtbot, window, "building")
     status = window.parts.status.device
     assert "quick" not in status.text()
@@ -92,9 +92,9 @@ def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: P
     assert builder.begun == 1
 
 
-def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+def test_unsupported_model_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
     builder.standing = "ready"
-    window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
+    window = open_interactive_window(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
     assert "native code" not in window.parts.status.device.text()
     assert "does not support" in window.parts.status.device.toolTip()
@@ -102,13 +102,13 @@ def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: 
 
 
 @pytest.mark.parametrize(("outcome", "words"), [("failed", "could not be built"), ("no_compiler", "C++ compiler")])
-def test_nothing_alarming_where_it_cannot_be(
+def test_failed_build_shows_no_error_banner(
     outcome: str, words: str, qtbot: QtBot, config_dir: Path, builder: Builder
 ) -> None:
     builder.outcome = outcome
     builder.standing = "missing" if outcome == "failed" else outcome
     builder.go.set()
-    window = staying(qtbot, config_dir)
+    window = open_interactive_window(qtbot, config_dir)
     until(qtbot, window, outcome)
     assert not window.parts.centre.error_banner.isVisible()
     assert not window.parts.centre.notice_banner.isVisible()
@@ -125,8 +125,8 @@ def test_nothing_alarming_where_it_cannot_be(
     assert builder.begun == (outcome == "failed")  # not tried again
 
 
-def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
-    window = staying(qtbot, config_dir)
+def test_disabling_stops_build_and_enabling_restarts_it(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_interactive_window(qtbot, config_dir)
     until(qtbot, window, "building")
     window.parts.dialogs.open_settings()
     dialog = find(window, SettingsDialog, "settingsDialog")
@@ -144,22 +144,22 @@ def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Pa
     dialog.close()
 
 
-def test_the_compiler_ends_with_the_window(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
-    window = staying(qtbot, config_dir)
+def test_closing_window_stops_compiler(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_interactive_window(qtbot, config_dir)
     until(qtbot, window, "building")
     window.close()
     assert builder.ended.is_set()
 
 
-def test_only_for_models_on_this_machines_processor(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
-    window = staying(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", device="cuda")))
+def test_model_on_gpu_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_interactive_window(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", device="cuda")))
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.session.emit_current()
     assert window.parts.services.kernel_builder.backend is None
     assert builder.begun == 0
 
 
-def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+def test_screenshot_window_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
     window = open_window(qtbot, config_dir)
     until(qtbot, window, "missing")
     run(qtbot, window)
@@ -178,7 +178,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_compiler", "real")
-def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
+def test_native_kernels_give_same_text(qtbot: QtBot, config_dir: Path) -> None:
     """The storyteller's text is the same before and after."""
     window = build_window(config_dir)
     qtbot.addWidget(window)

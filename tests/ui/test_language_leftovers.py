@@ -32,17 +32,17 @@ OURS = {
     for english, foreign in _messages("zh_CN")
     if "{" not in english[0] and english[0] != foreign[0] and CHINESE.search(foreign[0]) and len(english[0]) > 3
 }
-"""English sentences and titles that are said otherwise in Chinese."""
+"""English sentences and titles that differ in Chinese."""
 SHARED = {"LM Studio", "mean"}
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qapp: QApplication) -> Iterator[None]:
+def restore_english(qapp: QApplication) -> Iterator[None]:
     yield
     set_language(ENGLISH)
 
 
-def said(window: MainWindow) -> Iterator[tuple[str, str]]:
+def visible_texts(window: MainWindow) -> Iterator[tuple[str, str]]:
     """Every text of every part that is seen, with the part's name."""
     for part in (window, *window.findChildren(QWidget)):
         if not part.isVisible():
@@ -58,14 +58,14 @@ def said(window: MainWindow) -> Iterator[tuple[str, str]]:
             yield from ((name, part.tabText(n)) for n in range(part.count()))
 
 
-def left_over(window: MainWindow) -> list[tuple[str, str]]:
+def untranslated_texts(window: MainWindow) -> list[tuple[str, str]]:
     """What is still in the other language."""
     settle(window)
     window.parts.status.refresh()
     if current_language() == ENGLISH:
         names = set(LANGUAGES.values())
-        return [(n, t) for n, t in said(window) if CHINESE.search(t) and not any(name in t for name in names)]
-    return [(n, t) for n, t in said(window) if t.strip(" …:") in OURS - SHARED or t in OURS - SHARED]
+        return [(n, t) for n, t in visible_texts(window) if CHINESE.search(t) and not any(name in t for name in names)]
+    return [(n, t) for n, t in visible_texts(window) if t.strip(" …:") in OURS - SHARED or t in OURS - SHARED]
 
 
 def finished(qtbot: QtBot, window: MainWindow) -> None:
@@ -115,7 +115,7 @@ STATES = [finished, failed, stopped, touring, guessing, with_example, noticed]
 @pytest.mark.every(7)
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 @pytest.mark.parametrize("first", ["en", "zh_CN"])
-def test_nothing_is_left_in_the_other_language(
+def test_no_text_of_previous_language_remains(
     qtbot: QtBot, config_dir: Path, first: str, state: Callable[[QtBot, MainWindow], None]
 ) -> None:
     engine = ScriptedEngine()
@@ -124,14 +124,14 @@ def test_nothing_is_left_in_the_other_language(
     if first != ENGLISH:
         switch(qtbot, window, first)
     state(qtbot, window)
-    assert left_over(window) == []
+    assert untranslated_texts(window) == []
     switch(qtbot, window, "zh_CN" if first == "en" else "en")
-    assert left_over(window) == []
+    assert untranslated_texts(window) == []
 
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("first", ["en", "zh_CN"])
-def test_no_view_keeps_the_other_language(qtbot: QtBot, config_dir: Path, first: str) -> None:
+def test_every_view_is_translated(qtbot: QtBot, config_dir: Path, first: str) -> None:
     window = open_window(qtbot, config_dir)
     if first != ENGLISH:
         switch(qtbot, window, first)
@@ -139,13 +139,13 @@ def test_no_view_keeps_the_other_language(qtbot: QtBot, config_dir: Path, first:
     for view in VIEWS:
         if not window.parts.centre.show_view(view.name):
             continue
-        left_over(window)
+        untranslated_texts(window)
         switch(qtbot, window, "zh_CN" if current_language() == "en" else "en")
         assert window.parts.centre.columns[0].current_name == view.name
-        assert left_over(window) == [], view.name
+        assert untranslated_texts(window) == [], view.name
 
 
-def test_a_tour_goes_on_where_it_stood(qtbot: QtBot, config_dir: Path) -> None:
+def test_tour_continues_after_language_change(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     before = window.parts.setup.prompt.editor.toPlainText()
     touring(qtbot, window)
@@ -162,7 +162,7 @@ def test_a_tour_goes_on_where_it_stood(qtbot: QtBot, config_dir: Path) -> None:
     assert window.parts.setup.prompt.editor.toPlainText() == before
 
 
-def test_an_example_is_still_borrowed(qtbot: QtBot, config_dir: Path) -> None:
+def test_example_stays_borrowed_after_language_change(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     before = window.parts.setup.prompt.editor.toPlainText()
     window.parts.setup.prompt.set_prompt("My own words")
@@ -177,7 +177,7 @@ def test_an_example_is_still_borrowed(qtbot: QtBot, config_dir: Path) -> None:
     assert parts.setup.prompt.editor.toPlainText() == "My own words"
 
 
-def test_a_text_is_said_again_in_both_directions() -> None:
+def test_retranslate_works_in_both_directions() -> None:
     error = PromptTooLongError(600, 512)
     set_text_language("zh_CN")
     other = PromptTooLongError(600, 512)

@@ -25,7 +25,7 @@ SIGNAL = QMetaMethod.MethodType.Signal
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qapp: QApplication) -> Iterator[None]:
+def restore_english(qapp: QApplication) -> Iterator[None]:
     yield
     set_language(ENGLISH)
 
@@ -36,13 +36,13 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def switch(qtbot: QtBot, window: MainWindow, choice: str) -> None:
-    """As the menu does it; comes back when the window speaks it."""
+    """Change the language as the menu does and wait for the rebuilt window."""
     with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         window.parts.services.language_switch.choose(choice)
 
 
 def listeners(window: MainWindow) -> dict[str, int]:
-    """How many hear each signal of what lasts."""
+    """Return the number of receivers of each signal of the persistent services."""
     lasting = window.parts.services
     found = {}
     for part in (
@@ -59,7 +59,7 @@ def listeners(window: MainWindow) -> dict[str, int]:
     return found
 
 
-def test_nothing_is_lost(qtbot: QtBot, window: MainWindow) -> None:
+def test_language_change_keeps_state(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     session, history, parts = window.session, window.history, window.parts
     parts.settings_controller.choose(strategy="beam_search", cache="static")
@@ -94,7 +94,7 @@ def test_nothing_is_lost(qtbot: QtBot, window: MainWindow) -> None:
     assert run(qtbot, window).kind == "completed"
 
 
-def test_what_was_compared_and_said_is_there_again(qtbot: QtBot, window: MainWindow) -> None:
+def test_comparison_and_error_survive_language_change(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     view = window.parts.centre.columns[0].view("compare")
     window.parts.centre.show_view("compare")
@@ -110,7 +110,7 @@ def test_what_was_compared_and_said_is_there_again(qtbot: QtBot, window: MainWin
     assert window.parts.centre.error_banner.isVisible()
 
 
-def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> None:
+def test_language_change_destroys_old_widgets(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     switch(qtbot, window, "zh_CN")
     before, received = len(window.findChildren(QObject)), listeners(window)
@@ -123,7 +123,7 @@ def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> N
     assert (len(window.findChildren(QObject)), listeners(window)) == (before, received)
 
 
-def test_a_run_goes_on_to_its_end_first(qtbot: QtBot, window: MainWindow) -> None:
+def test_language_change_waits_for_end_of_run(qtbot: QtBot, window: MainWindow) -> None:
     notice = window.parts.centre.notice_banner
     with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         window.parts.runs.run()
@@ -138,7 +138,7 @@ def test_a_run_goes_on_to_its_end_first(qtbot: QtBot, window: MainWindow) -> Non
     assert window.session.run.outcome.kind == "completed"
 
 
-def test_the_settings_window_stays_open_and_speaks_it_too(qtbot: QtBot, window: MainWindow) -> None:
+def test_settings_dialog_stays_open_and_is_translated(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.actions.do("open_settings")
     combo = find(window, QComboBox, "languageChoice")
     combo.setCurrentIndex(combo.findData("zh_CN"))
@@ -153,7 +153,7 @@ def test_the_settings_window_stays_open_and_speaks_it_too(qtbot: QtBot, window: 
     assert window.findChildren(QDialog) == []
 
 
-def test_what_the_command_line_names_is_for_this_time(qtbot: QtBot, config_dir: Path) -> None:
+def test_language_option_is_not_saved(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir, ScriptedEngine(), language="zh_CN")
     qtbot.addWidget(window)
     assert (current_language(), window.parts.services.language_switch.choice) == ("zh_CN", "zh_CN")

@@ -44,13 +44,13 @@ def start(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> Launch:
     return started
 
 
-def test_a_picture_changes_no_settings(start: Launch, config_dir: Path, tmp_path: Path) -> None:
+def test_screenshot_saves_no_settings(start: Launch, config_dir: Path, tmp_path: Path) -> None:
     words = ("--strategy", "beam_search", "--prompt", "A fox", "--seed", 7, "--theme", "dark", "--view", "tree")
     assert start(ScriptedEngine(), *words, "--run", "--screenshot", tmp_path / "out.png") == 0
     assert not (config_dir / "settings.json").exists()
 
 
-def test_runs_and_leaves_a_picture_of_exactly_that_size(start: Launch, tmp_path: Path) -> None:
+def test_screenshot_of_run_has_requested_size(start: Launch, tmp_path: Path) -> None:
     engine, path = ScriptedEngine(), tmp_path / "new" / "out.png"
     code = start(
         engine, "--model", "storyteller", "--strategy", "sampling", "--param", "temperature=0.8", "--prompt", "A fox",
@@ -64,30 +64,32 @@ def test_runs_and_leaves_a_picture_of_exactly_that_size(start: Launch, tmp_path:
     assert (request.prompt, request.seed, request.settings["temperature"]) == ("A fox", 7, 0.8)
 
 
-def test_leaves_a_picture_without_a_run(start: Launch, tmp_path: Path) -> None:
+def test_screenshot_without_run_is_saved(start: Launch, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     assert start(engine, "--screenshot", tmp_path / "out.png", "--size", "900x600") == 0
     assert QImage(str(tmp_path / "out.png")).size().toTuple() == (900, 600)
     assert engine.runs == []
 
 
-def test_a_picture_has_a_size_of_its_own(start: Launch, tmp_path: Path) -> None:
+def test_screenshot_has_default_size(start: Launch, tmp_path: Path) -> None:
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png") == 0
     assert QImage(str(tmp_path / "out.png")).size().toTuple() == PICTURE_SIZE
 
 
-def test_a_chat_is_answered_in_a_picture(start: Launch, tmp_path: Path) -> None:
+def test_chat_option_runs_prompt_as_chat(start: Launch, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     assert start(engine, "--chat", "--prompt", "Hello", "--run", "--screenshot", tmp_path / "out.png") == 0
     assert engine.runs[0].prompt == ({"role": "user", "content": "Hello"},)
 
 
-def test_a_chat_without_a_message_is_told(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chat_without_message_exits_with_error(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert start(ScriptedEngine(), "--chat", "--prompt", " ", "--run", "--screenshot", tmp_path / "out.png") == 1
     assert "There is no message yet." in capsys.readouterr().err
 
 
-def test_an_svg_is_one(start: Launch, tmp_path: Path) -> None:
+def test_svg_screenshot_is_valid(start: Launch, tmp_path: Path) -> None:
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.svg", "--size", "1000x700") == 0
     drawn = QSvgRenderer(str(tmp_path / "out.svg"))
     assert drawn.isValid()
@@ -95,14 +97,14 @@ def test_an_svg_is_one(start: Launch, tmp_path: Path) -> None:
     assert b"<text" in (tmp_path / "out.svg").read_bytes()
 
 
-def test_a_picture_has_the_screens_pixels(start: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screenshot_uses_device_pixel_ratio(start: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MainWindow, "devicePixelRatioF", lambda _window: 2.0)
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png", "--size", "900x600") == 0
     assert QImage(str(tmp_path / "out.png")).size().toTuple() == (1800, 1200)
 
 
 @pytest.mark.slow
-def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path) -> None:
+def test_export_option_saves_run_table_or_view(start: Launch, tmp_path: Path) -> None:
     def exported(name: str, *words: object) -> Path:
         assert start(ScriptedEngine(), *words, "--run", "--size", "1000x700", "--export", tmp_path / name) == 0
         return tmp_path / name
@@ -124,7 +126,7 @@ def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path)
         (["--run"], "file/run.html", "Choose a folder you can write to."),
     ],
 )
-def test_says_what_cannot_be_exported(
+def test_invalid_export_exits_with_error(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str, message: str
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -150,7 +152,7 @@ def test_says_what_cannot_be_exported(
         (["--preset", "Caerful"], "Unknown preset “Caerful”."),
     ],
 )
-def test_says_what_cannot_be_done(
+def test_invalid_options_exit_with_error(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert start(ScriptedEngine(), *words, "--run", "--screenshot", tmp_path / "out.png") == 1
@@ -159,10 +161,10 @@ def test_says_what_cannot_be_done(
 
 
 @pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"top_p": 7}], ids=str)
-def test_a_preset_with_values_that_cannot_be_is_refused_whole(
+def test_preset_with_invalid_values_is_rejected(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: dict[str, object]
 ) -> None:
-    """A picture of other settings than the ones that were named would say something false."""
+    """A picture with other settings than the requested ones would be misleading."""
     (tmp_path / "odd.json").write_text(json.dumps({"do_sample": True, **settings}), encoding="utf-8")
     words = ["--preset", tmp_path / "odd.json", "--run", "--screenshot", tmp_path / "out.png"]
     assert start(ScriptedEngine(), *words) == 1
@@ -170,20 +172,22 @@ def test_a_preset_with_values_that_cannot_be_is_refused_whole(
     assert not (tmp_path / "out.png").exists()
 
 
-def test_a_failed_run_is_a_failure(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_run_exits_with_error(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = ScriptedEngine(fail_at=3, error=NumericError("NaN at step 3.", "Load it in float32."))
     assert start(engine, "--run", "--screenshot", tmp_path / "out.png") == 1
     assert "NaN at step 3. Load it in float32." in capsys.readouterr().err
 
 
-def test_a_picture_that_cannot_be_saved(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_screenshot_exits_with_error(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "file" / "out.png") == 1
     assert "was not saved: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", [["--screenshot", "a.png"], ["--export", "a.html"]])
-def test_what_is_left_behind_depends_on_the_command_line_alone(
+def test_output_options_use_temporary_config_folder(
     qapp: QApplication, monkeypatch: pytest.MonkeyPatch, way: list[str]
 ) -> None:
     folders: list[object] = []
@@ -202,7 +206,7 @@ def test_what_is_left_behind_depends_on_the_command_line_alone(
     assert usual is None
 
 
-def test_no_room_for_temporary_files_is_told(
+def test_unwritable_temporary_folder_exits_with_error(
     qapp: QApplication, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
@@ -212,7 +216,7 @@ def test_no_room_for_temporary_files_is_told(
 
 
 @pytest.mark.slow
-def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
+def test_program_stays_open_until_window_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window = build_window(config_dir, engine, assembled=False)
     qtbot.addWidget(window)
@@ -232,7 +236,7 @@ def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: 
     assert window.session.run.text == "".join(STORY)
 
 
-def test_a_frame_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
+def test_window_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
     window = build_window(config_dir, ScriptedEngine(), assembled=False)
     qtbot.addWidget(window)
     window.close()
@@ -242,7 +246,7 @@ def test_a_frame_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplicatio
     assert not window.is_assembled
 
 
-def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
+def test_sound_is_sent_to_audio_model_and_rejected_by_others(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lamp, broken = resources.path("media", "office-lamp.flac"), tmp_path / "broken.wav"

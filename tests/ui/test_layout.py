@@ -44,7 +44,7 @@ def arrange(window: MainWindow, size: tuple[int, int], scale: float) -> None:
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES)
-def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
+def test_views_are_not_clipped(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
     settle(window)
     assert "\n".join(faults(window)) == ""
@@ -59,7 +59,7 @@ def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tupl
 
 @pytest.fixture
 def chinese_window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
-    """As somebody sees it whose settings say so."""
+    """A window with Chinese as its saved language."""
     store = SettingsStore(config_dir)
     store.settings.appearance.language = "zh_CN"
     store.save()
@@ -68,7 +68,7 @@ def chinese_window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
 
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
-def test_nothing_is_cut_in_chinese(
+def test_chinese_views_are_not_clipped(
     qtbot: QtBot,
     chinese_window: MainWindow,
     size: tuple[int, int],
@@ -118,9 +118,7 @@ def check_history(window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES)
-def test_no_report_in_the_inspector_is_cut(
-    qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float
-) -> None:
+def test_inspector_report_is_not_clipped(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
     run(qtbot, window)
     rows = [("scales and offsets", "36,864,000"), ("in 4 bits (64 tokens)", "1,184,320"), ("keys", "73,728")]
@@ -146,7 +144,7 @@ def _showing_every_setting() -> list[str]:
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES[1:])
-def test_no_setting_of_any_strategy_is_cut(window: MainWindow, size: tuple[int, int], scale: float) -> None:
+def test_strategy_settings_are_not_clipped(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
     window.parts.setup.parameters.set_advanced(True)
     for name in _showing_every_setting():
@@ -156,7 +154,7 @@ def test_no_setting_of_any_strategy_is_cut(window: MainWindow, size: tuple[int, 
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES)
-def test_a_failure_leaves_everything_whole(window: MainWindow, size: tuple[int, int], scale: float) -> None:
+def test_error_banner_clips_nothing(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
     banner = window.parts.centre.error_banner
     banner.show_message("The prompt cannot be used", "It has 3,602 tokens, 1,554 more than the model's context of "
@@ -168,8 +166,8 @@ def test_a_failure_leaves_everything_whole(window: MainWindow, size: tuple[int, 
     assert window.rect().contains(close.mapTo(window, close.rect().bottomRight()))
 
 
-def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:
-    """A check that finds nothing proves nothing: words cut, a child beyond its parent, two in one place."""
+def test_layout_check_finds_clipped_and_overlapping_widgets(qtbot: QtBot) -> None:
+    """The check itself must find clipped text, a child outside its parent, and overlapping widgets."""
     outer = QWidget()
     qtbot.addWidget(outer)
     column = QVBoxLayout(outer)
@@ -190,7 +188,7 @@ def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("screen", [(1280, 800), (1440, 900), (1920, 1080), (3840, 2160)])
-def test_the_first_window_leaves_room_for_its_frame(screen: tuple[int, int]) -> None:
+def test_initial_window_size_leaves_room_for_frame(screen: tuple[int, int]) -> None:
     size = first_size(QSize(*screen))
     assert size.width() < screen[0]
     assert size.height() + 30 <= screen[1]
@@ -198,12 +196,12 @@ def test_the_first_window_leaves_room_for_its_frame(screen: tuple[int, int]) -> 
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (900, 600)])
-def test_large_type_leaves_the_text_its_place(window: MainWindow, size: tuple[int, int]) -> None:
+def test_large_font_keeps_room_for_text(window: MainWindow, size: tuple[int, int]) -> None:
     arrange(window, size, 1.5)
     assert window.parts.centre.columns[0].stack.height() >= 0.4 * size[1]
 
 
-def test_what_a_strategy_does_is_said_in_full_in_the_list(window: MainWindow) -> None:
+def test_strategy_list_shows_full_descriptions(window: MainWindow) -> None:
     picker = window.parts.toolbar.strategy
     picker.showPopup()
     view = picker.view()
@@ -217,7 +215,7 @@ def test_what_a_strategy_does_is_said_in_full_in_the_list(window: MainWindow) ->
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_nothing_is_cut_in_the_export_dialog(qtbot: QtBot, window: MainWindow, scale: float) -> None:
+def test_export_dialog_is_not_clipped(qtbot: QtBot, window: MainWindow, scale: float) -> None:
     run(qtbot, window)
     window.parts.appearance.set_font_scale(scale)
     window.parts.export.open_dialog()

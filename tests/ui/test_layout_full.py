@@ -74,13 +74,13 @@ def check(qtbot: QtBot, folder: Path, size: Size, scale: float) -> None:
 @pytest.mark.every(3)
 @pytest.mark.parametrize(("size", "scale", "font"), [((900, 600), 1.5, "wide"), ((900, 600), 2.0, "narrow"),
                          ((1280, 800), 2.0, "wide")], indirect=["font"])  # fmt: skip
-def test_nothing_is_cut_where_there_is_much(
-    qtbot: QtBot, config_dir: Path, size: Size, scale: float, font: str
-) -> None:
+def test_full_views_are_not_clipped(qtbot: QtBot, config_dir: Path, size: Size, scale: float, font: str) -> None:
     check(qtbot, config_dir, size, scale)
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("case", "font"), list(product(SIZES, ("wide", "narrow"))), indirect=["font"])
-def test_nothing_is_cut_at_any_size(qtbot: QtBot, config_dir: Path, case: tuple[Size, float], font: str) -> None:
+def test_full_views_are_not_clipped_at_any_size(
+    qtbot: QtBot, config_dir: Path, case: tuple[Size, float], font: str
+) -> None:
     check(qtbot, config_dir, *case)

@@ -37,7 +37,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return open_window(qtbot, config_dir)
 
 
-def test_the_first_picture_goes_without_what_is_not_in_it(config_dir: Path) -> None:
+def test_first_frame_imports_no_unused_modules(config_dir: Path) -> None:
     """In an interpreter of its own: this one has long imported everything."""
     code = (
         "import sys; from PySide6.QtWidgets import QApplication; a = QApplication([]); from decodescope import app;"
@@ -48,7 +48,7 @@ def test_the_first_picture_goes_without_what_is_not_in_it(config_dir: Path) -> N
     assert done.stdout.split() == []
 
 
-def test_a_pickers_list_is_ready_when_it_opens(window: MainWindow) -> None:
+def test_picker_popup_is_prepared_when_opened(window: MainWindow) -> None:
     picker = window.parts.toolbar.strategy
     assert not picker.is_open
     assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
@@ -65,14 +65,14 @@ def test_a_pickers_list_is_ready_when_it_opens(window: MainWindow) -> None:
     assert picker.view().fontMetrics().height() == picker.fontMetrics().height()
 
 
-def test_a_screen_reader_need_not_open_the_list(window: MainWindow) -> None:
+def test_accessible_interface_does_not_create_popup(window: MainWindow) -> None:
     picker = window.parts.toolbar.cache
     interface = picker.accessible_interface()
     assert interface.state().collapsed
     assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
 
 
-def test_a_banner_is_empty_until_it_speaks(window: MainWindow) -> None:
+def test_banner_creates_widgets_on_first_message(window: MainWindow) -> None:
     banner = window.parts.centre.notice_banner
     assert banner.last_title == ""
     assert banner.findChildren(QWidget) == []
@@ -85,7 +85,7 @@ def test_a_banner_is_empty_until_it_speaks(window: MainWindow) -> None:
     assert banner.isHidden()
 
 
-def test_a_plain_run_has_no_strips(qtbot: QtBot, window: MainWindow) -> None:
+def test_text_run_creates_no_media_or_score_strip(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     assert window.findChildren(MediaStrip) == []
     assert window.findChildren(ScoreStrip) == []
@@ -98,7 +98,7 @@ def shade(button: IconButton, mode: QIcon.Mode) -> QColor:
     return max((color for color in inked), key=QColor.alpha)
 
 
-def test_a_button_that_is_disabled_later_fades_in_the_themes_colour(qtbot: QtBot) -> None:
+def test_disabled_icon_button_uses_faint_theme_color(qtbot: QtBot) -> None:
     holder = QWidget()
     qtbot.addWidget(holder)
     button, theme = IconButton("close", "Close", holder), theme_for("dark")
@@ -112,7 +112,7 @@ def test_a_button_that_is_disabled_later_fades_in_the_themes_colour(qtbot: QtBot
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.3, 2.0])
-def test_tabs_are_as_wide_as_was_reckoned(window: MainWindow, scale: float) -> None:
+def test_tab_widths_match_computed_total(window: MainWindow, scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
     tabs = window.parts.centre.columns[0].tabs
     for tight in (True, False, True):

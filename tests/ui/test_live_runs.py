@@ -118,7 +118,7 @@ def test_a_run_does_not_replace_one_in_progress(qtbot: QtBot, tmp_path: Path, mo
     assert own.outcome is not None
 
 
-def test_a_script_that_dies_leaves_its_text(window: MainWindow, qtbot: QtBot) -> None:
+def test_text_of_killed_script_is_kept(window: MainWindow, qtbot: QtBot) -> None:
     session, address = window.session, LiveAddress.find()
     assert address is not None
     encoder = BlockEncoder()
@@ -142,7 +142,7 @@ def test_a_failure_of_the_script_is_shown(window: MainWindow, qtbot: QtBot) -> N
 
 
 @pytest.mark.parametrize("start", [b"wrong\n", b"x" * 1000, b"\n", "ä\n".encode()])
-def test_a_wrong_token_is_refused(start: bytes, window: MainWindow, qtbot: QtBot) -> None:
+def test_wrong_token_closes_connection(start: bytes, window: MainWindow, qtbot: QtBot) -> None:
     address = LiveAddress.find()
     assert address is not None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
@@ -161,7 +161,7 @@ def _connect(address: LiveAddress, start: bytes) -> socket.socket:
     return sender
 
 
-def test_refused_connections_take_no_place_of_later_ones(window: MainWindow, qtbot: QtBot) -> None:
+def test_rejected_connections_do_not_block_later_ones(window: MainWindow, qtbot: QtBot) -> None:
     address = LiveAddress.find()
     assert address is not None
     for _group in range(10):  # the system queues a limited number
@@ -174,7 +174,7 @@ def test_refused_connections_take_no_place_of_later_ones(window: MainWindow, qtb
     assert end.args[0].kind == "completed"
 
 
-def test_probes_of_the_address_take_no_place(window: MainWindow, qtbot: QtBot) -> None:
+def test_probe_connections_do_not_block_later_ones(window: MainWindow, qtbot: QtBot) -> None:
     """A script connects without sending anything to find out whether a window is open."""
     address, live = LiveAddress.find(), window.parts.services.live
     assert address is not None
@@ -188,7 +188,7 @@ def test_probes_of_the_address_take_no_place(window: MainWindow, qtbot: QtBot) -
     assert end.args[0].kind == "completed"
 
 
-def test_a_block_of_a_gigabyte_is_refused_before_it_arrives(window: MainWindow, qtbot: QtBot) -> None:
+def test_oversized_block_is_rejected_by_header(window: MainWindow, qtbot: QtBot) -> None:
     address = LiveAddress.find()
     assert address is not None
     frame = struct.pack("<cIII", HEADER, 2**30, 2**30, 0)
@@ -197,7 +197,7 @@ def test_a_block_of_a_gigabyte_is_refused_before_it_arrives(window: MainWindow, 
     assert window.session.run is None
 
 
-def test_a_run_that_cannot_be_kept_is_still_shown(
+def test_run_that_cannot_be_saved_is_still_shown(
     window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = window.parts.services.live
@@ -232,7 +232,7 @@ def _is_closed(peer: socket.socket) -> bool:
         return True
 
 
-def test_runs_of_two_scripts_at_once_are_all_kept(window: MainWindow, qtbot: QtBot) -> None:
+def test_concurrent_runs_of_two_scripts_are_saved(window: MainWindow, qtbot: QtBot) -> None:
     """The first one is shown to its end; the second one, which began meanwhile, is in the history."""
     session, saved, noticed = window.session, list[object](), list[str]()
     window.history.runSaved.connect(saved.append)
@@ -258,7 +258,7 @@ def test_runs_of_two_scripts_at_once_are_all_kept(window: MainWindow, qtbot: QtB
 
 
 def test_the_window_used_last_receives_runs(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
-    """A later window takes the address over; after it was closed, or once the first is used, the first has it again."""
+    """A later window takes over the address; the first gets it back when the later closes or the first is used."""
     own = window.parts.services.live.address
     assert own is not None
     other = open_window(qtbot, tmp_path / "other", ScriptedEngine())
@@ -279,7 +279,7 @@ def test_the_window_used_last_receives_runs(window: MainWindow, qtbot: QtBot, tm
         _send(_events())
 
 
-def test_closing_removes_everything(window: MainWindow) -> None:
+def test_close_removes_socket_folder_and_address_file(window: MainWindow) -> None:
     address = window.parts.services.live.address
     assert address is not None
     folder = Path(address.address).parent
@@ -291,7 +291,7 @@ def test_closing_removes_everything(window: MainWindow) -> None:
     assert not address_file().exists()
 
 
-def test_a_long_temporary_folder_is_passed_over(
+def test_too_long_temporary_folder_is_skipped(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A socket's path has a hundred bytes; a folder of the user's may be longer."""

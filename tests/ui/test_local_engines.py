@@ -51,7 +51,7 @@ def search(qtbot: QtBot, window: MainWindow) -> dict[str, str]:
     return {item.title: item.reason or item.subtitle for item in picker.items}
 
 
-def test_nothing_is_contacted_before_the_search(
+def test_engines_are_not_contacted_before_search(
     qtbot: QtBot, config_dir: Path, servers: dict[str, LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contacted: list[object] = []
@@ -79,9 +79,7 @@ def test_nothing_is_contacted_before_the_search(
     picker.hidePopup()
 
 
-def test_a_found_model_is_chosen_run_and_remembered(
-    qtbot: QtBot, config_dir: Path, servers: dict[str, LocalServer]
-) -> None:
+def test_found_model_can_be_run_and_is_saved(qtbot: QtBot, config_dir: Path, servers: dict[str, LocalServer]) -> None:
     window = open_window(qtbot, config_dir, RemoteEngine())
     search(qtbot, window)
     parts, name = window.parts, servers["ollama"].name("tale:1b")
@@ -101,7 +99,7 @@ def test_a_found_model_is_chosen_run_and_remembered(
     assert f'"{name}"' in SettingsStore(config_dir).path.read_text(encoding="utf-8")
 
 
-def test_engines_that_are_absent_or_refuse_are_explained(
+def test_missing_or_refusing_engine_shows_reason(
     qtbot: QtBot, config_dir: Path, servers: dict[str, LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers["lm_studio"].key = "secret"
@@ -133,7 +131,7 @@ def test_a_window_that_closes_stops_the_search(
         assert silent.is_left.wait(10)
 
 
-def test_the_picker_lists_the_files_of_other_programs_beside_their_engines(
+def test_picker_lists_gguf_files_and_engines_of_other_programs(
     qtbot: QtBot, config_dir: Path, tmp_path: Path, servers: dict[str, LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gguf_folders.use_home(tmp_path, monkeypatch)

@@ -16,7 +16,7 @@ from decodescope.app.widgets.text_documents import wrap_mode
 
 @pytest.mark.usefixtures("qtbot")
 @pytest.mark.parametrize("unit", ["x", "word ", "日本語", "слово, ", "a\u0301", "😀"])
-def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_paragraph_is_laid_out_in_pieces(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Qt breaks it in one; and no piece that Qt gets is longer than a few thousand characters."""
     text = unit * (12_000 // len(unit))
     pieces: list[int] = []
@@ -41,7 +41,7 @@ def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("qtbot")
-def test_a_text_of_one_word_is_shown() -> None:
+def test_text_of_one_long_word_is_laid_out() -> None:
     broken = LineFlow(QFont("DejaVu Sans", 10), 400.0)
     broken.update("x" * 300_000)
     starts = [row.start for row in broken.rows]
@@ -54,11 +54,11 @@ def test_a_text_of_one_word_is_shown() -> None:
     [("x" * 5000, True), ("a " + "x" * 6000 + " b", True), ("word " * 5000, False), ("日本語" * 5000, False),
      ("x" * 4999, False)],
 )  # fmt: skip
-def test_only_a_text_with_a_very_long_word_is_broken_anywhere(text: str, anywhere: bool) -> None:
+def test_wrap_anywhere_only_for_very_long_words(text: str, anywhere: bool) -> None:
     assert (wrap_mode(text) == QTextOption.WrapMode.WrapAnywhere) == anywhere
 
 
-def test_the_editor_breaks_a_prompt_of_one_word_anywhere(qtbot: QtBot) -> None:
+def test_prompt_editor_wraps_single_long_word_anywhere(qtbot: QtBot) -> None:
     panel = PromptPanel([])
     qtbot.addWidget(panel)
     for text, mode in (("x" * 200_000, "WrapAnywhere"), ("Once upon a time", "WrapAtWordBoundaryOrAnywhere")):

@@ -1,4 +1,4 @@
-"""Sounds and pictures that go with the prompt: how they come, what is shown of them, what the model is given."""
+"""Sounds and pictures in the prompt: how they are added, their cards, and the model's input."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine
 from tests.ui.windows import open_window, run
 
-SEES, HEARS = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
+IMAGES, AUDIO = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
 
 
-def media_window(qtbot: QtBot, folder: Path, takes: Modalities = SEES) -> MainWindow:
+def media_window(qtbot: QtBot, folder: Path, takes: Modalities = IMAGES) -> MainWindow:
     """A window whose model is loaded."""
     window = open_window(qtbot, folder, MediaEngine(takes=takes))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)
     return window
 
 
-def give(qtbot: QtBot, window: MainWindow, *paths: str) -> None:
+def add_media(qtbot: QtBot, window: MainWindow, *paths: str) -> None:
     """Files go with the prompt, and have been read."""
     window.parts.media.add(paths)
-    qtbot.waitUntil(lambda: all(window.parts.services.media.get(path).is_read for path in given(window)))
+    qtbot.waitUntil(lambda: all(window.parts.services.media.get(path).is_read for path in media_paths(window)))
 
 
-def given(window: MainWindow) -> tuple[str, ...]:
+def media_paths(window: MainWindow) -> tuple[str, ...]:
     """The files that stand above the prompt."""
     return tuple(window.parts.settings.choices.media)
 
@@ -50,12 +50,12 @@ def cards(window: MainWindow) -> list[Any]:
     return list(window.findChildren(MediaBar, "mediaBar")[0].cards)
 
 
-def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
+def test_supported_picture_is_sent_and_unsupported_sound_shows_reason(
     qtbot: QtBot, config_dir: Path, tmp_path: Path
 ) -> None:
     window = media_window(qtbot, config_dir)
     files = picture(tmp_path / "red.png"), sound(tmp_path / "tone.wav")
-    give(qtbot, window, *files)
+    add_media(qtbot, window, *files)
     seen, received = cards(window)
     assert seen.facts.text() == "24 × 16 pixels"
     assert seen.accessibleName() == "image red.png, 24 × 16 pixels"
@@ -65,10 +65,10 @@ def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
     run(qtbot, window)
     assert window.session.run.request.media == (files[0],)
     qtbot.keyClick(seen, Qt.Key.Key_Delete)
-    assert given(window) == (files[1],)
+    assert media_paths(window) == (files[1],)
 
 
-def test_two_clicks_remove_one_picture(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_double_click_on_remove_removes_one_picture(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     """The second one comes before the card is deleted."""
     window = media_window(qtbot, config_dir)
     window.parts.media.add([picture(tmp_path / "red.png")])
@@ -79,12 +79,12 @@ def test_two_clicks_remove_one_picture(qtbot: QtBot, config_dir: Path, tmp_path:
     assert not cards(window)
 
 
-def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_damaged_picture_shows_error_and_keeps_others(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = media_window(qtbot, config_dir)
     first, broken = picture(tmp_path / "red.png"), tmp_path / "broken.png"
     broken.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
-    give(qtbot, window, first, str(broken))
-    qtbot.waitUntil(lambda: given(window) == (first,))
+    add_media(qtbot, window, first, str(broken))
+    qtbot.waitUntil(lambda: media_paths(window) == (first,))
     error = window.parts.messages.error
     assert error is not None
     assert error.cause == "broken.png cannot be shown because it is damaged or incomplete."
@@ -92,8 +92,8 @@ def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, confi
     assert window.parts.setup.prompt.editor.toPlainText() != ""
 
 
-def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    window = media_window(qtbot, config_dir, HEARS)
+def test_audio_model_requires_exactly_one_sound(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = media_window(qtbot, config_dir, AUDIO)
     bar = window.findChildren(MediaBar, "mediaBar")[0]
     assert bar.required_label.text() == "storyteller transcribes audio. Add an audio file."
     assert [kind for kind, button in bar.buttons.items() if button.isVisible()] == ["sound"]
@@ -104,12 +104,12 @@ def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_
     assert window.parts.messages.error is not None
     assert window.session.run is None
     for name in ("one.wav", "two.wav"):
-        give(qtbot, window, sound(tmp_path / name))
-    assert [Path(path).name for path in given(window)] == ["two.wav"]
+        add_media(qtbot, window, sound(tmp_path / name))
+    assert [Path(path).name for path in media_paths(window)] == ["two.wav"]
     assert not bar.required_label.isVisible()
 
 
-def test_pictures_and_files_are_pasted_as_such_and_words_as_words(
+def test_paste_adds_pictures_and_files_as_media_and_text_as_text(
     qtbot: QtBot, config_dir: Path, tmp_path: Path
 ) -> None:
     window = media_window(qtbot, config_dir)
@@ -121,7 +121,7 @@ def test_pictures_and_files_are_pasted_as_such_and_words_as_words(
         assert editor.canInsertFromMimeData(data)
         editor.insertFromMimeData(data)
     assert editor.toPlainText() == "words"
-    pasted, dropped = given(window)
+    pasted, dropped = media_paths(window)
     assert Path(pasted).parent.name == "media"
     assert QImage(pasted).size() == QImage(5, 5, QImage.Format.Format_RGB32).size()
     assert dropped == str(tmp_path / "a.png")
@@ -139,17 +139,15 @@ def _words(data: QMimeData) -> None:
     data.setImageData(QImage(5, 5, QImage.Format.Format_RGB32))
 
 
-def test_what_was_given_is_there_again_and_a_file_that_is_gone_says_so(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path
-) -> None:
+def test_media_is_restored_and_missing_file_shows_reason(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = media_window(qtbot, config_dir)
     path = picture(tmp_path / "red.png")
-    give(qtbot, window, path)
+    add_media(qtbot, window, path)
     window.close()
     Path(path).unlink()
     again = media_window(qtbot, config_dir)
     qtbot.waitUntil(lambda: again.parts.services.media.get(path).is_read)
-    assert given(again) == (path,)
+    assert media_paths(again) == (path,)
     assert "does not exist" in cards(again)[0].reason.text()
     assert again.parts.messages.error is None
     assert again.parts.media.problems
@@ -178,8 +176,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
     return Device
 
 
-def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
-    window = media_window(qtbot, config_dir, HEARS)
+def test_recorded_sound_is_added_and_can_be_played(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
+    window = media_window(qtbot, config_dir, AUDIO)
     bar = window.findChildren(MediaBar, "mediaBar")[0]
     tools = window.parts.media_bar.ensure_bar()[1]
     dialog = tools.record()
@@ -201,10 +199,10 @@ def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_d
     assert not bar.cards[0].play.isChecked()
 
 
-def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
+def test_full_disk_while_recording_keeps_sound_and_shows_notice(
     qtbot: QtBot, config_dir: Path, device: type[Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = media_window(qtbot, config_dir, HEARS)
+    window = media_window(qtbot, config_dir, AUDIO)
     tools = window.parts.media_bar.ensure_bar()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
@@ -218,18 +216,18 @@ def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
     banner = window.parts.centre.error_banner
     qtbot.waitUntil(banner.isVisible)
     assert "cannot be written: no space left on device. Free space" in banner.accessibleDescription()
-    (stored,) = given(window)
+    (stored,) = media_paths(window)
     with wave.open(stored, "rb") as file:
         assert file.getnframes() == 8000
     assert not device.last.is_open
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_nothing_of_the_cards_is_cut(qtbot: QtBot, config_dir: Path, tmp_path: Path, font: str, scale: float) -> None:
-    window = media_window(qtbot, config_dir, HEARS)
+def test_media_cards_are_not_clipped(qtbot: QtBot, config_dir: Path, tmp_path: Path, font: str, scale: float) -> None:
+    window = media_window(qtbot, config_dir, AUDIO)
     window.parts.appearance.set_font_scale(scale)
     window.resize(900, 600)
-    give(qtbot, window, picture(tmp_path / "a picture with a very long name that goes on.png"))
+    add_media(qtbot, window, picture(tmp_path / "a picture with a very long name that goes on.png"))
     assert "\n".join(remaining(window.parts.setup)) == ""
 
 

@@ -1,4 +1,4 @@
-"""What a run has heard and seen, above its text: the file with the positions that the model makes of it."""
+"""The media of a run above its text: each file with the positions that the model reads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.ui.layout import faults, settle
 from tests.ui.media_engine import FRAMES, GRID, MediaEngine
 from tests.ui.windows import find, open_window, run
 
-SEES, HEARS = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
+IMAGES, AUDIO = Modalities(picture=True, max_count=None), Modalities(sound=True, needs=True, max_count=1)
 
 
-def shown(qtbot: QtBot, folder: Path, path: str, takes: Modalities = SEES, inside: bool = False) -> MainWindow:
+def shown(qtbot: QtBot, folder: Path, path: str, takes: Modalities = IMAGES, inside: bool = False) -> MainWindow:
     """A window that has run with that file; the file has been read for the view."""
     window = open_window(qtbot, folder, MediaEngine(takes=takes, inside=inside))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)
@@ -49,10 +49,8 @@ def test_a_picture_is_shown_with_its_patches(qtbot: QtBot, config_dir: Path, tmp
     assert card.position_label.text() == ""
 
 
-def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path
-) -> None:
-    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
+def test_sound_is_shown_with_positions_and_padding(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), AUDIO)
     (card,) = strip(window).cards
     assert card.name.text() == "tone.wav · sound 0.0–1.0 s"
     assert "An encoder turns it into 50 positions" in card.description.text()
@@ -64,9 +62,7 @@ def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
     qtbot.waitUntil(lambda: card.position_label.text() == "0.16–0.24 s of tone.wav")
 
 
-def test_tokens_that_stand_for_a_picture_are_one_word_of_the_prompt(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path
-) -> None:
+def test_picture_tokens_are_shown_as_one_word(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"), inside=True)
     view = window.parts.centre.columns[0].current_view
     text = view.area.page.shown_column().text.text
@@ -75,9 +71,7 @@ def test_tokens_that_stand_for_a_picture_are_one_word_of_the_prompt(
     assert view.area.page.shown_column().text.prompt_pieces == len(window.session.run.prompt)  # each keeps its place
 
 
-def test_a_run_without_media_has_no_strip_and_a_lost_file_is_told(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path
-) -> None:
+def test_strip_is_hidden_without_media_and_reports_missing_file(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "red.png"
     window = shown(qtbot, config_dir, picture(path))
     past = window.session.run
@@ -94,10 +88,10 @@ def test_a_run_without_media_has_no_strip_and_a_lost_file_is_told(
 
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
-def test_nothing_is_cut(
+def test_media_strip_is_not_clipped(
     qtbot: QtBot, config_dir: Path, tmp_path: Path, size: tuple[int, int], scale: float, font: str
 ) -> None:
-    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
+    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), AUDIO)
     window.resize(*size)
     window.parts.appearance.set_font_scale(scale)
     settle(window)

@@ -1,4 +1,4 @@
-"""The memory view as a reader meets it: live, at the cursor, hovered, saved."""
+"""The memory view: live updates, cursor, hovering and export."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def view(qtbot: QtBot) -> Iterator[MemoryView]:
     return view
 
 
-def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
+def test_memory_view_is_registered_with_factory(qtbot: QtBot) -> None:
     spec = next(spec for spec in VIEWS if spec.name == "memory")
     made = spec.factory()
     qtbot.addWidget(made)
@@ -54,7 +54,7 @@ def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
     assert made.accessibleName()
 
 
-def test_an_empty_page_says_what_it_is_for(view: MemoryView) -> None:
+def test_empty_view_shows_hint_instead_of_chart(view: MemoryView) -> None:
     view.show_run(None)
     assert not view.chart.isVisible()
     empty = view.grab().toImage()
@@ -63,7 +63,7 @@ def test_an_empty_page_says_what_it_is_for(view: MemoryView) -> None:
     assert view.grab().toImage() != empty
 
 
-def test_it_grows_with_the_run_and_tells_the_inspector(view: MemoryView, qtbot: QtBot) -> None:
+def test_view_follows_run_and_sends_report_to_inspector(view: MemoryView, qtbot: QtBot) -> None:
     run, reported = begun(), []
     view.signals.reportSelected.connect(reported.append)
     view.show_run(run)
@@ -79,7 +79,7 @@ def test_it_grows_with_the_run_and_tells_the_inspector(view: MemoryView, qtbot: 
     assert reported[-1] is None
 
 
-def test_it_obeys_the_cursor(view: MemoryView) -> None:
+def test_report_and_chart_follow_cursor(view: MemoryView) -> None:
     run = ended(events(plan(), 41))
     view.show_run(run)
     assert view.report is not None
@@ -92,9 +92,7 @@ def test_it_obeys_the_cursor(view: MemoryView) -> None:
     assert view.chart.figure.xs[-1] == 9
 
 
-def test_two_columns_show_one_history_that_is_reckoned_once(
-    view: MemoryView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_views_share_one_history(view: MemoryView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     other, sorted_in = MemoryView(), []
     qtbot.addWidget(other)
     append = CacheHistory.append
@@ -112,7 +110,7 @@ def test_two_columns_show_one_history_that_is_reckoned_once(
     assert sorted_in == run.events
 
 
-def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -> None:
+def test_hovering_curve_or_token_shows_bytes(view: MemoryView) -> None:
     view.show_run(ended(events(plan(window=20), 41)))
     assert f"after token 9: {(START + 8) * EACH:,} bytes" in view.charts.tip(9)
     assert "predicted" in view.charts.tip(55)
@@ -132,12 +130,12 @@ def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) 
         QTest.keyClick(view.chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
 
 
-def test_the_key_says_which_area_lies_below(view: MemoryView) -> None:
+def test_legend_names_lowest_area(view: MemoryView) -> None:
     view.show_run(ended(events(plan(9), 40)))
     assert view.charts.legend.accessibleName().startswith("Colours: keys (lowest), values")
 
 
-def test_a_hidden_view_catches_up_when_it_is_shown(view: MemoryView) -> None:
+def test_hidden_view_updates_when_shown(view: MemoryView) -> None:
     view.hide()
     run = ended(events(plan(), 30))
     view.show_run(run)
@@ -146,13 +144,13 @@ def test_a_hidden_view_catches_up_when_it_is_shown(view: MemoryView) -> None:
     assert view.report is not None
 
 
-def test_a_fallback_is_told(view: MemoryView) -> None:
+def test_memory_fallback_is_shown(view: MemoryView) -> None:
     view.show_run(ended([*events(plan(), 20), Notice("memory_fallback", "Going on with “Offloaded”.")]))
     assert view.charts.notice.isVisible()
     assert view.charts.notice.text() == "Going on with “Offloaded”."
 
 
-def test_figures_for_a_file(view: MemoryView) -> None:
+def test_export_table_has_bytes_per_measurement(view: MemoryView) -> None:
     view.show_run(ended(events(plan(block=8), 41)))
     head, *lines = view.export_table()
     rows = [dict(zip(head, line, strict=True)) for line in lines]
@@ -161,14 +159,14 @@ def test_figures_for_a_file(view: MemoryView) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_nothing_is_wider_than_the_view(view: MemoryView, scale: float) -> None:
+def test_content_is_not_wider_than_view(view: MemoryView, scale: float) -> None:
     view.set_theme(theme_for("light", scale))
     view.resize(420, 500)
     view.show_run(ended(events(plan(window=20), 41)))
     assert view._page.minimumSizeHint().width() <= view.width()
 
 
-def test_fifty_thousand_tokens_still_find_their_cells(view: MemoryView) -> None:
+def test_cells_of_fifty_thousand_tokens_are_hit_tested(view: MemoryView) -> None:
     view.show_run(ended(events(plan(), 9)))
     view.cells.set_rows([CachedTokenRow("All of them", ("held",) * 50_000, True)])
     assert view.cells.sizeHint().height() <= 140

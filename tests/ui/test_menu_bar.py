@@ -41,21 +41,21 @@ def lines(menu: QMenu) -> list[QAction]:
     return found
 
 
-def tops(bar: MenuBar) -> list[QMenu]:
+def top_menus(bar: MenuBar) -> list[QMenu]:
     return [menu for menu in (line.menu() for line in bar.actions()) if isinstance(menu, QMenu)]
 
 
-def test_the_menus_are_those_people_expect(window: MainWindow) -> None:
+def test_menu_bar_has_standard_menus(window: MainWindow) -> None:
     bar = window.parts.menu_bar
     assert window.menuBar() is bar
-    assert [menu.title() for menu in tops(bar)] == ["&File", "&Edit", "&View", "&Run", "&Tools", "&Help"]
-    assert all(lines(menu) for menu in tops(bar))
+    assert [menu.title() for menu in top_menus(bar)] == ["&File", "&Edit", "&View", "&Run", "&Tools", "&Help"]
+    assert all(lines(menu) for menu in top_menus(bar))
 
 
 def test_every_command_is_in_exactly_one_menu(window: MainWindow) -> None:
     table = set(window.parts.actions.table)
     bar = window.parts.menu_bar
-    shown = Counter(line.objectName() for menu in tops(bar) for line in lines(menu) if line.objectName())
+    shown = Counter(line.objectName() for menu in top_menus(bar) for line in lines(menu) if line.objectName())
     assert set(shown) == table
     assert set(shown.values()) == {1}
     assert {command.name for command in COMMANDS} == table
@@ -75,12 +75,12 @@ def test_menu_palette_and_list_of_keys_agree(window: MainWindow) -> None:
             assert entry.shortcut == (command.keys or (command.shown_key,))[0].replace("Return", "Enter")
 
 
-def test_no_key_belongs_to_two_commands() -> None:
+def test_command_keys_are_unique() -> None:
     keys = Counter(key for command in COMMANDS for key in command.keys)
     assert [key for key, count in keys.items() if count > 1] == []
 
 
-def test_commands_that_macos_moves_have_their_roles(window: MainWindow) -> None:
+def test_macos_commands_have_menu_roles(window: MainWindow) -> None:
     roles = {name: line.menuRole() for name, line in window.parts.menu_bar.commands.items()}
     expected = {
         "open_settings": QAction.MenuRole.PreferencesRole,
@@ -97,10 +97,10 @@ def test_no_menu_has_a_stray_separator(qtbot: QtBot, window: MainWindow, code: s
         qtbot.waitUntil(lambda: language.current_language() == code)
     bar = window.parts.menu_bar
     bar.refresh()
-    assert [fault for menu in tops(bar) for fault in menu_faults(menu)] == []
+    assert [fault for menu in top_menus(bar) for fault in menu_faults(menu)] == []
 
 
-def test_ticks_show_the_state_of_the_window(window: MainWindow) -> None:
+def test_checked_items_show_state_of_window(window: MainWindow) -> None:
     bar, parts = window.parts.menu_bar, window.parts
     for name in ("toggle_setup", "toggle_timeline", "toggle_inspector", "lock_seed", "split_views", "toggle_history"):
         bar.refresh()
@@ -116,9 +116,7 @@ def test_ticks_show_the_state_of_the_window(window: MainWindow) -> None:
     assert not views["tokens"].isChecked()
 
 
-def test_a_greyed_line_gives_its_reason_and_its_key_works_again_once_the_menu_is_closed(
-    qtbot: QtBot, window: MainWindow
-) -> None:
+def test_disabled_item_shows_reason_and_is_enabled_when_menu_closes(qtbot: QtBot, window: MainWindow) -> None:
     bar = window.parts.menu_bar
     menu = bar.menus["&Run"]
     menu.aboutToShow.emit()
@@ -141,14 +139,14 @@ def test_keys_work_while_the_menu_bar_is_hidden(window: MainWindow) -> None:
     assert window.parts.settings.appearance.font_scale == pytest.approx(scale + 0.1)
 
 
-def test_a_presentation_hides_the_menu_bar_and_brings_it_back(window: MainWindow) -> None:
+def test_presentation_hides_and_restores_menu_bar(window: MainWindow) -> None:
     window.parts.presentation.enter()
     assert not window.parts.menu_bar.isVisible()
     window.parts.presentation.leave()
     assert window.parts.menu_bar.isVisible()
 
 
-def test_f1_opens_help_and_its_buttons_lead_on(window: MainWindow) -> None:
+def test_f1_opens_help_with_link_to_shortcuts(window: MainWindow) -> None:
     QTest.keyClick(window, Qt.Key.Key_F1)
     dialog = find(window, QDialog, "helpDialog")
     assert dialog.isVisible()
@@ -171,13 +169,13 @@ def test_f1_explains_the_control_that_has_the_focus(window: MainWindow) -> None:
         QApplication.sendPostedEvents(dialog, QEvent.Type.DeferredDelete)
 
 
-def test_the_keys_are_listed_at_ctrl_slash(window: MainWindow) -> None:
+def test_ctrl_slash_opens_shortcut_list(window: MainWindow) -> None:
     QTest.keyClick(window, Qt.Key.Key_Slash, CTRL)
     assert find(window, QDialog, "shortcutsDialog").isVisible()
     find(window, QDialog, "shortcutsDialog").close()
 
 
-def test_undo_belongs_to_the_text_field_that_has_the_cursor(qtbot: QtBot, window: MainWindow) -> None:
+def test_undo_and_redo_act_on_focused_text_field(qtbot: QtBot, window: MainWindow) -> None:
     editor = find(window, QPlainTextEdit, "promptEdit")
     editor.setFocus()
     editor.clear()
@@ -211,7 +209,7 @@ def test_cut_copy_paste_act_on_the_text_field(window: MainWindow) -> None:
     assert not bar.commands["paste"].isEnabled()
 
 
-def test_new_text_empties_the_prompt_and_undo_brings_it_back(window: MainWindow) -> None:
+def test_new_text_clears_prompt_and_can_be_undone(window: MainWindow) -> None:
     editor = find(window, QPlainTextEdit, "promptEdit")
     editor.setPlainText("A fox")
     window.parts.actions.do("new_text")
@@ -221,7 +219,7 @@ def test_new_text_empties_the_prompt_and_undo_brings_it_back(window: MainWindow)
     assert editor.toPlainText() == "A fox"
 
 
-def test_recordings_are_offered_again(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_recent_recordings_are_listed_and_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     bar = window.parts.menu_bar
     bar.refresh()
     assert not bar.menus["recent"].menuAction().isEnabled()
@@ -257,9 +255,7 @@ def test_diagnostics_hold_no_prompt_and_no_path(qtbot: QtBot, window: MainWindow
     assert str(Path.home()) not in text
 
 
-def test_ctrl_f_searches_the_tree_where_that_has_the_cursor_and_else_the_history(
-    qtbot: QtBot, window: MainWindow
-) -> None:
+def test_ctrl_f_searches_focused_tree_or_history(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, whole(window))
     window.parts.centre.show_view("tree")
     canvas = window.parts.centre.columns[0].view("tree").canvas

@@ -92,7 +92,7 @@ def searched(qtbot: QtBot, dialog: DownloadDialog, downloads: Downloads, text: s
     qtbot.waitUntil(lambda: not downloads.hub.is_searching, timeout=WAIT_MS)
 
 
-def told(dialog: DownloadDialog) -> dict[str, str]:
+def listed_notes(dialog: DownloadDialog) -> dict[str, str]:
     rows = [dialog.list.item(place).data(ROW_ROLE) for place in range(dialog.list.count())]
     return {row.name: row.status for row in rows}
 
@@ -103,16 +103,16 @@ def press(dialog: DownloadDialog, name: str) -> None:
     button.click()
 
 
-def come(qtbot: QtBot, downloads: Downloads, status: str) -> None:
+def wait_for_status(qtbot: QtBot, downloads: Downloads, status: str) -> None:
     qtbot.waitUntil(lambda: downloads.status(NAME).status == status, timeout=6 * WAIT_MS)  # torch may be read first
 
 
-def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
+def test_model_is_found_paused_resumed_and_selected(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
     dialog, downloads = opened(window)
     assert not hub.asked, "the hub was asked before anything was searched for"
     searched(qtbot, dialog, downloads)
-    assert told(dialog)[NAME].startswith("Fits: ")
-    assert "gated" in told(dialog)["someone/other-stories"]
+    assert listed_notes(dialog)[NAME].startswith("Fits: ")
+    assert "gated" in listed_notes(dialog)["someone/other-stories"]
     assert WEIGHTS in dialog.page.files.text()
     assert not hub.sent("store")
     hub.held.clear()
@@ -121,7 +121,7 @@ def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub,
     qtbot.waitUntil(lambda: downloads.status(NAME).progress is not None, timeout=WAIT_MS)
     press(dialog, "pause")
     hub.held.set()
-    come(qtbot, downloads, "paused")
+    wait_for_status(qtbot, downloads, "paused")
     assert dialog.page.progress_label.text().startswith("Paused: ")
     dialog.close()
     press(opened(window)[0], "resume")
@@ -135,12 +135,12 @@ def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub,
     assert window.parts.chosen.model.name == NAME
 
 
-def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
+def test_download_error_is_shown_in_dialog(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads)
     hub.models[NAME].cuts[WEIGHTS] = [20_000, *[0] * 20]
     press(dialog, "fetch")
-    come(qtbot, downloads, "failed")
+    wait_for_status(qtbot, downloads, "failed")
     banner = dialog.page.banner
     assert banner.isVisible()
     assert (banner.title.text(), bool(banner.cause.text()), bool(banner.remedy.text())) == (
@@ -149,7 +149,7 @@ def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWin
     hub.models[NAME].cuts.clear()
     press(dialog, "resume")
     dialog.close()
-    come(qtbot, downloads, "whole")
+    wait_for_status(qtbot, downloads, "whole")
     assert window.parts.centre.notice_banner.title.text() == f"{NAME} downloaded"
     dialog, _ = opened(window)
     press(dialog, "delete")
@@ -160,7 +160,7 @@ def test_a_fault_is_told_where_one_looks(qtbot: QtBot, hub: Hub, window: MainWin
     assert catalog.hub_cached() == []
 
 
-def test_no_network_is_said_once_and_nothing_else_is_touched(
+def test_search_without_network_shows_note_only(
     qtbot: QtBot, hub: Hub, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -170,9 +170,7 @@ def test_no_network_is_said_once_and_nothing_else_is_touched(
     assert window.parts.messages.error is None
 
 
-def test_it_goes_on_through_another_language_and_ends_with_the_window(
-    qtbot: QtBot, hub: Hub, window: MainWindow
-) -> None:
+def test_download_continues_after_language_change(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads)
     dialog.list.pick(NAME)
@@ -187,11 +185,11 @@ def test_it_goes_on_through_another_language_and_ends_with_the_window(
     assert anew.list.name == NAME
     assert find(anew, QPushButton, "pauseModel").isVisible()
     hub.held.set()
-    come(qtbot, downloads, "whole")
+    wait_for_status(qtbot, downloads, "whole")
     assert window.parts.toolbar.model.findData(NAME) >= 0
 
 
-def test_the_picker_leads_there_and_on_to_a_folder(window: MainWindow) -> None:
+def test_picker_opens_download_dialog_and_folder_dialog(window: MainWindow) -> None:
     picker = window.parts.toolbar.model
     before = picker.currentIndex()
     picker.setCurrentIndex(picker.findData(HUB_ITEM))
@@ -210,7 +208,7 @@ def pick_file(dialog: DownloadDialog, row: int) -> None:
     combo.activated.emit(row)
 
 
-def test_a_gguf_file_is_chosen_by_bits_and_size(qtbot: QtBot, gguf_hub: Hub, window: MainWindow) -> None:
+def test_gguf_variant_is_selected_and_downloaded(qtbot: QtBot, gguf_hub: Hub, window: MainWindow) -> None:
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads, "tales-gguf")
     page, combo = dialog.page, find(dialog, QComboBox, "ggufVariants")
@@ -230,7 +228,7 @@ def test_a_gguf_file_is_chosen_by_bits_and_size(qtbot: QtBot, gguf_hub: Hub, win
     press(dialog, "fetch")
     key = f"{GGUF_NAME}:Tiny-Tales-Q8_0"
     qtbot.waitUntil(lambda: downloads.status(key).progress is not None, timeout=WAIT_MS)
-    assert key in told(dialog)
+    assert key in listed_notes(dialog)
     assert dialog.list.name == GGUF_NAME
     pick_file(dialog, 1)
     assert find(dialog, QPushButton, "fetchModel").isVisible(), "another file can be downloaded meanwhile"
@@ -269,7 +267,7 @@ def test_a_paused_gguf_file_is_resumed_by_the_next_window(qtbot: QtBot, gguf_hub
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_nothing_is_cut_with_gguf_files(qtbot: QtBot, gguf_hub: Hub, window: MainWindow, scale: float) -> None:
+def test_dialog_with_gguf_files_is_not_clipped(qtbot: QtBot, gguf_hub: Hub, window: MainWindow, scale: float) -> None:
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads, "gguf")
     theme = theme_for("dark", scale)
@@ -280,7 +278,7 @@ def test_nothing_is_cut_with_gguf_files(qtbot: QtBot, gguf_hub: Hub, window: Mai
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float) -> None:
+def test_dialog_is_not_clipped(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float) -> None:
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads)
     theme = theme_for("dark", scale)
@@ -293,7 +291,7 @@ def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float
     QApplication.processEvents()
 
 
-def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_paused(qtbot: QtBot) -> None:
+def test_outdated_disk_scan_does_not_change_finished_download(qtbot: QtBot) -> None:
     standings = DownloadStatuses(QObject(QApplication.instance()))
     begun = standings.revision
     standings.set_status(NAME, DownloadStatus("whole", 7, 7))

@@ -48,7 +48,7 @@ def test_the_chosen_format_is_written(qtbot: QtBot, config_dir: Path, tmp_path: 
     assert "m.gguf" in window.parts.centre.notice_banner.accessibleDescription()
 
 
-def test_a_model_that_cannot_be_written_is_named(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_failed_export_shows_error(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     run(qtbot, window)
@@ -62,7 +62,7 @@ def test_a_model_that_cannot_be_written_is_named(qtbot: QtBot, config_dir: Path,
     assert window.session.run is not None, "the run is still shown"
 
 
-def test_a_bundled_model_is_written_and_opens_again(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_exported_bundled_model_can_be_loaded(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = build_window(config_dir=config_dir)
     qtbot.addWidget(window)
     window.show()

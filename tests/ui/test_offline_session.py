@@ -51,7 +51,7 @@ def test_a_session_makes_no_connection(tmp_path: Path) -> None:
     assert {"replay", "score", "script", "command about", "export run.html"} <= set(told["done"])
 
 
-def test_an_attempt_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_hook_detects_connection_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a process of its own, for an audit hook cannot be removed."""
     script = (
         "import sys, urllib.request\n"

@@ -51,19 +51,19 @@ def rows(window: MainWindow) -> list[str]:
     return [panel.model.index(row).data() for row in range(panel.model.rowCount())]
 
 
-def test_a_window_is_opened_without_it(window: MainWindow) -> None:
+def test_palette_is_not_created_with_window(window: MainWindow) -> None:
     assert window.parts.palette.panel is None
     assert not window.findChildren(QWidget, "commandPalette")
 
 
-def test_temp_and_enter_put_the_cursor_into_temperature(window: MainWindow) -> None:
+def test_temp_and_enter_focus_temperature(window: MainWindow) -> None:
     field = palette(window, "temp")
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert not find(window, QWidget, "commandPalette").isVisible()
     assert QApplication.focusWidget() is window.parts.setup.parameters.rows["temperature"].editor
 
 
-def test_a_rarer_setting_is_unfolded_and_brought_into_sight(qtbot: QtBot, window: MainWindow) -> None:
+def test_selected_advanced_setting_is_unfolded_and_visible(qtbot: QtBot, window: MainWindow) -> None:
     panel = window.parts.setup.parameters
     row = next(row for row in reversed(panel.rows.values()) if row.parameter.advanced and not row.unavailable)
     window.parts.history_panel.show()
@@ -74,7 +74,7 @@ def test_a_rarer_setting_is_unfolded_and_brought_into_sight(qtbot: QtBot, window
     qtbot.waitUntil(lambda: not row.editor.visibleRegion().isEmpty())
 
 
-def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> None:
+def test_setting_of_other_strategy_names_that_strategy(window: MainWindow) -> None:
     window.parts.toolbar.strategy.select_data("greedy")
     field = palette(window, "temperature")
     while window.parts.palette.panel.row.kind != "Setting":
@@ -86,7 +86,7 @@ def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> No
     assert panel.description_label.text() == "Greedy does not have this setting; Sampling does."
 
 
-def test_esc_closes_it_alone_and_the_cursor_is_where_it_was(qtbot: QtBot, window: MainWindow) -> None:
+def test_escape_closes_palette_and_restores_focus(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.messages.show_notice("Something to know.")
     spin = window.parts.toolbar.seed.spin
     spin.setFocus()
@@ -97,7 +97,7 @@ def test_esc_closes_it_alone_and_the_cursor_is_where_it_was(qtbot: QtBot, window
     assert not window.parts.centre.notice_banner.isHidden()
 
 
-def test_the_same_key_and_a_click_elsewhere_close_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_shortcut_and_focus_change_close_palette(qtbot: QtBot, window: MainWindow) -> None:
     palette(window)
     QTest.keyClick(window.parts.palette.panel.field, Qt.Key.Key_K, CTRL)
     assert not find(window, QWidget, "commandPalette").isVisible()
@@ -107,7 +107,7 @@ def test_the_same_key_and_a_click_elsewhere_close_it(qtbot: QtBot, window: MainW
     assert QApplication.focusWidget() is window.parts.setup.prompt.editor
 
 
-def test_arrows_walk_around_and_enter_takes_the_current_row(window: MainWindow) -> None:
+def test_arrow_keys_wrap_around_and_enter_runs_current_row(window: MainWindow) -> None:
     field = palette(window, "beam")
     panel = window.parts.palette.panel
     assert panel is not None
@@ -129,7 +129,7 @@ def run_and_keep(qtbot: QtBot, window: MainWindow) -> None:
         run(qtbot, window)
 
 
-def test_everything_is_there_by_its_name(qtbot: QtBot, window: MainWindow) -> None:
+def test_palette_contains_every_item(qtbot: QtBot, window: MainWindow) -> None:
     run_and_keep(qtbot, window)
     there = {entry.key for entry in window.parts.palette.gather()}
     parts = window.parts
@@ -161,8 +161,8 @@ def tokens(window: MainWindow) -> TokenView:
     return view
 
 
-def told(window: MainWindow) -> tuple[object, ...]:
-    """What a person could notice: everything on the screen, the windows over it, the cursor, the clipboard."""
+def visible_state(window: MainWindow) -> tuple[object, ...]:
+    """Return the visible state: widgets, windows, focus, run state and clipboard."""
     words = ("text", "checked", "currentIndex", "value", "plainText", "enabled")
     shown = [
         (id(part), *(part.property(word) for word in words))
@@ -180,7 +180,7 @@ def told(window: MainWindow) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
+def reset_window(qtbot: QtBot, window: MainWindow) -> None:
     """No dialog, no menu, nothing under way. A run is not stopped: one without text has no step to go to."""
     qtbot.waitUntil(lambda: not window.session.busy, timeout=WAIT_MS)
     while (popup := QApplication.activePopupWidget()) is not None:
@@ -200,28 +200,28 @@ def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
     QApplication.processEvents()
 
 
-def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[PaletteEntry]) -> list[str]:
+def entries_without_effect(qtbot: QtBot, window: MainWindow, entries: Iterator[PaletteEntry]) -> list[str]:
     """Entries that neither change anything nor say why not."""
     found = []
     for entry in entries:
-        tidy_up(qtbot, window)
+        reset_window(qtbot, window)
         if entry.reason or (kind_of(entry) == "picked" and entry.key not in pickable(window)):
             continue
-        before = told(window)
+        before = visible_state(window)
         entry.run()
         QApplication.processEvents()
-        if told(window) == before:
+        if visible_state(window) == before:
             found.append(entry.key)
-    tidy_up(qtbot, window)
+    reset_window(qtbot, window)
     return found
 
 
 def pickable(window: MainWindow) -> set[str]:
-    """What the menu of what is picked offers now: a branch that was stopped at once has no text to copy."""
+    """Return keys of the enabled actions for the current selection."""
     return {entry.key for entry in window.parts.palette.gather() if kind_of(entry) == "picked" and not entry.reason}
 
 
-def anew(window: MainWindow, done: set[str]) -> Iterator[PaletteEntry]:
+def fresh_entries(window: MainWindow, done: set[str]) -> Iterator[PaletteEntry]:
     """Every entry once, a kind at a time: what is done changes what can be."""
     kinds: set[str] = set()
     while left := [
@@ -240,7 +240,7 @@ def kind_of(entry: PaletteEntry) -> str:
 
 
 OTHERS = {"action.quit", *(f"action.speak_{name}" for name in ("as_system", "english", "chinese"))}
-"""What closes the window or makes it anew: tried by itself."""
+"""Entries that close or rebuild the window; they are tested separately."""
 OTHERS |= {f"action.{name}" for name in ("new_text", "cut", "copy", "paste", "select_all")}
 """What depends on the text field that has the cursor, or leaves nothing to run: tried in `test_menu_bar`."""
 OTHERS |= {"action.find_engines", "action.open_documentation"}
@@ -251,7 +251,7 @@ MANY = ("setting", "strategy", "cache", "model", "example", "tour", "size", "ter
 """Kinds whose entries are all made by one line: a few stand for all of them, but in the long form."""
 
 
-def alike(window: MainWindow) -> set[str]:
+def similar_entries(window: MainWindow) -> set[str]:
     """All but the first three of each of those kinds."""
     keys = [entry.key for entry in window.parts.palette.gather()]
     return {key for kind in MANY for key in [key for key in keys if key.startswith(f"{kind}.")][3:]}
@@ -259,15 +259,17 @@ def alike(window: MainWindow) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.fuzz)])
-def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow, every: bool) -> None:
+def test_every_entry_has_effect(qtbot: QtBot, window: MainWindow, every: bool) -> None:
     run_and_keep(qtbot, window)
-    vain = in_vain(qtbot, window, anew(window, OTHERS | (set() if every else alike(window))))
+    vain = entries_without_effect(
+        qtbot, window, fresh_entries(window, OTHERS | (set() if every else similar_entries(window)))
+    )
     assert not vain, vain
     next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").run()
     assert window.is_closed
 
 
-def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, window: MainWindow) -> None:
+def test_language_is_switched_by_palette(qtbot: QtBot, window: MainWindow) -> None:
     QTest.keyClick(palette(window, "chinese"), Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
     window.activateWindow()
@@ -283,7 +285,7 @@ def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, w
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])
-def test_nothing_is_cut(window: MainWindow, size: tuple[int, int], scale: float, theme: str, font: str) -> None:
+def test_palette_is_not_clipped(window: MainWindow, size: tuple[int, int], scale: float, theme: str, font: str) -> None:
     window.resize(*size)
     window.parts.settings.appearance.theme = theme
     window.parts.appearance.set_font_scale(scale)

@@ -121,22 +121,22 @@ def misses(entries: list[PaletteEntry], listed: str) -> list[str]:
     ]
 
 
-def test_there_are_enough_words() -> None:
+def test_word_lists_are_long_enough() -> None:
     assert len(pairs(ENGLISH)) >= 100
     assert len(pairs(CHINESE)) >= 50
 
 
 @pytest.mark.slow
-def test_english_words_find_what_people_mean(entries: list[PaletteEntry]) -> None:
+def test_english_words_find_intended_entry(entries: list[PaletteEntry]) -> None:
     assert misses(entries, ENGLISH) == []
 
 
-def test_chinese_words_find_it_while_the_program_speaks_english(entries: list[PaletteEntry]) -> None:
+def test_chinese_words_find_intended_entry_in_english_interface(entries: list[PaletteEntry]) -> None:
     assert misses(entries, CHINESE) == []
 
 
 @pytest.mark.slow
-def test_both_languages_find_it_while_the_program_speaks_chinese(qtbot: QtBot, config_dir: Path) -> None:
+def test_words_find_intended_entry_in_chinese_interface(qtbot: QtBot, config_dir: Path) -> None:
     window: MainWindow = open_window(qtbot, config_dir)
     window.parts.services.language_switch.choose("zh_CN")
     qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
@@ -155,11 +155,11 @@ def test_every_entry_has_synonyms_in_both_languages(entries: list[PaletteEntry])
     assert {key for key in wanted if not (words.get(key, {}).get("en") and words.get(key, {}).get("zh_CN"))} == set()
 
 
-def test_no_synonym_is_of_an_entry_that_does_not_exist(entries: list[PaletteEntry]) -> None:
+def test_every_synonym_has_existing_entry(entries: list[PaletteEntry]) -> None:
     assert set(table()) - {entry.key for entry in entries} == set()
 
 
-def test_scattered_letters_find_nothing(entries: list[PaletteEntry]) -> None:
+def test_scattered_letters_match_no_entry(entries: list[PaletteEntry]) -> None:
     """`csv` found "Contrastive search" once."""
     titles = [item.entry.title for item in rank_entries(entries, "csv", ())]
     assert titles

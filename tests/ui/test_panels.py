@@ -28,7 +28,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return open_window(qtbot, config_dir)
 
 
-def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
+def test_example_sets_prompt_strategy_seed_and_parameters(qtbot: QtBot, window: MainWindow) -> None:
     example = ExamplePrompt(
         "x",
         "X",
@@ -47,7 +47,7 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
     assert window.parts.setup.help.text() == "Watch the loop break."
 
 
-def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
+def test_example_chips_set_prompt(qtbot: QtBot, window: MainWindow) -> None:
     prompt = window.parts.setup.prompt
     row = prompt.examples_row
     chips = [chip for chip in row.findChildren(QPushButton) if chip.objectName().startswith("example.")]
@@ -60,7 +60,7 @@ def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
     assert prompt.editor.toPlainText() == signal.args[0].text
 
 
-def test_an_example_opens_the_view_where_its_effect_shows(window: MainWindow) -> None:
+def test_example_opens_its_view(window: MainWindow) -> None:
     shown = {}
     for example in load_examples():
         window.parts.setup.prompt.exampleChosen.emit(example)
@@ -70,7 +70,7 @@ def test_an_example_opens_the_view_where_its_effect_shows(window: MainWindow) ->
     assert all(shown[example.id] == example.shown_in for example in load_examples())
 
 
-def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
+def test_chat_example_becomes_turns(window: MainWindow) -> None:
     chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
     window.parts.settings_controller.apply_example(ExamplePrompt("c", "C", messages=chat))
     assert window.parts.requests.request().prompt == chat
@@ -78,7 +78,7 @@ def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
     assert window.parts.requests.request().prompt == "plain"
 
 
-def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir: Path) -> None:
+def test_chat_without_chat_template_is_disabled(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", "storyteller")))
     window.parts.toolbar.model.select_data("storyteller")
     run(qtbot, window)
@@ -87,7 +87,7 @@ def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir:
     assert "no chat template" in chat.toolTip()
 
 
-def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
+def test_unsupported_strategy_is_disabled_with_reason(qtbot: QtBot, config_dir: Path) -> None:
     info = ModelInfo("storyteller", "storyteller", unsupported_strategies={"dola": "It has 2 layers; DoLa needs 4."})
     window = open_window(qtbot, config_dir, ScriptedEngine(info=info))
     window.parts.toolbar.model.select_data("storyteller")
@@ -99,7 +99,7 @@ def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config
     assert combo.model().item(combo.findData("greedy")).isEnabled()
 
 
-def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
+def test_pickers_show_name_and_summary(qtbot: QtBot, window: MainWindow) -> None:
     combo = window.parts.toolbar.model
     assert FOLDER_ITEM in {combo.itemData(row) for row in range(combo.count() - 7, combo.count())}
     assert combo.findText("storyteller") == combo.findData("storyteller")
@@ -110,7 +110,7 @@ def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
     assert window.parts.toolbar.strategy.accessibleDescription().startswith("temperature 0.8")
 
 
-def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_model_folder_is_listed_selected_and_saved(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
     window.parts.folders.use(str(folder))
@@ -140,7 +140,7 @@ def test_presets_are_saved_chosen_and_deleted(qtbot: QtBot, window: MainWindow) 
     qtbot.waitUntil(lambda: not window.findChildren(QPushButton, "preset.Mine"), timeout=WAIT_MS)
 
 
-def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None:
+def test_preset_reports_extra_settings(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps({"do_sample": True, "temperature": 0.6, "pad_token_id": 0}), encoding="utf-8")
     window.parts.presets.use_preset(path)
@@ -151,7 +151,7 @@ def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None
     assert window.parts.centre.error_banner.isVisible()
 
 
-def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
+def test_settings_dialog_applies_changes_immediately(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings.models.allow_pickle.append("some/model")
     window.parts.dialogs.open_settings()
     dialog = find(window, SettingsDialog, "settingsDialog")
@@ -174,7 +174,7 @@ def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
     ("action", "name", "words"),
     [("open_shortcuts", "shortcutsDialog", "Keyboard"), ("open_used_settings", "usedSettingsDialog", "Settings used")],
 )
-def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: str) -> None:
+def test_list_dialogs_show_entries(qtbot: QtBot, window: MainWindow, action: str, name: str, words: str) -> None:
     run(qtbot, window)
     window.parts.actions.do(action)
     dialog = find(window, QDialog, name)
@@ -184,7 +184,7 @@ def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: 
     dialog.close()
 
 
-def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
+def test_every_shortcut_has_action(window: MainWindow) -> None:
     from decodescope.app.panels.commands import SHORTCUTS
 
     table = window.parts.actions.table
@@ -193,7 +193,7 @@ def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
     assert all(callable(do) for do in table.values())
 
 
-def test_the_menu_does_what_it_says(window: MainWindow) -> None:
+def test_menu_actions_change_window_state(window: MainWindow) -> None:
     bar = window.parts.menu_bar
     themes = {action.data(): action for action in bar.menus["Theme"].actions()}
     themes["dark"].trigger()
@@ -226,7 +226,7 @@ def test_views_can_be_split(qtbot: QtBot, window: MainWindow) -> None:
     assert len(window.parts.centre.columns) == 1
 
 
-def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_without_room_move_to_second_line(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     column = window.parts.centre.columns[0]
     window.parts.centre.show_view("tokens")
     column.resize(1400, 600)
@@ -239,7 +239,7 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
     assert column.header.height() == one
 
 
-def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
+def test_draft_picker_is_shown_only_for_assisted_strategies(window: MainWindow) -> None:
     window.parts.toolbar.strategy.select_data("greedy")
     assert not window.parts.toolbar.draft.isVisible()
     assert window.parts.requests.request().draft_names == ()
@@ -252,7 +252,7 @@ def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
         assert window.parts.requests.request().draft_names == (combo.currentData(),)
 
 
-def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
+def test_incompatible_drafts_have_reason(tmp_path: Path) -> None:
     from decodescope.app.control.model_list import ModelList
 
     models = ModelList()
@@ -275,7 +275,7 @@ def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     assert "target" not in reasons
 
 
-def test_a_paragraph_begins_at_the_side_of_its_script(qtbot: QtBot) -> None:
+def test_paragraph_alignment_follows_script_direction(qtbot: QtBot) -> None:
     editor = PromptEdit()
     qtbot.addWidget(editor)
     editor.resize(300, 200)

@@ -38,7 +38,7 @@ def panel(qtbot: QtBot) -> ParameterPanel:
 
 
 @pytest.mark.parametrize("parameter", EVERY_PARAMETER, ids=lambda p: p.name)
-def test_every_editor_shows_its_default_and_takes_others(qtbot: QtBot, parameter: Parameter) -> None:
+def test_every_editor_shows_default_and_accepts_other_value(qtbot: QtBot, parameter: Parameter) -> None:
     editor = make_editor(parameter)
     qtbot.addWidget(editor)
     assert editor.plain_value() == parameter.default
@@ -89,7 +89,7 @@ def test_values_outside_a_list_are_added(qtbot: QtBot) -> None:
     assert editor.plain_value() == [2, 4]
 
 
-def test_lists_say_when_they_cannot_be_read(qtbot: QtBot, panel: ParameterPanel) -> None:
+def test_invalid_list_shows_problem(qtbot: QtBot, panel: ParameterPanel) -> None:
     row = panel.rows["bad_words_ids"]
     row.editor.setPlainText("[[1, 2]")
     assert panel.problems()[0].startswith("Banned phrases")
@@ -98,7 +98,7 @@ def test_lists_say_when_they_cannot_be_read(qtbot: QtBot, panel: ParameterPanel)
     assert (panel.problems(), row.value) == ([], [[1, 2]])
 
 
-def test_changes_are_marked_and_taken_back(qtbot: QtBot, panel: ParameterPanel) -> None:
+def test_changed_values_are_marked_and_can_be_reset(qtbot: QtBot, panel: ParameterPanel) -> None:
     row = panel.rows["temperature"]
     assert not row.is_changed
     assert not panel.reset_button.isEnabled()
@@ -113,7 +113,7 @@ def test_changes_are_marked_and_taken_back(qtbot: QtBot, panel: ParameterPanel) 
     assert panel.changed_values() == {}
 
 
-def test_the_mark_is_drawn(qtbot: QtBot, panel: ParameterPanel) -> None:
+def test_mark_of_changed_value_is_drawn(qtbot: QtBot, panel: ParameterPanel) -> None:
     row = panel.rows["temperature"]
     panel.resize(300, 800)
     place = QPoint(8, row.label.geometry().center().y() + 1)
@@ -171,7 +171,7 @@ def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
     assert panel.rows["typical_p"].isVisible()
 
 
-def test_rarer_settings_have_a_value_before_anybody_unfolds_them(qtbot):
+def test_folded_settings_have_values_before_creation(qtbot):
     panel = ParameterPanel()
     qtbot.addWidget(panel)
     panel.show_parameters(strategies.registry["sampling"].parameters)
@@ -193,7 +193,7 @@ def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPa
     assert panel.changed_values() == {"max_new_tokens": 33, "temperature": 0.5}
 
 
-def test_a_shared_setting_keeps_its_row_and_its_place_among_the_others(qtbot: QtBot, panel: ParameterPanel) -> None:
+def test_shared_setting_reuses_row_in_correct_order(qtbot: QtBot, panel: ParameterPanel) -> None:
     panel.show_parameters(list(strategies.registry["sampling"].parameters))
     before = dict(panel.rows)
     before["temperature"].set_unavailable("not now")
@@ -209,7 +209,7 @@ def test_a_shared_setting_keeps_its_row_and_its_place_among_the_others(qtbot: Qt
     assert all(before[name].parent() is None for name in gone)
 
 
-def test_the_models_own_numbers_become_the_defaults(panel: ParameterPanel) -> None:
+def test_model_generation_config_sets_defaults(panel: ParameterPanel) -> None:
     panel.rows["top_k"].editor.setValue(7)
     panel.set_model_defaults({"temperature": 0.6, "min_p": 0.05, "top_k": 20, "eos_token_id": [2], "do_sample": True})
     assert panel.rows["temperature"].value == 0.6
@@ -221,7 +221,7 @@ def test_the_models_own_numbers_become_the_defaults(panel: ParameterPanel) -> No
     assert panel.rows["temperature"].value == 1.0
 
 
-def test_settings_of_the_draw_are_greyed_while_nothing_is_drawn(qtbot: QtBot, panel: ParameterPanel) -> None:
+def test_sampling_settings_are_disabled_without_sampling(qtbot: QtBot, panel: ParameterPanel) -> None:
     panel.show_parameters(strategies.registry["dola"].parameters)
     row = panel.rows["temperature"]
     assert not row.editor.isEnabled()

@@ -1,4 +1,4 @@
-"""A plot as a reader meets it: hovered, zoomed, read aloud, saved; and what it costs those who see none."""
+"""Plots: hovering, zoom, accessibility, export, and no import cost for windows without a plot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def turn(panel: PlotPanel, x: float, notches: int) -> bool:
     return event.isAccepted()
 
 
-def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
+def test_window_without_plot_does_not_import_pyqtgraph(tmp_path: Path) -> None:
     """In a process of its own: here others have imported it."""
     code = (
         "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication; app = QApplication([]);"
@@ -72,7 +72,7 @@ def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_place_under_the_mouse_is_told_in_words(panel: PlotPanel, qtbot: QtBot) -> None:
+def test_hover_label_describes_position(panel: PlotPanel, qtbot: QtBot) -> None:
     with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == 32):
         move(panel, 32)
     assert panel._hover_label.isVisible()
@@ -83,14 +83,14 @@ def test_the_place_under_the_mouse_is_told_in_words(panel: PlotPanel, qtbot: QtB
     assert not panel._hover_label.isVisible()
 
 
-def test_the_words_stay_within_the_plot_at_its_right_end(panel: PlotPanel) -> None:
+def test_hover_label_stays_inside_plot(panel: PlotPanel) -> None:
     panel._hover_label.show_text(
         "a rather long line of words about this place", QPoint(panel.width() - 3, panel.height() - 3)
     )
     assert panel.rect().contains(panel._hover_label.geometry())
 
 
-def test_the_wheel_enlarges_around_the_mouse_and_back(panel: PlotPanel) -> None:
+def test_wheel_zooms_around_mouse_and_back(panel: PlotPanel) -> None:
     assert not turn(panel, 50, -1), "the whole is seen: the page may scroll"
     before = at(panel, 50).x()
     assert turn(panel, 50, 3)
@@ -104,7 +104,7 @@ def test_the_wheel_enlarges_around_the_mouse_and_back(panel: PlotPanel) -> None:
     assert not panel._reset.isVisible()
 
 
-def test_it_is_never_enlarged_without_end(panel: PlotPanel) -> None:
+def test_zoom_is_limited(panel: PlotPanel) -> None:
     for _ in range(60):
         turn(panel, 50, 3)
     low, high = panel.canvas().visible_range
@@ -112,7 +112,7 @@ def test_it_is_never_enlarged_without_end(panel: PlotPanel) -> None:
 
 
 @pytest.mark.parametrize("way", ["double click", "button", "key", "menu"])
-def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, way: str) -> None:
+def test_dragging_zooms_to_range_and_can_be_reset(panel: PlotPanel, way: str) -> None:
     viewport, picked = panel.canvas().viewport(), []
     panel.picked.connect(picked.append)
     QTest.mousePress(viewport, LEFT, pos=at(panel, 40))
@@ -135,7 +135,7 @@ def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, 
     assert panel.canvas().visible_range == (0.0, 200.0)
 
 
-def test_a_click_goes_there_and_the_cursor_can_be_dragged(panel: PlotPanel) -> None:
+def test_click_or_drag_moves_cursor(panel: PlotPanel) -> None:
     picked: list[int] = []
     panel.picked.connect(picked.append)
     panel.set_cursor(120, "after token 120")
@@ -151,7 +151,7 @@ def test_a_click_goes_there_and_the_cursor_can_be_dragged(panel: PlotPanel) -> N
     assert picked[2:] == [119, 200]
 
 
-def test_new_values_leave_a_zoom_as_it_is(panel: PlotPanel) -> None:
+def test_new_figure_keeps_zoom(panel: PlotPanel) -> None:
     panel.canvas().zoom_to(40, 100)
     longer = PlotSpec(window().x, window().y, lines=(PlotLine("more", "accent", ((0.0, 0.0), (400.0, 9.0))),))
     panel.show_figure(longer)
@@ -160,7 +160,7 @@ def test_new_values_leave_a_zoom_as_it_is(panel: PlotPanel) -> None:
     assert panel.canvas().visible_range == (0.0, 400.0)
 
 
-def test_themes_and_sizes_change_at_once(panel: PlotPanel) -> None:
+def test_theme_change_is_applied_immediately(panel: PlotPanel) -> None:
     dark, height = panel.grab().toImage(), panel.sizeHint().height()
     assert dark.pixelColor(1, 1) == theme_for("dark").color("window")
     panel.set_theme(theme_for("light", 1.5))
@@ -170,7 +170,7 @@ def test_themes_and_sizes_change_at_once(panel: PlotPanel) -> None:
     assert panel.canvas()._bottom.style["tickFont"].pixelSize() == theme_for("light", 1.5).px(11)
 
 
-def test_it_is_read_aloud(panel: PlotPanel) -> None:
+def test_plot_has_accessible_name_and_description(panel: PlotPanel) -> None:
     assert panel.accessibleName() == "Cache size over generated tokens"
     assert "rises from 0 B at 0 to 128 KiB at 64 and stays there to 200" in panel.accessibleDescription()
     panel.set_cursor(9, "after token 9: 18 KiB")
@@ -189,7 +189,7 @@ def test_a_frame_follows_the_focus_of_the_keyboard(panel: PlotPanel) -> None:
     assert not focus(QEvent.Type.FocusOut, Qt.FocusReason.TabFocusReason)
 
 
-def test_one_menu_of_our_own(panel: PlotPanel) -> None:
+def test_context_menu_replaces_pyqtgraph_menus(panel: PlotPanel) -> None:
     menu = panel.menu.create_menu(panel.is_zoomed)
     assert [action.text() for action in menu.actions() if action.text()] == [
         "Show all", "Picture (SVG)…", "Picture (PNG)…", "Data (CSV)…",
@@ -199,7 +199,7 @@ def test_one_menu_of_our_own(panel: PlotPanel) -> None:
     assert menus == [], "pyqtgraph makes none"
 
 
-def test_saving_it(panel: PlotPanel, tmp_path: Path) -> None:
+def test_plot_is_saved_as_svg_png_and_csv(panel: PlotPanel, tmp_path: Path) -> None:
     for name in ("plot.svg", "plot.png", "plot.csv"):
         panel.menu.save(str(tmp_path / name))
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()
@@ -210,7 +210,7 @@ def test_saving_it(panel: PlotPanel, tmp_path: Path) -> None:
         assert len(list(csv.DictReader(file))) == 26
 
 
-def test_a_zoomed_plot_is_saved_without_what_is_beyond(panel: PlotPanel, tmp_path: Path) -> None:
+def test_zoomed_plot_is_saved_clipped(panel: PlotPanel, tmp_path: Path) -> None:
     """SVG as Qt writes it cuts nothing off."""
     panel.canvas().zoom_to(80, 120)
     box, canvas = panel.canvas().area(), panel.canvas()
@@ -219,7 +219,7 @@ def test_a_zoomed_plot_is_saved_without_what_is_beyond(panel: PlotPanel, tmp_pat
         assert box.adjusted(-2, -2, 2, 2).contains(shown)
 
 
-def test_a_place_that_takes_no_file_is_told(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
+def test_failed_save_shows_error(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
     for name in ("plot.svg", "plot.png", "plot.csv"):
         panel.menu.save(str(tmp_path / "nowhere" / name))
         box = panel.findChild(QMessageBox)
@@ -229,7 +229,7 @@ def test_a_place_that_takes_no_file_is_told(panel: PlotPanel, qtbot: QtBot, tmp_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
-def test_a_full_disk_leaves_what_stood_there(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
+def test_full_disk_keeps_existing_file(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
     for name in ("plot.svg", "plot.png", "plot.csv"):
         path = tmp_path / name
         path.write_text("what stood there")
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_what_stood_there(panel: PlotPanel, qtbot: QtBot, tmp
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:
+def test_horizontal_bars_have_labels_and_values(panel: PlotPanel) -> None:
     names, figures = ("Dynamic", "Static"), ("100 tok/s", "50 tok/s")
     panel.show_figure(
         PlotSpec(
@@ -267,7 +267,7 @@ def _far(one: QColor, other: QColor) -> int:
     return sum(abs(a - b) for a, b in zip(one.getRgb(), other.getRgb(), strict=True))
 
 
-def test_a_hidden_plot_draws_nothing_until_it_is_seen(qtbot: QtBot) -> None:
+def test_hidden_plot_creates_canvas_when_shown(qtbot: QtBot) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     panel = PlotPanel("later", parent)

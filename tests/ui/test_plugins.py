@@ -103,9 +103,7 @@ def settings(window: MainWindow) -> list[str]:
     return [name for name in window.parts.setup.parameters.rows if name.startswith(("louder", "my_"))]
 
 
-def test_a_new_processor_is_written_opened_and_a_setting_at_once(
-    qtbot: QtBot, window: MainWindow, opened: list[Path]
-) -> None:
+def test_new_plugin_is_created_and_registered_immediately(qtbot: QtBot, window: MainWindow, opened: list[Path]) -> None:
     window.parts.actions.do("open_plugins")
     dialog = window.findChild(PluginDialog)
     assert not dialog.empty.isHidden()
@@ -143,7 +141,7 @@ def test_saving_an_edited_file_reloads_it_and_keeps_the_values(
     assert window.parts.setup.parameters.changed_values() == {"louder": True, "louder_amount": 3.0}
 
 
-def test_a_file_that_was_changed_elsewhere_asks_again(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_externally_changed_plugin_requires_confirmation(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     code = PROCESSOR.format(arguments="amount: float = 1.0")
     path = write(tmp_path, "louder.py", code)
     load(qtbot, window)
@@ -159,7 +157,7 @@ def test_a_file_that_was_changed_elsewhere_asks_again(qtbot: QtBot, window: Main
 
 
 @pytest.mark.slow
-def test_files_that_are_not_switched_on_are_not_run(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_disabled_plugin_is_not_run(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     write(tmp_path, "spy.py", f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()", is_on=False)
     load(qtbot, window)
     dialog = window.parts.plugins.open()
@@ -179,9 +177,7 @@ def test_the_list_names_file_and_line_of_an_error_as_plain_text(
     assert any("bad.py, line 2" in text and "<b>bold</b>" in text for text in texts)
 
 
-def test_settings_of_a_strategy_from_a_plugin_return_at_the_next_start(
-    qtbot: QtBot, tmp_path: Path, opened: list[Path]
-) -> None:
+def test_plugin_strategy_settings_are_restored_at_next_start(qtbot: QtBot, tmp_path: Path, opened: list[Path]) -> None:
     for _start in range(2):
         window = build_window(tmp_path, ScriptedEngine())
         window.show()
@@ -231,7 +227,7 @@ def test_plugins_are_not_loaded_for_recordings_and_tours(
     until(qtbot, window, lambda: (tmp_path / "ran").exists())
 
 
-def test_a_measure_is_a_column_of_comparisons(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_plugin_measure_adds_comparison_column(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     write(tmp_path, "words.py", MEASURE.format(compute="lambda text: len(text.text.split())"))
     load(qtbot, window)
     with qtbot.waitSignal(window.session.finished, timeout=PATIENCE_MS):
@@ -307,7 +303,7 @@ def test_a_custom_generate_folder_is_a_strategy_once_it_is_trusted(
     assert (folder / "custom_generate" / "generate.py").exists()
 
 
-def test_a_folder_without_a_decoding_function_is_refused(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_folder_without_generate_function_is_rejected(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     dialog = window.parts.plugins.open()
     dialog.folderChosen.emit(str(tmp_path))
     assert dialog.findChild(QMessageBox, "trustQuestion") is None
@@ -354,7 +350,7 @@ def test_a_recording_made_with_a_plugin_opens_without_it(qtbot: QtBot, window: M
     assert "my_strategy" in (window.parts.messages.notice or ("", ""))[1]
 
 
-def test_a_folder_that_cannot_be_created_is_named(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_uncreatable_plugin_folder_is_reported(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     (tmp_path / "plugins").write_text("a file")
     dialog = window.parts.plugins.open()
     for button in (dialog.new_processor, dialog.open_folder):
@@ -374,6 +370,6 @@ def test_the_editor_never_runs_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert started.pop() == expected
 
 
-def test_the_core_has_no_plugins_by_itself() -> None:
+def test_no_plugins_are_installed_by_default() -> None:
     assert plugins.installed() == ()
     assert not core.measures.registry

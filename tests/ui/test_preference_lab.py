@@ -1,4 +1,4 @@
-"""The Preference lab's room: opened from the menu, collecting, training told of, what comes of it."""
+"""The Preference lab window: opening, collecting rankings, training progress and results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def room(qtbot: QtBot, config_dir: Path) -> Iterator[tuple[MainWindow, Preferenc
     window.parts.services.labs.stop_all()
 
 
-def test_three_steps_are_lit_when_something_came_of_them(room: tuple[MainWindow, PreferenceView]) -> None:
+def test_step_buttons_mark_finished_steps(room: tuple[MainWindow, PreferenceView]) -> None:
     window, view = room
     work = window.parts.services.labs.preference()
     assert view.strip.buttons["reward"].accessibleName().endswith("not done yet")
@@ -72,7 +72,7 @@ def test_three_steps_are_lit_when_something_came_of_them(room: tuple[MainWindow,
     assert view.ppo.start.isEnabled()
 
 
-def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, PreferenceView], tmp_path: Path) -> None:
+def test_manual_ranking_is_saved_and_exported(room: tuple[MainWindow, PreferenceView], tmp_path: Path) -> None:
     window, view = room
     view.show_page("draw")
     page = view.collect
@@ -98,7 +98,7 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     assert len(rows) == 5
 
 
-def test_the_glossary_explains_its_words(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
+def test_lab_controls_have_glossary_tooltips(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     buttons = view.strip.buttons
     for widget, word in (
@@ -109,9 +109,7 @@ def test_the_glossary_explains_its_words(qtbot: QtBot, room: tuple[MainWindow, P
         assert word.lower() in tip.text().lower()
 
 
-def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_forgotten(
-    qtbot: QtBot, config_dir: Path
-) -> None:
+def test_rankings_of_earlier_version_are_imported_and_kept(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     file = window.parts.services.labs.preference().folder / "rankings.jsonl"
     file.parent.mkdir(parents=True)
@@ -131,7 +129,7 @@ def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_fo
     window.parts.services.labs.stop_all()
 
 
-def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
+def test_pairs_are_ranked_by_keys(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     view.show_page("draw")
     page = view.collect
@@ -145,7 +143,7 @@ def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, Prefer
     assert page.saved_count.text() == "Saved rankings: 3 · pairs: 2", "one of three was a tie"
 
 
-def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView]) -> None:
+def test_training_events_are_plotted_and_described(room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     view.show_events("reward", REWARD)
     loss, right, _ = view.reward.plots
@@ -163,7 +161,7 @@ def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView])
     assert view.sft.status.text() == "Stopped after step 1 of 9. Press Start to continue."
 
 
-def test_start_becomes_stop_and_an_error_is_told(
+def test_start_button_becomes_stop_and_error_is_shown(
     qtbot: QtBot, room: tuple[MainWindow, PreferenceView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, view = room
@@ -194,7 +192,7 @@ def test_start_becomes_stop_and_an_error_is_told(
 
 
 @pytest.mark.parametrize("page", ["draw", "ppo"])
-def test_nothing_is_cut(room: tuple[MainWindow, PreferenceView], page: str) -> None:
+def test_lab_is_not_clipped(room: tuple[MainWindow, PreferenceView], page: str) -> None:
     _, view = room
     view.show_events("reward", REWARD)
     view.show_events("ppo", PPO)
@@ -204,7 +202,7 @@ def test_nothing_is_cut(room: tuple[MainWindow, PreferenceView], page: str) -> N
     assert faults(view.window()) == []
 
 
-def test_two_at_a_time_leave_the_window_as_large_as_it_was(room: tuple[MainWindow, PreferenceView]) -> None:
+def test_pairwise_mode_keeps_window_size(room: tuple[MainWindow, PreferenceView]) -> None:
     """Long endings are scrolled."""
     _, view = room
     view.show_page("draw")
@@ -218,14 +216,14 @@ def test_two_at_a_time_leave_the_window_as_large_as_it_was(room: tuple[MainWindo
     assert faults(view.window()) == []
 
 
-def test_what_has_to_come_first_is_said(room: tuple[MainWindow, PreferenceView]) -> None:
+def test_missing_reward_model_shows_hint(room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     assert view.ppo.status.text() == view.reward.mean_rewards.text() == "Train a reward model first."
     view.show_state({"reward"}, None)
     assert (view.ppo.status.text(), view.reward.mean_rewards.text()) == ("", "")
 
 
-def test_what_best_of_n_comes_to_is_named(room: tuple[MainWindow, PreferenceView]) -> None:
+def test_best_of_n_result_shows_heading(room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     view.show_page("reward")
     assert not view.reward.headings[2].isVisible()

@@ -24,20 +24,20 @@ def view(window: MainWindow) -> MemoryView:
     return find(window, MemoryView, "memoryView")
 
 
-def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
+def send_prefix_request(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
     with qtbot.waitSignal(
         window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: isinstance(a.query, PrefixQuery)
     ):
         getattr(view(window).signals, signal).emit(str(path))
 
 
-def test_nothing_to_save_yet(qtbot: QtBot, config_dir: Path) -> None:
+def test_save_prefix_without_run_shows_error(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     view(window).signals.prefixSaveRequested.emit("x.safetensors")
     assert "There is no run yet" in window.parts.centre.error_banner.accessibleDescription()
 
 
-def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_prefix_menu_opens_file_dialogs(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     run(qtbot, window)
@@ -58,11 +58,11 @@ def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path)
     assert window.parts.setup.prompt.editor.toPlainText() == "Once upon a time"
 
 
-def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_prefix_error_shows_remedy(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
     engine.error = CacheError("p is not a saved prefix.", "Choose a prefix saved by this program.")
-    ask(qtbot, window, "prefixLoadRequested", tmp_path / "p")
+    send_prefix_request(qtbot, window, "prefixLoadRequested", tmp_path / "p")
     banner = window.parts.centre.error_banner
     assert banner.isVisible()
     assert banner.title.text() == "This prefix cannot be used"
@@ -86,7 +86,7 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
     window, path = real(qtbot, config_dir), tmp_path / "story.safetensors"
     window.parts.setup.prompt.set_prompt("Once upon a time, there was a little fox who")
     run(qtbot, window)
-    ask(qtbot, window, "prefixSaveRequested", path)
+    send_prefix_request(qtbot, window, "prefixSaveRequested", path)
     assert not window.parts.centre.error_banner.isVisible()
     assert "story.safetensors" in window.parts.centre.notice_banner.accessibleDescription()
     window.close()
@@ -94,9 +94,9 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
+def test_saved_prefix_is_reused_in_later_session(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir)
-    ask(qtbot, window, "prefixLoadRequested", saved)
+    send_prefix_request(qtbot, window, "prefixLoadRequested", saved)
     window.parts.centre.notice_banner.button("usePrefix").click()
     window.parts.setup.prompt.set_prompt(window.parts.setup.prompt.editor.toPlainText() + " Then the fox")
     run(qtbot, window)
@@ -110,14 +110,14 @@ def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path
     window.close()
 
 
-def test_another_model_and_a_broken_file(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
+def test_prefix_of_other_model_or_damaged_file_is_rejected(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir, "storyteller-draft")
-    ask(qtbot, window, "prefixLoadRequested", saved)
+    send_prefix_request(qtbot, window, "prefixLoadRequested", saved)
     banner = window.parts.centre.error_banner
     assert "was made by storyteller" in banner.cause.text()
     assert banner.remedy.text() == "Load the model it was made with."
     saved.write_bytes(saved.read_bytes()[:200])
-    ask(qtbot, window, "prefixLoadRequested", saved)
+    send_prefix_request(qtbot, window, "prefixLoadRequested", saved)
     assert "could not be read" in banner.cause.text()
     assert "saved by this program" in banner.remedy.text()
     window.close()

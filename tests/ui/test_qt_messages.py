@@ -33,14 +33,14 @@ def terminal(times: int) -> str:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_warnings_of_a_missing_window_manager_are_left_out(times: int) -> None:
+def test_window_manager_warnings_are_filtered(times: int) -> None:
     """However often it is requested, other messages appear, and once."""
     assert "propagateSizeHints" in terminal(0)
     assert terminal(times).strip() == "Something else is wrong"
 
 
 @pytest.mark.slow
-def test_benchmarks_write_figures_alone() -> None:
+def test_benchmark_output_has_no_qt_warnings() -> None:
     """The view of the tokens changes the size limits of its window, in the process of the benchmarks."""
     command = [sys.executable, "-m", "tests.benchmarks", "--quick", "token_view"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])

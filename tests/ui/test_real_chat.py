@@ -33,7 +33,7 @@ def smollm2() -> Path:
     return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
-def test_five_turns_with_smollm2(qtbot: QtBot, config_dir: Path) -> None:
+def test_five_turns_with_smollm2_reuse_cache(qtbot: QtBot, config_dir: Path) -> None:
     store = SettingsStore(config_dir)
     store.settings.choices.model = str(smollm2())
     store.settings.models.folders = [str(smollm2())]

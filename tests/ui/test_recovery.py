@@ -1,4 +1,4 @@
-"""A process killed during a run: the partial run is found at the next start and offered."""
+"""A process killed during a run: the partial run is found and listed at the next start."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ application.exec()
 
 
 @pytest.fixture(scope="module")
-def what_is_left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed_session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a program that was killed while two of its windows ran something."""
     folder = tmp_path_factory.mktemp("killed")
     command = [sys.executable, "-c", _WINDOW, str(folder), "Killed on the way", "Killed too"]
@@ -58,13 +58,13 @@ def what_is_left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def killed(what_is_left: Path, config_dir: Path) -> Path:
+def killed(killed_session_folder: Path, config_dir: Path) -> Path:
     """A copy of it."""
-    shutil.copytree(what_is_left, config_dir, dirs_exist_ok=True)
+    shutil.copytree(killed_session_folder, config_dir, dirs_exist_ok=True)
     return config_dir
 
 
-def offered(qtbot: QtBot, folder: Path) -> MainWindow:
+def open_recovering_window(qtbot: QtBot, folder: Path) -> MainWindow:
     """A window that has found something."""
     window = open_window(qtbot, folder)
     qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
@@ -83,14 +83,14 @@ def recordings(folder: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+def test_partial_run_of_killed_process_is_shown_and_saved(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
     recordings(killed)[0].unlink()
     prompt = core.trace.read(recordings(killed)[0]).header.request["prompt"]
-    window = offered(qtbot, config_dir)
+    window = open_recovering_window(qtbot, config_dir)
     assert "A run was in progress" in window.parts.centre.notice_banner.accessibleDescription()
     window.parts.messages.dismiss()
     window.close()
-    window = offered(qtbot, config_dir)  # until it is decided, it is offered again
+    window = open_recovering_window(qtbot, config_dir)  # the notice returns until the user decides
     press(window, history.SHOW)
     shown = window.session.run
     assert shown is not None
@@ -108,10 +108,8 @@ def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: P
     assert not open_window(qtbot, config_dir).parts.centre.notice_banner.isVisible()
 
 
-def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
-    qtbot: QtBot, killed: Path, config_dir: Path
-) -> None:
-    window = offered(qtbot, config_dir)
+def test_removed_recording_shows_error_and_others_are_shown(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+    window = open_recovering_window(qtbot, config_dir)
     recordings(config_dir)[0].unlink()
     press(window, history.SHOW)
     assert "does not exist" in window.parts.centre.error_banner.accessibleDescription()
@@ -121,8 +119,8 @@ def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
     assert window.session.run.outcome.kind == "stopped"
 
 
-def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
-    window = offered(qtbot, config_dir)
+def test_recovered_runs_can_be_discarded(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+    window = open_recovering_window(qtbot, config_dir)
     assert "2 runs were in progress" in window.parts.centre.notice_banner.accessibleDescription()
     other = open_window(qtbot, config_dir)
     assert other.history.store is not None
@@ -133,7 +131,7 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
     assert window.history.store.ids() == []
 
 
-def test_a_recording_with_nothing_in_it_is_no_run(qtbot: QtBot, config_dir: Path) -> None:
+def test_empty_or_invalid_recording_is_not_offered(qtbot: QtBot, config_dir: Path) -> None:
     folder = config_dir / "history" / "under-way" / "0123"
     folder.mkdir(parents=True)
     for number, content in enumerate((b"", b"no recording", b"DECODESCOPE" * 10)):
@@ -144,7 +142,7 @@ def test_a_recording_with_nothing_in_it_is_no_run(qtbot: QtBot, config_dir: Path
     assert recordings(config_dir) == []
 
 
-def test_a_run_that_was_kept_but_not_put_away_is_put_away(
+def test_saved_run_with_unmoved_recording_is_completed_at_start(
     qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between the two."""

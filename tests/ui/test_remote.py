@@ -18,8 +18,8 @@ from decodescope.app.theme.theme import theme_for
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import remote
-from tests import fake_machine
-from tests.fake_machine import Machine
+from tests import fake_remote_engine
+from tests.fake_remote_engine import Machine
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -27,7 +27,7 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    with fake_machine.running(models=("tale-7b", "tale-70b")) as running:
+    with fake_remote_engine.running(models=("tale-7b", "tale-70b")) as running:
         yield running
 
 
@@ -46,7 +46,7 @@ def written(machine: Machine) -> str:
     return "".join(piece for piece, _share, _likely in machine.story)
 
 
-def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_remote_run_shows_reported_values(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
     window = connected(qtbot, config_dir, machine)
     parts = window.parts
     parts.setup.create_all_rows()
@@ -72,7 +72,7 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
         layout.settle(window)
 
 
-def test_a_machine_that_dies_keeps_the_text(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_text_is_kept_when_remote_engine_disconnects(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
     machine.dies_after = 3
     window = connected(qtbot, config_dir, machine)
     outcome = run(qtbot, window)
@@ -80,16 +80,16 @@ def test_a_machine_that_dies_keeps_the_text(qtbot: QtBot, config_dir: Path, mach
     assert window.session.run.text == " there was a"
 
 
-def test_text_only_is_grey(qtbot: QtBot, config_dir: Path) -> None:
-    with fake_machine.running("transformers") as machine:
+def test_text_without_probabilities_is_shown_uncolored(qtbot: QtBot, config_dir: Path) -> None:
+    with fake_remote_engine.running("transformers") as machine:
         window = connected(qtbot, config_dir, machine)
         assert run(qtbot, window).kind == "completed"
         assert window.parts.inspector.page.facts.text() == "probability not reported"
         assert window.grab().toImage().isNull() is False
 
 
-def looked(qtbot: QtBot, window: MainWindow, address: str) -> EngineDialog:
-    """The dialog, opened from the picker, after it has looked there."""
+def search_engines(qtbot: QtBot, window: MainWindow, address: str) -> EngineDialog:
+    """Open the engine dialog from the picker and search the address."""
     picker = window.parts.toolbar.model
     picker.activated.emit(next(n for n in range(picker.count()) if picker.itemData(n) == ENGINE_ITEM))
     dialog = find(window, EngineDialog, "engineDialog")
@@ -100,10 +100,10 @@ def looked(qtbot: QtBot, window: MainWindow, address: str) -> EngineDialog:
     return dialog
 
 
-def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_engine_dialog_finds_models_and_adds_selected_one(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
     machine.key = "sk-secret"
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    dialog = looked(qtbot, window, f"{machine.address}/v1")
+    dialog = search_engines(qtbot, window, f"{machine.address}/v1")
     assert "401" in dialog.status.text()
     assert not dialog.connect_button.isEnabled()
     dialog.key.setFocus()
@@ -125,7 +125,7 @@ def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_d
     remote.forget_key(remote.parse(machine.address))
 
 
-def test_a_keyring_that_takes_no_key_is_told(
+def test_keyring_failure_is_reported_and_engine_connects(
     qtbot: QtBot, config_dir: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine is connected all the same; a keyring that takes the key closes the dialog."""
@@ -138,7 +138,7 @@ def test_a_keyring_that_takes_no_key_is_told(
     monkeypatch.setattr(remote, "keep_key", keep)
     monkeypatch.setattr(remote, "has_keyring", lambda: True)
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    dialog = looked(qtbot, window, f"{machine.address}/v1")
+    dialog = search_engines(qtbot, window, f"{machine.address}/v1")
     dialog.key.setText("sk-secret")
     dialog.keep_key_box.setChecked(True)
     dialog.models.setCurrentRow(0)
@@ -151,9 +151,9 @@ def test_a_keyring_that_takes_no_key_is_told(
     assert requested == [False, True, False, True]
 
 
-def test_an_address_is_judged_before_anything_is_sent(qtbot: QtBot, config_dir: Path) -> None:
+def test_plain_http_address_requires_permission_before_connecting(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    dialog = looked(qtbot, window, "http://10.1.2.3:8000/v1")
+    dialog = search_engines(qtbot, window, "http://10.1.2.3:8000/v1")
     assert "is another machine" in dialog.status.text()
     assert not dialog.allow_plain_box.isHidden()
     dialog.address.setText("http://localhost:8000/v1")

@@ -39,7 +39,7 @@ for name, option in files.items():
 
 
 @pytest.mark.slow
-def test_two_programs_draw_the_same(tmp_path: Path) -> None:
+def test_two_processes_draw_identical_pictures(tmp_path: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if name != "QT_QPA_PLATFORM"}
     folders = [tmp_path / "one", tmp_path / "two"]
     commands = [[sys.executable, "-c", DRAW, str(folder), repr(VIEWS), repr(FILES)] for folder in folders]
@@ -55,14 +55,14 @@ def test_two_programs_draw_the_same(tmp_path: Path) -> None:
     assert {path.relative_to(folders[0]).parts[0] for path in one} >= {"run.html", "figures.csv", "demo.apng", "folder"}
 
 
-def test_no_event_keeps_a_time() -> None:
+def test_strip_times_removes_all_times() -> None:
     assert strip_times(CostCurve(((1, 1.0),))) is None
     assert strip_times(Prefilled(3, 0.5)) == Prefilled(3, 0.0)
     ended = Finished("completed", (), (), Metrics(3, 4, 0.5, 0.1, 20.0, 30.0, predicted_speedup=2.0, cache_bytes=7))
     assert strip_times(ended) == Finished("completed", (), (), Metrics(3, 4, cache_bytes=7))
 
 
-def test_every_event_that_has_times_is_known_here() -> None:
+def test_every_event_with_times_is_covered() -> None:
     timed = {
         name
         for name, kind in vars(events).items()

@@ -86,7 +86,7 @@ def cells(view: TreeView, column: int) -> list[str]:
     return [model.index(row, column).data() for row in range(model.rowCount())]
 
 
-def test_several_texts_are_one_tree_with_a_list(view: TreeView) -> None:
+def test_samples_are_shown_as_tree_with_list(view: TreeView) -> None:
     Session(view, chorus_run())
     assert labels(view) == {
         0: "…little", 1: "␣a", 2: "␣the", 3: "␣red", 4: "␣blue", 5: "␣end", 6: "␣fox", 7: "␣owl", 8: "␣hen",
@@ -102,7 +102,7 @@ def test_several_texts_are_one_tree_with_a_list(view: TreeView) -> None:
     assert cells(view, LENGTH) == ["3", "3", "3", "2"]
 
 
-def test_branches_of_one_text_are_hidden_until_they_are_wanted(view: TreeView) -> None:
+def test_single_sample_branches_are_hidden_by_default(view: TreeView) -> None:
     Session(view, chorus_run())
     shown = view.canvas.canvas_state.scene.is_shown
     assert [n for n in labels(view) if shown(n)] == [0, 1, 3]
@@ -110,7 +110,7 @@ def test_branches_of_one_text_are_hidden_until_they_are_wanted(view: TreeView) -
     assert [n for n in labels(view) if shown(n)] == [0, 1, 2, 3, 4, 6, 7], "what goes on alone is folded away"
 
 
-def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
+def test_node_report_has_fraction_count_text_and_probability(view: TreeView) -> None:
     session = Session(view, chorus_run())
     view.canvas.selection.pick(3)
     report = session.reports[-1]
@@ -131,7 +131,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     assert session.reports[-1].sentence == "There are 2 different first tokens."
 
 
-def test_a_node_of_another_text_shows_that_text(view: TreeView) -> None:
+def test_selecting_node_of_other_sample_shows_that_sample(view: TreeView) -> None:
     session = Session(view, chorus_run())
     view.tree.set_pruned("shown")
     view.canvas.selection.pick(4)
@@ -140,7 +140,7 @@ def test_a_node_of_another_text_shows_that_text(view: TreeView) -> None:
     assert view.canvas.canvas_state.style.best_path == [0, 1, 4, 8]
 
 
-def test_a_click_on_a_text_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
+def test_click_on_sample_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
     session = Session(view, chorus_run())
     index = view.samples.rows_model.index(2, TEXT)
     rect = view.samples.visualRect(index)
@@ -154,7 +154,7 @@ def test_a_click_on_a_text_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
     assert view.canvas.canvas_state.scene.is_shown(5)
 
 
-def test_it_grows_while_it_is_written_and_follows_the_timeline(view: TreeView) -> None:
+def test_tree_grows_while_streaming_and_follows_timeline(view: TreeView) -> None:
     whole, run = chorus_run(), Run(RunRequest("Once"))
     session = Session(view, run)
     sizes = []
@@ -172,7 +172,7 @@ def test_it_grows_while_it_is_written_and_follows_the_timeline(view: TreeView) -
     assert view.canvas.canvas_state.scene.max_depth is None
 
 
-def test_the_list_sorts_and_the_table_is_for_files(view: TreeView) -> None:
+def test_sample_list_sorts_and_tree_can_be_exported(view: TreeView) -> None:
     Session(view, chorus_run())
     view.samples.sortByColumn(LENGTH, Qt.SortOrder.AscendingOrder)
     assert cells(view, LENGTH) == ["2", "3", "3", "3"]
@@ -181,7 +181,7 @@ def test_the_list_sorts_and_the_table_is_for_files(view: TreeView) -> None:
     assert (reported["text"], reported["texts"], reported["share"]) == (" a", 3, 0.75)
 
 
-def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:
+def test_view_switches_between_samples_and_other_runs(view: TreeView) -> None:
     Session(view, chorus_run())
     view.show_run(make_run(story(5)))
     assert not view.samples.isVisible()
@@ -193,7 +193,7 @@ def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:
 
 @pytest.mark.parametrize(("width", "scale"), [(1100, 1.0), (700, 1.0), (560, 1.5), (325, 1.5)])
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_nothing_is_cut(view: TreeView, width: int, scale: float, is_empty: bool) -> None:
+def test_view_is_not_clipped(view: TreeView, width: int, scale: float, is_empty: bool) -> None:
     view.show_run(None if is_empty else chorus_run())
     view.set_theme(theme_for("light", scale))
     view.resize(width, 301 if is_empty else 640)
@@ -202,7 +202,7 @@ def test_nothing_is_cut(view: TreeView, width: int, scale: float, is_empty: bool
     assert layout.faults(view) == []
 
 
-def test_the_same_prompt_many_times_from_the_empty_page(qtbot: QtBot, config_dir: Path) -> None:
+def test_samples_can_be_started_from_empty_view(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(tokens=STORY[:6])
     window: MainWindow = open_window(qtbot, config_dir, engine)
     window.parts.centre.show_view("tree")

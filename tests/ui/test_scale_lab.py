@@ -1,4 +1,4 @@
-"""The Scale lab's window: opened by name, its figures those of the formulas, its boxes told at every moment."""
+"""The Scale lab window: opening, numbers that match the formulas, and accessible schedules."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def view(qtbot: QtBot) -> ScaleView:
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qapp: QApplication) -> Iterator[None]:
-    """Whatever a test speaks, behind its window's end."""
+def restore_english(qapp: QApplication) -> Iterator[None]:
+    """Restore English after the window of a test is closed."""
     yield
     set_language(ENGLISH)
 
@@ -67,7 +67,7 @@ def opened(qtbot: QtBot, work: ScaleJobs) -> Callable[[], ScaleView]:
     return open_room
 
 
-def test_it_opens_from_the_menu_once_and_follows_the_window(qtbot: QtBot, tmp_path: Path) -> None:
+def test_lab_opens_once_and_follows_explanation_level(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     assert not window.findChildren(ScaleView)
     for _ in range(2):
@@ -82,7 +82,7 @@ def test_it_opens_from_the_menu_once_and_follows_the_window(qtbot: QtBot, tmp_pa
     assert "action.open_scale" in {entry.key for entry in window.parts.palette.gather()}
 
 
-def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
+def test_memory_bars_match_formulas(view: ScaleView) -> None:
     """GPT 7.5 B on 64 devices, the states of every scheme: ZeRO's table."""
     page = view.memory
     assert page.shape.name == "GPT 7.5 B"
@@ -100,7 +100,7 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     assert not page.bars.rows
 
 
-def test_a_remedy_makes_it_fit(view: ScaleView) -> None:
+def test_remedy_button_makes_model_fit(view: ScaleView) -> None:
     page = view.memory
     button = page.remedies.findChild(QPushButton, "scaleRemedy0")
     assert isinstance(button, QPushButton)
@@ -110,7 +110,7 @@ def test_a_remedy_makes_it_fit(view: ScaleView) -> None:
     assert page.remedies.isHidden()
 
 
-def test_a_shape_of_ones_own(view: ScaleView, tmp_path: Path) -> None:
+def test_custom_config_sets_model_shape(view: ScaleView, tmp_path: Path) -> None:
     config = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4}
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
@@ -121,7 +121,7 @@ def test_a_shape_of_ones_own(view: ScaleView, tmp_path: Path) -> None:
     assert view.memory.shape.layers == 3
 
 
-def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) -> None:
+def test_pipeline_describes_state_at_each_time(view: ScaleView, qtbot: QtBot) -> None:
     view.show_page("pipeline")
     page = view.pipeline
     page.form.set_value("kind", "pipedream")
@@ -146,7 +146,7 @@ def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) 
 
 
 @pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
-def test_nothing_is_cut(view: ScaleView, name: str, size: float) -> None:
+def test_lab_pages_are_not_clipped(view: ScaleView, name: str, size: float) -> None:
     theme = theme_for(name, size)
     view.setStyleSheet(theme.stylesheet())
     view.set_theme(theme)
@@ -179,7 +179,7 @@ def measuring(
         yield PIPED if scheme == "gpipe" else MEASURED
 
 
-def test_a_measurement_is_run_stopped_and_told(
+def test_measurement_can_be_run_and_stopped(
     qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
@@ -209,7 +209,7 @@ def test_a_measurement_is_run_stopped_and_told(
     assert faults(view) == []
 
 
-def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> None:
+def test_measured_pipeline_is_shown_below_predicted_one(view: ScaleView) -> None:
     view.show_page("run")
     page = view.run
     micro = page.form.findChild(QSpinBox, "scale.micro")
@@ -238,7 +238,7 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     assert faults(view) == []
 
 
-def test_a_lab_that_is_closed_ends_what_it_runs(
+def test_closing_lab_stops_measurement(
     qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
@@ -251,7 +251,9 @@ def test_a_lab_that_is_closed_ends_what_it_runs(
     assert opened().run.button.text() == "Run"
 
 
-def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_continues_after_language_change(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
     STOPPED.clear()
     window = open_window(qtbot, tmp_path)
@@ -275,7 +277,7 @@ def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, m
     assert not after.run.is_running
 
 
-def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
+def test_collective_shows_transfers_of_each_step(view: ScaleView) -> None:
     view.show_page("ring")
     page = view.ring
     assert page.sentence.text().endswith("Each device has sent 0 B; a tensor has 32 B.")
@@ -307,7 +309,7 @@ def measuring_memory(model: str, processes: int, cancel: threading.Event) -> Ite
     yield RESIDUAL
 
 
-def test_a_step_is_seen_without_and_with_zero_r(
+def test_memory_is_compared_without_and_with_zero_r(
     qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring_memory", measuring_memory)
@@ -326,7 +328,7 @@ def test_a_step_is_seen_without_and_with_zero_r(
     assert faults(view) == []
 
 
-def test_what_was_run_is_there_when_the_lab_is_opened_again(
+def test_results_are_kept_when_lab_is_reopened(
     qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
@@ -360,7 +362,7 @@ def test_a_collective_is_played_to_its_end(view: ScaleView, qtbot: QtBot) -> Non
     assert not scrubber.timer.isActive()
 
 
-def test_the_end_of_a_long_schedule_is_in_sight(view: ScaleView, qtbot: QtBot) -> None:
+def test_long_schedule_is_scrolled_to_end(view: ScaleView, qtbot: QtBot) -> None:
     """Its cursor stands there, though nobody has scrolled."""
     view.show_page("pipeline")
     page = view.pipeline

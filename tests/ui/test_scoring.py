@@ -41,7 +41,7 @@ def finished(qtbot: QtBot, window: MainWindow, act: object) -> Run:
     return window.session.run
 
 
-def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_score_button_scores_prompt_in_every_view(qtbot: QtBot, window: MainWindow) -> None:
     button = find(window, QToolButton, "scoreButton")
     shown = finished(qtbot, window, lambda: qtbot.mouseClick(button, Qt.MouseButton.LeftButton))
     wanted = core.score(core.load("storyteller"), TEXT)
@@ -60,7 +60,7 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
 
 
 @pytest.mark.slow
-def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWindow) -> None:
+def test_two_model_score_links_to_largest_divergence(qtbot: QtBot, window: MainWindow) -> None:
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-draft"))
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
     assert view.area.paint_options.colouring == "difference"
@@ -83,7 +83,7 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
     assert shown.outcome.kind in ("completed", "failed")
 
 
-def test_a_run_is_scored_with_its_prompt(qtbot: QtBot, window: MainWindow) -> None:
+def test_score_run_includes_prompt(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings_controller.choose(strategy="greedy")
     window.parts.settings_controller.set_values({"max_new_tokens": 8})
     parent = finished(qtbot, window, window.parts.runs.run)
@@ -96,7 +96,7 @@ def test_a_run_is_scored_with_its_prompt(qtbot: QtBot, window: MainWindow) -> No
     assert branch.text.startswith("Once upon")
 
 
-def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> None:
+def test_score_menu_lists_second_models_with_reasons(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.scoring.fill_menu()
     menu = find(window, QToolButton, "scoreButton").menu()
     titles = {action.text(): action for action in menu.actions()}
@@ -109,7 +109,7 @@ def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> N
     assert not titles["Score the shown run (prompt and answer)"].isEnabled()
 
 
-def test_opening_the_menu_again_leaves_no_menus_behind(window: MainWindow) -> None:
+def test_refilling_score_menu_deletes_old_menus(window: MainWindow) -> None:
     menu = find(window, QToolButton, "scoreButton").menu()
     for _ in range(3):
         window.parts.scoring.fill_menu()
@@ -117,7 +117,7 @@ def test_opening_the_menu_again_leaves_no_menus_behind(window: MainWindow) -> No
     assert len(menu.findChildren(QMenu)) == 2
 
 
-def test_nothing_to_score_says_so(qtbot: QtBot, config_dir: Path) -> None:
+def test_score_of_empty_prompt_shows_error(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.set_prompt("")
     window.parts.scoring.score_prompt()

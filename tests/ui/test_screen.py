@@ -12,7 +12,7 @@ from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.screen import available_rect, screen_of
 
 
-def test_a_widget_that_asks_for_its_screen_does_not_take_it_along(qtbot: QtBot) -> None:
+def test_screen_of_widget_keeps_screen_unparented(qtbot: QtBot) -> None:
     dialog = BaseDialog()
     QVBoxLayout(dialog).addWidget(QLabel("Hello."))
     qtbot.addWidget(dialog)
@@ -22,6 +22,6 @@ def test_a_widget_that_asks_for_its_screen_does_not_take_it_along(qtbot: QtBot) 
     assert "parent" not in shiboken6.dump(QGuiApplication.primaryScreen())
 
 
-def test_no_widget_is_asked_for_its_screen() -> None:
+def test_source_does_not_call_screen_on_widgets() -> None:
     files = Path(app.__file__).parent.rglob("*.py")
     assert [path.name for path in files if ".screen()" in path.read_text("utf-8") and path.name != "screen.py"] == []

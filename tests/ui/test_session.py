@@ -47,7 +47,7 @@ def ended(qtbot: QtBot, session: Session, request: RunRequest) -> Outcome:
 REQUEST = RunRequest("Once upon", load=LoadRequest("storyteller"))
 
 
-def test_a_run_arrives_whole(qtbot: QtBot, session: Session) -> None:
+def test_run_completes_with_all_events(qtbot: QtBot, session: Session) -> None:
     outcome = ended(qtbot, session, REQUEST)
     run = session.run
     assert run is not None
@@ -56,7 +56,7 @@ def test_a_run_arrives_whole(qtbot: QtBot, session: Session) -> None:
     assert isinstance(run.events[-1], Finished)
 
 
-def test_batches_come_in_order_and_amount_to_all(qtbot: QtBot, session: Session) -> None:
+def test_event_batches_are_complete_and_in_order(qtbot: QtBot, session: Session) -> None:
     received: list[Any] = []
     session.eventsArrived.connect(lambda run, events: received.extend(events))
     ended(qtbot, session, REQUEST)
@@ -64,7 +64,7 @@ def test_batches_come_in_order_and_amount_to_all(qtbot: QtBot, session: Session)
     assert received == session.run.events
 
 
-def test_the_first_token_does_not_wait_for_others(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_first_tokens_are_delivered_before_run_ends(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.hold = threading.Event()
     session.start(REQUEST)
     qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
@@ -73,7 +73,7 @@ def test_the_first_token_does_not_wait_for_others(qtbot: QtBot, session: Session
         engine.hold.set()
 
 
-def test_the_text_s_beginning_waits_for_no_batch(
+def test_first_token_is_delivered_without_batching(
     qtbot: QtBot, session: Session, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However rarely batches go out: here none would before the run's end."""
@@ -88,7 +88,7 @@ def test_the_text_s_beginning_waits_for_no_batch(
     assert session.run.text == "".join(STORY)
 
 
-def test_stop_keeps_what_was_written(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_stop_keeps_generated_text(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.hold = threading.Event()
     session.start(REQUEST)
     qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
@@ -101,7 +101,7 @@ def test_stop_keeps_what_was_written(qtbot: QtBot, session: Session, engine: Scr
     assert engine.closed == 1
 
 
-def test_a_failure_says_what_and_keeps_the_text(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_failure_has_cause_and_keeps_text(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
     with qtbot.waitSignal(session.failed, timeout=WAIT_MS) as failed:
         outcome = ended(qtbot, session, REQUEST)
@@ -114,20 +114,20 @@ def test_a_failure_says_what_and_keeps_the_text(qtbot: QtBot, session: Session, 
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), RuntimeError("odd")])
-def test_whatever_is_raised_there_is_an_outcome(
+def test_any_exception_gives_failed_outcome(
     qtbot: QtBot, session: Session, engine: ScriptedEngine, error: BaseException
 ) -> None:
     engine.fail_at, engine.error = 0, error
     assert ended(qtbot, session, REQUEST).kind == "failed"
 
 
-def test_a_stream_that_just_ends_has_failed(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_stream_without_finished_event_is_failed(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.stream = lambda request, cancel: iter([chosen(0, " a")])  # type: ignore[method-assign]
     outcome = ended(qtbot, session, REQUEST)
     assert (outcome.kind, session.run.text) == ("failed", " a")
 
 
-def test_a_model_that_does_not_load(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_model_load_error_gives_failed_outcome(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.load_error = CorruptWeightsError("model.safetensors is cut short.", "Copy it again.")
     received: list[Any] = []
     session.failed.connect(received.append)
@@ -140,7 +140,7 @@ def test_a_model_that_does_not_load(qtbot: QtBot, session: Session, engine: Scri
     qtbot.waitUntil(lambda: session.state == "idle")
 
 
-def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_model_loading_is_emitted_once(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     loading: list[str] = []
     states: list[str] = []
     session.modelLoading.connect(loading.append)
@@ -155,9 +155,7 @@ def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine
     assert states == ["idle"], "who hears that the model is ready finds the state that goes with it"
 
 
-def test_what_is_said_of_the_model_in_another_language_arrives(
-    qtbot: QtBot, session: Session, engine: ScriptedEngine
-) -> None:
+def test_emit_current_sends_updated_model_info(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
         session.load_model("storyteller")
     engine.info = ready.args[0]._replace(note="这台 torch 用不了显卡")
@@ -167,7 +165,7 @@ def test_what_is_said_of_the_model_in_another_language_arrives(
     assert session.state == "idle"
 
 
-def test_a_run_knows_whether_it_waits_for_its_model(qtbot: QtBot, session: Session) -> None:
+def test_waiting_title_distinguishes_loading_from_reading_prompt(qtbot: QtBot, session: Session) -> None:
     """What stands where the text will be must not say that the prompt is read while the model is loaded."""
     reported = [waiting_title(None)]
     session.runStarted.connect(lambda run: reported.append(waiting_title(run)))
@@ -179,13 +177,13 @@ def test_a_run_knows_whether_it_waits_for_its_model(qtbot: QtBot, session: Sessi
     assert waiting_title(session.run) == ""
 
 
-def test_a_load_behind_a_run_of_the_same_model(qtbot: QtBot, session: Session) -> None:
+def test_run_after_load_of_same_model_completes(qtbot: QtBot, session: Session) -> None:
     session.load_model(LoadRequest("storyteller"))
     assert ended(qtbot, session, REQUEST).kind == "completed"
     qtbot.waitUntil(lambda: session.state == "idle", timeout=WAIT_MS)
 
 
-def test_other_permissions_load_anew(qtbot: QtBot, session: Session) -> None:
+def test_changed_permissions_reload_model(qtbot: QtBot, session: Session) -> None:
     loading: list[str] = []
     session.modelLoading.connect(loading.append)
     ended(qtbot, session, REQUEST)
@@ -193,7 +191,7 @@ def test_other_permissions_load_anew(qtbot: QtBot, session: Session) -> None:
     assert len(loading) == 2
 
 
-def test_a_run_in_the_place_of_another(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_new_run_replaces_active_run(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.hold = threading.Event()
     kinds: list[str] = []
     session.finished.connect(lambda outcome: kinds.append(outcome.kind))
@@ -208,7 +206,7 @@ def test_a_run_in_the_place_of_another(qtbot: QtBot, session: Session, engine: S
     assert [run.prompt for run in engine.runs] == ["Once upon", "Third"]
 
 
-def test_cursor_selection_and_texts_are_told(qtbot: QtBot, session: Session) -> None:
+def test_cursor_selection_and_sequence_changes_emit_signals(qtbot: QtBot, session: Session) -> None:
     ended(qtbot, session, RunRequest("x", config={"num_return_sequences": 2}, load=LoadRequest("storyteller")))
     with qtbot.waitSignal(session.cursorMoved):
         session.move_cursor(3)
@@ -240,7 +238,9 @@ def test_shutting_down_ends_the_run_with_an_outcome(qtbot: QtBot) -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_starts_and_stops_at_random(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+def test_two_hundred_random_starts_and_stops_have_one_outcome_each(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine
+) -> None:
     """Every start has one outcome, whenever it is stopped; nothing keeps running."""
     engine.tokens = [" x"] * 400
     engine.delay = 0.0002
@@ -263,7 +263,7 @@ def test_two_hundred_starts_and_stops_at_random(qtbot: QtBot, session: Session, 
     assert not session.busy
 
 
-def test_mailbox_tells_the_first_letter_only() -> None:
+def test_mailbox_put_reports_only_first_event() -> None:
     box = Mailbox()
     events = [chosen(step, " a") for step in range(3)]
     assert [box.put(event) for event in events] == [True, False, False]
@@ -271,7 +271,7 @@ def test_mailbox_tells_the_first_letter_only() -> None:
     assert box.put(events[0])
 
 
-def test_an_urgent_letter_is_told_of_whatever_lies_there() -> None:
+def test_mailbox_put_reports_urgent_event() -> None:
     box = Mailbox()
     assert box.put(chosen(0, " a"))
     assert not box.is_urgent
@@ -281,8 +281,8 @@ def test_an_urgent_letter_is_told_of_whatever_lies_there() -> None:
     assert not box.is_urgent
 
 
-def test_mailbox_loses_nothing_between_threads() -> None:
-    """The reader takes only when told; were a letter put without telling, it would be left in the box."""
+def test_mailbox_delivers_all_events_between_threads() -> None:
+    """The reader takes events only when `put` reports True; otherwise an event would be left behind."""
     box, taken, reported = Mailbox(), [], threading.Semaphore(0)
     count = 20_000
     last = chosen(count, " end")
@@ -300,7 +300,7 @@ def test_mailbox_loses_nothing_between_threads() -> None:
     assert len(taken) == count
 
 
-def test_the_collector_owns_the_garbage(qtbot: QtBot) -> None:
+def test_garbage_collector_disables_automatic_collection(qtbot: QtBot) -> None:
     before = gc.isenabled()  # a window of another test may still be waiting for its end
     collectors = [GarbageCollector(), GarbageCollector()]
     for collector in collectors:
@@ -313,7 +313,7 @@ def test_the_collector_owns_the_garbage(qtbot: QtBot) -> None:
     assert gc.isenabled() == before
 
 
-def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
+def test_garbage_collector_collects_when_threshold_is_exceeded(qtbot: QtBot) -> None:
     collector = GarbageCollector()
     collector.start()
     try:
@@ -327,7 +327,7 @@ def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
         collector.stop()
 
 
-def test_a_short_run_does_not_wait_for_the_collector(qtbot: QtBot) -> None:
+def test_garbage_collection_is_postponed_during_short_run(qtbot: QtBot) -> None:
     collector = GarbageCollector()
     collector.start()
     stored = []
@@ -343,14 +343,14 @@ def test_a_short_run_does_not_wait_for_the_collector(qtbot: QtBot) -> None:
         collector.stop()
 
 
-def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -> None:
+def test_events_cross_threads_without_conversion(qtbot: QtBot, session: Session) -> None:
     """Events cross the threads as they are, not as copies that Qt made of them."""
     ended(qtbot, session, REQUEST)
     assert all(type(event) is not dict for event in session.run.events)
     assert isinstance(session.run.tokens[0], TokenChosen)
 
 
-def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delivery_interval_increases_with_slow_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"now": 100.0, "computed": 0.0}
     monkeypatch.setattr("decodescope.app.session.mailbox.time.monotonic", lambda: clock["now"])
     monkeypatch.setattr("decodescope.app.session.mailbox.time.thread_time", lambda: clock["computed"])
@@ -374,9 +374,7 @@ def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPat
     assert pace.interval == pytest.approx(MAX_INTERVAL, rel=0.01), "a single token does not say what a page takes"
 
 
-def test_an_earlier_run_is_shown_again_but_not_while_one_is_under_way(
-    qtbot: QtBot, session: Session, engine: ScriptedEngine
-) -> None:
+def test_earlier_run_can_be_shown_only_when_idle(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     ended(qtbot, session, REQUEST)
     first = session.run
     assert first is not None
@@ -395,7 +393,7 @@ def test_an_earlier_run_is_shown_again_but_not_while_one_is_under_way(
         assert session.run is not first
 
 
-def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) -> None:
+def test_measurements_do_not_change_shown_run(qtbot: QtBot, session: Session) -> None:
     ended(qtbot, session, REQUEST)
     shown, received = session.run, []
     session.measured.connect(received.append)
@@ -410,7 +408,7 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
     assert not session.busy
 
 
-def test_measurements_tell_how_far_they_have_come(qtbot: QtBot, session: Session) -> None:
+def test_measurements_report_progress(qtbot: QtBot, session: Session) -> None:
     received: list[MeasurementProgress] = []
     session.measuringProgressed.connect(received.append)
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
@@ -421,9 +419,7 @@ def test_measurements_tell_how_far_they_have_come(qtbot: QtBot, session: Session
     assert received[3].seconds_left == 0
 
 
-def test_models_of_measurements_come_and_go_unseen_and_the_shown_one_returns(
-    qtbot: QtBot, session: Session, engine: ScriptedEngine
-) -> None:
+def test_measurements_reload_shown_model_afterwards(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     ended(qtbot, session, REQUEST)
     reported: list[str] = []
     session.modelLoading.connect(reported.append)
@@ -437,7 +433,7 @@ def test_models_of_measurements_come_and_go_unseen_and_the_shown_one_returns(
     assert session.model.name == "storyteller"
 
 
-def test_a_run_behind_measurements_tells_of_its_model(qtbot: QtBot, session: Session) -> None:
+def test_run_during_measurements_emits_model_ready(qtbot: QtBot, session: Session) -> None:
     ended(qtbot, session, REQUEST)
     session.measure([RunRequest("a", load=LoadRequest("other")) for _ in range(3)])
     with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
@@ -445,7 +441,7 @@ def test_a_run_behind_measurements_tells_of_its_model(qtbot: QtBot, session: Ses
     assert ready.args[0].name == "other"
 
 
-def test_a_run_takes_the_place_of_measurements(qtbot: QtBot, session: Session) -> None:
+def test_run_replaces_measurements(qtbot: QtBot, session: Session) -> None:
     session.measure([RunRequest(str(number), load=LoadRequest("storyteller")) for number in range(50)])
     assert ended(qtbot, session, REQUEST).kind == "completed"
     assert session.run is not None

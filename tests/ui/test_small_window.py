@@ -1,4 +1,4 @@
-"""Little room and large type: what is set before what it can be set from, names that can be read, tours in reach."""
+"""Small windows and large fonts: settings above examples, readable names, reachable tours."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_settings_stand_above_examples_and_presets_in_a_small_window(window: Mai
     assert max(top(window, chip) for chip in chips) < top(window, presets) < top(window, temperature)
 
 
-def test_tab_follows_the_order_that_is_seen(window: MainWindow) -> None:
+def test_tab_order_follows_visual_order_in_small_window(window: MainWindow) -> None:
     resize(window, 900, 600)
     stops = window.tab_order.tab_stops()
     setup = window.parts.setup
@@ -60,7 +60,7 @@ def test_tab_follows_the_order_that_is_seen(window: MainWindow) -> None:
     assert max(settings) < min(examples)
 
 
-def test_tours_are_in_reach_at_any_size(window: MainWindow) -> None:
+def test_tours_are_reachable_at_any_size(window: MainWindow) -> None:
     resize(window, 900, 600)
     assert find(window, QWidget, "toursButton").isVisible()
     window.parts.appearance.set_font_scale(2.0)
@@ -72,7 +72,7 @@ def test_tours_are_in_reach_at_any_size(window: MainWindow) -> None:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("width", "scale"), [(900, 1.0), (900, 1.5), (1280, 1.5), (1440, 2.0)])
-def test_names_in_the_pickers_can_be_read(window: MainWindow, width: int, scale: float, font: str) -> None:
+def test_picker_names_are_not_truncated(window: MainWindow, width: int, scale: float, font: str) -> None:
     window.parts.appearance.set_font_scale(scale)
     resize(window, width, 700)
     toolbar = window.parts.toolbar
@@ -83,7 +83,7 @@ def test_names_in_the_pickers_can_be_read(window: MainWindow, width: int, scale:
         assert toolbar.rect().contains(part.geometry())
 
 
-def test_pickers_get_back_what_a_small_window_took(window: MainWindow) -> None:
+def test_picker_widths_are_restored_after_shrinking(window: MainWindow) -> None:
     resize(window, 1440, 900)
     before = [picker.width() for picker in window.parts.toolbar.pickers]
     resize(window, 900, 600)
@@ -102,7 +102,7 @@ DIALOGS: dict[str, Callable[[MainWindow], object]] = {
 
 
 @pytest.mark.parametrize("name", DIALOGS)
-def test_file_dialogs_begin_where_the_user_keeps_things(
+def test_file_dialogs_start_in_documents_or_last_folder(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     documents, used = tmp_path / "Documents", tmp_path / "used"
@@ -124,7 +124,7 @@ def test_file_dialogs_begin_where_the_user_keeps_things(
     dialog.close()
 
 
-def test_a_folder_that_is_gone_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_initial_folder_without_last_folder_is_existing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_dialogs, "_last_folder", str(tmp_path / "gone"))
     monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: "")
     assert file_dialogs.initial_folder() == "/"
@@ -139,7 +139,7 @@ BEAMS = (
 )
 
 
-def test_the_place_where_texts_differ_is_found_beside_the_nearest_one() -> None:
+def test_first_unique_indices_of_similar_texts() -> None:
     places = first_unique_indices(BEAMS)
     assert [text[place:] for text, place in zip(BEAMS, places, strict=True)] == [
         "evening came", "morning", "house by the sea and she loved the boats that came home at night",
@@ -150,7 +150,7 @@ def test_the_place_where_texts_differ_is_found_beside_the_nearest_one() -> None:
     assert first_unique_indices(["same", "same"]) == [4, 4]
 
 
-def test_a_shortened_text_keeps_what_differs(qapp: QApplication) -> None:
+def test_elided_texts_stay_distinct(qapp: QApplication) -> None:
     metrics = QFontMetrics(QApplication.font())
     width = metrics.horizontalAdvance("x" * 30)
     shown = [
@@ -166,7 +166,7 @@ def test_a_shortened_text_keeps_what_differs(qapp: QApplication) -> None:
     assert all(metrics.horizontalAdvance(text) <= width for text in shown)
 
 
-def test_rows_of_the_beam_table_differ_to_the_eye(qtbot: QtBot) -> None:
+def test_beam_table_rows_are_visibly_distinct(qtbot: QtBot) -> None:
     table = HypothesesTable()
     qtbot.addWidget(table)
     table.set_theme(theme_for("light"))

@@ -29,7 +29,7 @@ MINUTES = float(os.environ.get("DECODESCOPE_SOAK_MINUTES", "60"))
 DIALOGS = ("open_settings", "open_shortcuts", "open_glossary", "get_model", "copy_code")
 
 
-def counted() -> dict[str, int]:
+def count_resources() -> dict[str, int]:
     """What a process could run out of."""
     for _ in range(3):
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
@@ -45,7 +45,7 @@ def counted() -> dict[str, int]:
     }
 
 
-def session_of_a_reader(qtbot: QtBot, folder: Path, number: int, engine: ScriptedEngine | EngineRouter) -> None:
+def use_window_once(qtbot: QtBot, folder: Path, number: int, engine: ScriptedEngine | EngineRouter) -> None:
     """A window with runs by several strategies and caches, a chat turn, dialogs; then it is closed."""
     window = build_window(folder, engine, assembled=False)
     window.assemble()
@@ -78,17 +78,17 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_windows_leave_nothing_behind(qtbot: QtBot, config_dir: Path) -> None:
+def test_closed_windows_leave_no_resources(qtbot: QtBot, config_dir: Path) -> None:
     for number in range(3):  # what is made once stays
-        session_of_a_reader(qtbot, config_dir, number, ScriptedEngine())
-    before = counted()
+        use_window_once(qtbot, config_dir, number, ScriptedEngine())
+    before = count_resources()
     for number in range(6):
-        session_of_a_reader(qtbot, config_dir, number, ScriptedEngine())
-    assert growth(before, counted()) == {}
+        use_window_once(qtbot, config_dir, number, ScriptedEngine())
+    assert growth(before, count_resources()) == {}
 
 
 @pytest.mark.slow
-def test_models_switched_in_turn_leave_nothing_behind(qtbot: QtBot, config_dir: Path) -> None:
+def test_switching_models_leaks_no_resources(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir, assembled=False)
     window.assemble()
     window.show()
@@ -106,9 +106,9 @@ def test_models_switched_in_turn_leave_nothing_behind(qtbot: QtBot, config_dir: 
                 parts.runs.run()
 
     runs(6)
-    before = counted()
+    before = count_resources()
     runs(16)
-    assert growth(before, counted()) == {}
+    assert growth(before, count_resources()) == {}
     window.close()
     window.deleteLater()
 
@@ -122,7 +122,7 @@ def flat(count: int) -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "each_round"), [("descriptors", 0.2), ("threads", 0.2), ("memory", 4_000_000)])
-def test_slow_growth_is_found(name: str, each_round: float) -> None:
+def test_soak_growth_check_detects_slow_leak(name: str, each_round: float) -> None:
     samples = flat(30)
     assert soak_session.growth(samples) == {}
     leaking = [{**sample, name: int(sample[name] + n * each_round)} for n, sample in enumerate(samples)]
@@ -130,7 +130,7 @@ def test_slow_growth_is_found(name: str, each_round: float) -> None:
 
 
 @pytest.mark.soak
-def test_a_long_session_stays_flat(tmp_path: Path) -> None:
+def test_long_session_has_constant_resource_use(tmp_path: Path) -> None:
     """Every feature in turn in one window, for `DECODESCOPE_SOAK_MINUTES` (default 60)."""
     homes = ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "HF_HOME")
     variables = {**os.environ, **{name: str(tmp_path / "home" / name.lower()) for name in homes}}

@@ -72,7 +72,7 @@ def copy_of_the_draft(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_drafter_reproduces_greedy_text(qtbot: QtBot, window: MainWindow) -> None:
     expected = plain_text(qtbot, window)
     view = view_of(window)
     for strategy, drafts, params in WAYS:
@@ -88,7 +88,7 @@ def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: 
         assert "draft" in origins or strategy == "prompt_lookup"
 
 
-def test_both_speeds_are_measured_by_one_button(qtbot: QtBot, window: MainWindow) -> None:
+def test_compare_button_measures_both_speeds(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "assisted", ONE)
     run(qtbot, window)
     shown, ended, cards = window.session.run, [], view_of(window).cards
@@ -103,7 +103,7 @@ def test_both_speeds_are_measured_by_one_button(qtbot: QtBot, window: MainWindow
     assert window.session.run is shown
 
 
-def test_stops_in_the_middle_and_runs_on(qtbot: QtBot, window: MainWindow) -> None:
+def test_stopped_speculation_can_run_again_with_reused_cache(qtbot: QtBot, window: MainWindow) -> None:
     """What the stopped run leaves in the cache is the text alone: the next one begins from it and writes no other."""
     set_up(window, "token_tree", ONE, widths="1 2 2 1", max_new_tokens=300, min_new_tokens=300)
     window.parts.runs.run()
@@ -124,9 +124,7 @@ def test_stops_in_the_middle_and_runs_on(qtbot: QtBot, window: MainWindow) -> No
     assert plain_text(qtbot, window) == text
 
 
-def test_a_draft_that_has_gone_is_told_and_another_takes_its_place(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
+def test_missing_draft_shows_error_and_can_be_replaced(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = copy_of_the_draft(tmp_path / "gone")
     set_up(window, "assisted", (str(folder),))
     shutil.rmtree(folder)
@@ -139,9 +137,7 @@ def test_a_draft_that_has_gone_is_told_and_another_takes_its_place(
     assert not window.parts.centre.error_banner.isVisible()
 
 
-def test_a_draft_with_another_tokenizer_drafts_through_the_text(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
+def test_draft_with_other_tokenizer_reproduces_greedy_text(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = copy_of_the_draft(tmp_path / "other")
     path = folder / "tokenizer.json"
     words = json.loads(path.read_text(encoding="utf-8"))
@@ -157,7 +153,7 @@ def test_a_draft_with_another_tokenizer_drafts_through_the_text(
     assert (window.session.run.rounds.acceptance_rate() or 0) > 0.5
 
 
-def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:
+def test_assisted_strategy_without_draft_shows_problem(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings_controller.choose(model="storyteller-draft-b", strategy="assisted")
     if window.parts.chosen.drafts.names:
         pytest.skip("a smaller model than the smallest is here")

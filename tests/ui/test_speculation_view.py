@@ -19,7 +19,7 @@ from decodescope.app.views.speculation.round_report import EXTRA_NODE
 from decodescope.app.views.speculation.round_strip import MAX_CELLS, _cell_colours
 from decodescope.app.views.speculation.view import SpeculationView
 from decodescope.core.events import CostCurve, Finished, Metrics, RunStarted
-from tests.app.test_rounds import MERGED, ROUNDS, entry
+from tests.app.test_draft_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 
 REQUEST = RunRequest(
@@ -52,7 +52,7 @@ def label(view: SpeculationView) -> str:
     return view.header_widget().label.text()  # type: ignore[attr-defined]
 
 
-def test_follows_the_newest_round(view: SpeculationView) -> None:
+def test_view_follows_newest_round(view: SpeculationView) -> None:
     view.show_run(None)
     assert not view.strip.isVisible()
     view.show_run(a_run())
@@ -60,7 +60,7 @@ def test_follows_the_newest_round(view: SpeculationView) -> None:
     assert view.canvas.isVisible()
 
 
-def test_walks_by_mouse_and_keys(qtbot: QtBot, view: SpeculationView) -> None:
+def test_rounds_are_selected_by_mouse_and_keys(qtbot: QtBot, view: SpeculationView) -> None:
     view.show_run(a_run())
     qtbot.mouseClick(view.strip, Qt.MouseButton.LeftButton, pos=QPoint(20, 40))
     assert label(view) == "Round 1 of 3"
@@ -72,7 +72,7 @@ def test_walks_by_mouse_and_keys(qtbot: QtBot, view: SpeculationView) -> None:
     assert label(view) == "Round 1 of 3"
 
 
-def test_a_bar_of_the_plot_goes_to_its_round(qtbot: QtBot, view: SpeculationView) -> None:
+def test_click_on_plot_bar_selects_its_round(qtbot: QtBot, view: SpeculationView) -> None:
     view.show_run(a_run())
     canvas = view.cards.lengths.canvas()
     qtbot.waitUntil(lambda: canvas.area().height() > 20)
@@ -81,7 +81,7 @@ def test_a_bar_of_the_plot_goes_to_its_round(qtbot: QtBot, view: SpeculationView
     assert view.cards.lengths.figure.bars[0].marked == 0
 
 
-def test_obeys_the_cursor_and_the_selected_token(view: SpeculationView) -> None:
+def test_view_follows_cursor_and_selected_token(view: SpeculationView) -> None:
     run = a_run()
     view.show_run(run)
     run.move_cursor(4)
@@ -92,7 +92,7 @@ def test_obeys_the_cursor_and_the_selected_token(view: SpeculationView) -> None:
     assert label(view) == "Round 1 of 2"
 
 
-def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) -> None:
+def test_selected_node_sends_report_to_inspector(qtbot: QtBot, view: SpeculationView) -> None:
     view.show_run(a_run())
     view.strip.roundPicked.emit(0)
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
@@ -107,7 +107,7 @@ def cell(view: SpeculationView, row: int, column: int) -> str:
     return view.cards._cells[row + 1][column].text()
 
 
-def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -> None:
+def test_speed_comparison_fills_card(qtbot: QtBot, view: SpeculationView) -> None:
     run = a_run()
     run.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=200.0, acceptance_rate=0.7))])
     view.show_run(run)
@@ -158,7 +158,7 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
     assert view.canvas.grab().toImage() != marked
 
 
-def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: SpeculationView) -> None:
+def test_small_view_scrolls_and_keeps_tree_readable(qtbot: QtBot, view: SpeculationView) -> None:
     view.resize(560, 380)
     run = a_run()
     run.apply([CostCurve(((1, 1.0), (4, 1.2)))])
@@ -175,7 +175,7 @@ def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: Specul
 
 
 @pytest.mark.parametrize("width", [560, 1200])
-def test_no_heading_stands_over_an_empty_plot(view: SpeculationView, width: int) -> None:
+def test_verification_cost_heading_is_hidden_without_curve(view: SpeculationView, width: int) -> None:
     """What checking costs is known at the end of a run, and never where times are left out."""
     view.resize(width, 700)
     run = a_run()
@@ -195,7 +195,7 @@ def test_no_heading_stands_over_an_empty_plot(view: SpeculationView, width: int)
 @pytest.mark.parametrize(
     ("fates", "extra"), [(["accepted"] * 12, "bonus"), (["accepted"] * 11 + ["refused"], "correction")]
 )
-def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[str], extra: str) -> None:
+def test_end_of_long_round_is_visible(view: SpeculationView, fates: list[str], extra: str) -> None:
     run = Run(REQUEST)
     started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
@@ -204,9 +204,7 @@ def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[
     assert view.canvas.rect().contains(view.canvas.canvas_state.positions.node_rect(EXTRA_NODE))
 
 
-def test_two_columns_share_rounds_that_are_sorted_in_once(
-    view: SpeculationView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_views_share_rounds(view: SpeculationView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     other, sorted_in = SpeculationView(), []
     qtbot.addWidget(other)
     append = DraftRounds.append
@@ -224,14 +222,14 @@ def test_two_columns_share_rounds_that_are_sorted_in_once(
     assert sorted_in == run.events
 
 
-def test_both_themes_and_large_type(view: SpeculationView) -> None:
+def test_view_is_drawn_in_both_themes_and_large_font(view: SpeculationView) -> None:
     view.show_run(a_run())
     for theme in (theme_for("dark"), theme_for("light", 1.5)):
         view.set_theme(theme)
         assert not view.grab().isNull()
 
 
-def test_long_rounds_keep_the_cell_of_the_models_own_token() -> None:
+def test_long_round_keeps_cell_of_target_token() -> None:
     whole = entry(0, 0, ["accepted"] * 12, "bonus")
     assert _cell_colours(whole) == ["kept"] * MAX_CELLS + ["finished"]
     assert _cell_colours(entry(0, 0, ["accepted", *["unreached"] * 11], "correction"))[1:3] == ["refused", ""]

@@ -1,4 +1,4 @@
-"""The Speed lab: measured live, stopped, broken off, taken along; nothing lost and nothing left running."""
+"""The Speed lab: live measurement, stop, failure and export; no result is lost and no process keeps running."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qapp: QApplication) -> Iterator[None]:
+def restore_english(qapp: QApplication) -> Iterator[None]:
     STOPPED.clear()
     yield
     set_language(ENGLISH)
@@ -99,7 +99,7 @@ def measure(qtbot: QtBot, window: MainWindow, view: SpeedView) -> None:
         view.settings.button.click()
 
 
-def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
+def test_measurement_uses_selected_model_and_techniques(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requested: list[Asked] = []
@@ -122,7 +122,9 @@ def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
     assert not view.settings.button.isEnabled(), "there is nothing to measure"
 
 
-def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurements_are_plotted_and_described(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
     view = opened(window)
     assert not view.export_button.isEnabled()
@@ -145,7 +147,7 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
     assert faults(view.window()) == []
 
 
-def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
+def test_visible_limit_is_drawn_as_stroke() -> None:
     near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, predicted=380.0)]
     figure = technique_plots("weights", near)[0][1]
     limit, predicted = figure.dots
@@ -153,9 +155,7 @@ def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
     assert (predicted.shape, predicted.points) == ("diamond", ((380.0, 0.0),))
 
 
-def test_stop_ends_it_and_what_was_measured_stays(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_keeps_finished_measurements(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "measuring", until_stopped)
     view = opened(window)
     view.settings.button.click()
@@ -171,7 +171,7 @@ def test_stop_ends_it_and_what_was_measured_stays(
     assert view.settings.button.text() == "Measure"
 
 
-def test_a_killed_process_is_told_with_its_remedy(
+def test_killed_process_shows_error_with_remedy(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(speed, "measuring", killed)
@@ -184,7 +184,7 @@ def test_a_killed_process_is_told_with_its_remedy(
     assert faults(view.window()) == []
 
 
-def test_closing_its_window_ends_what_runs(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_lab_stops_measurement(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "measuring", until_stopped)
     view = opened(window)
     with qtbot.waitSignal(work_of(window).changed, timeout=WAIT_MS):
@@ -195,9 +195,7 @@ def test_closing_its_window_ends_what_runs(qtbot: QtBot, window: MainWindow, mon
     assert opened(window).cards["batch"].charts.plots, "opened again, it shows what was measured"
 
 
-def test_another_language_keeps_what_was_measured(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_language_change_keeps_measurements(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
     measure(qtbot, window, opened(window))
     with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
@@ -208,7 +206,7 @@ def test_another_language_keeps_what_was_measured(
     assert "800" in view.cards["batch"].sentence.text()
 
 
-def test_it_is_taken_along_as_everything_else(
+def test_measurements_can_be_exported(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
@@ -238,7 +236,7 @@ def test_it_is_taken_along_as_everything_else(
 
 
 @pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
-def test_nothing_is_cut(qtbot: QtBot, name: str, size: float) -> None:
+def test_lab_is_not_clipped(qtbot: QtBot, name: str, size: float) -> None:
     lab, theme = SpeedLabDialog(), theme_for(name, size)
     qtbot.addWidget(lab)
     lab.setStyleSheet(theme.stylesheet())

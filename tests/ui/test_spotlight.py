@@ -1,4 +1,4 @@
-"""The ring around what a tour speaks of: it follows its target, and outlives it."""
+"""The spotlight of a tour: it follows its target and survives its deletion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from decodescope.app.features.tours.panel.tour_spotlight import TourSpotlight
 
 
-def test_it_outlives_what_it_was_pointed_at(qtbot: QtBot) -> None:
+def test_spotlight_survives_deleted_target(qtbot: QtBot) -> None:
     """Rows of settings go with their strategy, in the middle of a tour."""
     window = QWidget()
     qtbot.addWidget(window)

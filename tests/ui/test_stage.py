@@ -92,7 +92,7 @@ def smallest_letters(window: MainWindow, folder: Path) -> float:
     return min(sizes)
 
 
-def test_every_view_is_large_and_nothing_is_cut(window: MainWindow, tmp_path: Path) -> None:
+def test_every_view_on_stage_has_large_font_and_is_not_clipped(window: MainWindow, tmp_path: Path) -> None:
     press(window, Qt.Key.Key_F5)
     window.resize(SIZE)
     for theme, name in product(("light", "dark"), window.parts.centre.columns[0].available_names):
@@ -110,7 +110,7 @@ def test_every_view_is_large_and_nothing_is_cut(window: MainWindow, tmp_path: Pa
         assert smallest_letters(window, tmp_path) >= MIN_FONT_PIXELS - 0.01, name
 
 
-def test_a_large_tree_is_never_drawn_smaller_than_it_can_be_read(window: MainWindow, tmp_path: Path) -> None:
+def test_large_tree_on_stage_stays_readable(window: MainWindow, tmp_path: Path) -> None:
     window.session.show(beam_run(beam_steps(12)))
     window.parts.centre.show_view("tree")
     press(window, Qt.Key.Key_F5)
@@ -125,7 +125,7 @@ def test_a_large_tree_is_never_drawn_smaller_than_it_can_be_read(window: MainWin
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_a_tree_is_where_it_was(window: MainWindow, by_hand: bool) -> None:
+def test_leaving_stage_restores_tree_camera(window: MainWindow, by_hand: bool) -> None:
     window.session.show(beam_run(beam_steps(12)))
     window.parts.centre.show_view("tree")
     canvas = window.parts.centre.columns[0].current_view.findChild(TreeCanvas)
@@ -145,7 +145,7 @@ def test_a_tree_is_where_it_was(window: MainWindow, by_hand: bool) -> None:
     assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table beside it may be rounded
 
 
-def test_leaving_brings_everything_back(qtbot: QtBot, window: MainWindow) -> None:
+def test_leaving_stage_restores_window_state(qtbot: QtBot, window: MainWindow) -> None:
     parts = window.parts
     parts.appearance.set_font_scale(1.2)
     parts.layout.toggle_timeline()
@@ -169,7 +169,7 @@ def test_leaving_brings_everything_back(qtbot: QtBot, window: MainWindow) -> Non
     assert state(window) == before
 
 
-def test_what_is_opened_on_the_stage_is_open_afterwards(window: MainWindow) -> None:
+def test_panel_opened_on_stage_is_open_afterwards(window: MainWindow) -> None:
     parts = window.parts
     parts.layout.toggle_inspector()
     parts.presentation.enter()
@@ -179,7 +179,7 @@ def test_what_is_opened_on_the_stage_is_open_afterwards(window: MainWindow) -> N
     assert parts.inspector.isVisible()
 
 
-def test_closing_on_the_stage_keeps_the_window_as_it_was(window: MainWindow) -> None:
+def test_closing_on_stage_saves_normal_layout(window: MainWindow) -> None:
     stored = window.parts.settings.layout
     window.parts.presentation.enter()
     window.parts.centre.show_view("memory")
@@ -187,7 +187,7 @@ def test_closing_on_the_stage_keeps_the_window_as_it_was(window: MainWindow) -> 
     assert (stored.setup, stored.inspector, stored.timeline, stored.view) == (True, True, True, "tokens")
 
 
-def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> None:
+def test_keys_and_presenter_remote_step_and_play(qtbot: QtBot, window: MainWindow) -> None:
     held, stage = window.session.run, window.parts.presentation
     assert held is not None
     press(window, Qt.Key.Key_F5)
@@ -213,7 +213,7 @@ def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> N
     assert held.cursor > 0
 
 
-def test_the_sentence_is_the_tokens_own(window: MainWindow) -> None:
+def test_stage_caption_explains_current_token(window: MainWindow) -> None:
     held, stage = window.session.run, window.parts.presentation
     assert held is not None
     stage.enter()
@@ -229,7 +229,7 @@ def test_the_sentence_is_the_tokens_own(window: MainWindow) -> None:
     assert not lit.isEmpty()
 
 
-def test_a_live_run_is_followed_slowly_and_written_at_full_speed(qtbot: QtBot, config_dir: Path) -> None:
+def test_live_run_on_stage_is_shown_slower_than_generated(qtbot: QtBot, config_dir: Path) -> None:
     go = threading.Event()
     window = open_window(qtbot, config_dir, ScriptedEngine(hold=go))
     window.parts.presentation.enter()
@@ -246,7 +246,7 @@ def test_a_live_run_is_followed_slowly_and_written_at_full_speed(qtbot: QtBot, c
     assert held.cursor == held.length
 
 
-def test_what_is_not_lit_stays_readable() -> None:
+def test_dimmed_text_on_stage_stays_readable() -> None:
     for name in ("light", "dark"):
         theme = stage_theme(theme_for(name), SIZE)
         for words in ("text", "muted"):
@@ -271,7 +271,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: MainWindow) -> None:
+def test_presenter_window_shows_current_and_next_step(qtbot: QtBot, window: MainWindow) -> None:
     held, stage = window.session.run, window.parts.presentation
     assert held is not None
     stage.step_controls.set_notes("Ask the hall.")
@@ -299,13 +299,13 @@ def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: M
     assert not page.isVisible()
 
 
-def test_the_hall_has_the_other_screen() -> None:
+def test_audience_screen_is_not_presenter_screen() -> None:
     assert audience_screen(["desk", "projector", "wall"], "desk") == "projector"
     assert audience_screen(["projector", "desk"], "desk") == "projector"
     assert audience_screen(["desk"], "desk") is None
 
 
-def test_a_tour_is_walked_through_and_its_notes_are_on_the_page(qtbot: QtBot, window: MainWindow) -> None:
+def test_tour_on_stage_shows_notes_in_presenter_window(qtbot: QtBot, window: MainWindow) -> None:
     player, stage = window.parts.tours.player, window.parts.presentation
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         player.play(find_tour("likeliest"))

@@ -11,7 +11,7 @@ from decodescope.core.events import Prefilled
 from tests.ui.scripted import make_run
 
 
-def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
+def test_reused_tokens_are_shown_with_prefill_speed_or_alone(qtbot: QtBot) -> None:
     line = StatusLine()
     qtbot.addWidget(line)
     reported = []
@@ -24,7 +24,7 @@ def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
     assert reported == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
 
 
-def test_nothing_moves_while_a_run_s_settings_are_not_known_yet(qtbot: QtBot) -> None:
+def test_settings_button_keeps_place_until_settings_are_known(qtbot: QtBot) -> None:
     """The button stays in its place, and cannot be pressed; behind a run that never began there is none."""
     line = StatusLine()
     qtbot.addWidget(line)

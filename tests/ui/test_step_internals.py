@@ -31,10 +31,10 @@ from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 
 
-def looked_into(
+def open_step_internals(
     qtbot: QtBot, folder: Path, engine: ScriptedEngine, token: int = 3
 ) -> tuple[MainWindow, StepInternalsPanel]:
-    """A window whose run has ended, and the part that speaks of one of its tokens."""
+    """Return a window with a finished run, and the panel of one of its tokens."""
     window = open_window(qtbot, folder, engine)
     run(qtbot, window)
     window.session.select_token(token)
@@ -51,21 +51,21 @@ def is_inspected(answer: Answer) -> bool:
     return isinstance(answer.query, LayerInspectionQuery) and answer.has_ended
 
 
-def ask(qtbot: QtBot, window: MainWindow, part: StepInternalsPanel, kind: str) -> None:
+def request_internals(qtbot: QtBot, window: MainWindow, part: StepInternalsPanel, kind: str) -> None:
     """Press its button and wait for the end of the answer."""
     with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons[kind], Qt.MouseButton.LeftButton)
 
 
-def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> None:
+def test_layers_and_influence_are_shown_on_request(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
-    window, part = looked_into(qtbot, config_dir, engine)
-    ask(qtbot, window, part, "layers")
+    window, part = open_step_internals(qtbot, config_dir, engine)
+    request_internals(qtbot, window, part, "layers")
     assert len(part.bars.rows) == 5
     assert part.bars.rows[0].label.startswith("4"), "the last layer stands on top"
     assert "layer 3 of 4" in part.remark.text()
     assert [row.strong for row in part.bars.rows] == [False, True, False, False, False]
-    ask(qtbot, window, part, "influence")
+    request_internals(qtbot, window, part, "influence")
     request = engine.looks[-1]
     assert request.step == len(window.session.run.before) + 3
     assert request.ids[-1] == window.session.run.tokens[3].id
@@ -94,28 +94,28 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     assert "replaced, log p of" in part.remark.text()
 
 
-def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Path) -> None:
+def test_query_can_be_stopped_and_errors_are_shown(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
-    window, part = looked_into(qtbot, config_dir, engine)
+    window, part = open_step_internals(qtbot, config_dir, engine)
     engine.hold = threading.Event()
     with qtbot.waitSignal(window.session.answered, check_params_cb=is_part, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons["influence"], Qt.MouseButton.LeftButton)
     assert part.buttons["influence"].text().startswith("Stop · ")
     half = len(part.bars.rows)
-    ask(qtbot, window, part, "influence")
+    request_internals(qtbot, window, part, "influence")
     assert engine.looks[-1].cancel.is_set()
     assert len(part.bars.rows) == half, "what was found stays"
     assert re.search(r"\d+ of \d+ parts examined\.$", part.remark.text())
     assert part.buttons["influence"].text() == "What it depends on"
     engine.error = InsideError("Its layers cannot be read.", "Leave parts out instead.")
-    ask(qtbot, window, part, "layers")
+    request_internals(qtbot, window, part, "layers")
     assert part.remark.text() == "Its layers cannot be read. Leave parts out instead."
 
 
 @pytest.mark.parametrize("depth_of", [depth.PLAIN, depth.USUAL, depth.EXACT])
 @pytest.mark.parametrize("instead", [None, ","])
 @pytest.mark.parametrize("other", [None, 7])
-def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str | None, other: int | None) -> None:
+def test_influence_explanation_depends_on_sign(depth_of: str, instead: str | None, other: int | None) -> None:
     wish, texts = LayerQuery("influence", "word", other, instead), ["a", " b", " c"]
     reported = {}
     with explanations_at(depth_of, "en"):
@@ -137,7 +137,7 @@ def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str 
         assert "it rises by 2.50 nats" in reported[-1]
 
 
-def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path) -> None:
+def test_next_uncertain_step_cycles_through_most_uncertain(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     tokens = window.session.run.tokens
@@ -151,7 +151,7 @@ def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path)
     assert tokens[places[0]].entropy == max(token.entropy for token in tokens)
 
 
-def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Path) -> None:
+def test_next_uncertain_step_without_entropy_shows_reason(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     notice = window.parts.centre.notice_banner
     window.parts.actions.do("next_doubt")
@@ -168,7 +168,7 @@ def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Pa
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
-def test_curves_of_doubt_show_what_they_say(qtbot: QtBot, config_dir: Path, name: str) -> None:
+def test_uncertainty_measures_match_formulas(qtbot: QtBot, config_dir: Path, name: str) -> None:
     token = scripted.story(3)[1]
     shares = sorted((item.raw_probability for item in token.alternatives), reverse=True)
     expected = {
@@ -180,14 +180,14 @@ def test_curves_of_doubt_show_what_they_say(qtbot: QtBot, config_dir: Path, name
     assert MEASURES[name].compute(token) == pytest.approx(expected[name], rel=1e-6)
 
 
-def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
+def test_varentropy_uses_recorded_value_of_full_vocabulary() -> None:
     whole, measure = replace(scripted.story(3)[1], varentropy=2.0), MEASURES["varentropy"]
     assert measure.compute(whole) == pytest.approx(2.0 / math.log(2) ** 2)
     assert measure.describe(whole) == "varentropy {value:.2f} bits²"
     assert measure.describe(replace(whole, varentropy=None)).endswith("(recorded tokens only)")
 
 
-def test_what_is_asked_of_a_run() -> None:
+def test_model_query_has_ids_and_step_of_run() -> None:
     one = scripted.make_run(scripted.story(6), finished=True)
     request = make_inspection_query(one, 2, LayerQuery("layers"))
     assert (request.step, request.prompt_length) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
@@ -197,9 +197,9 @@ def test_what_is_asked_of_a_run() -> None:
     assert deciding_layer([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
 
 
-def test_attention_by_layer_is_drawn_and_listed(qtbot: QtBot, config_dir: Path) -> None:
-    window, part = looked_into(qtbot, config_dir, ScriptedEngine())
-    ask(qtbot, window, part, "attention")
+def test_attention_of_selected_layer_is_drawn(qtbot: QtBot, config_dir: Path) -> None:
+    window, part = open_step_internals(qtbot, config_dir, ScriptedEngine())
+    request_internals(qtbot, window, part, "attention")
     look = window.findChild(TokenView).area.paint_options
     assert look.influence.kind == "attention"
     averaged = look.influence.weights
@@ -210,9 +210,9 @@ def test_attention_by_layer_is_drawn_and_listed(qtbot: QtBot, config_dir: Path) 
     assert "not why" in window.findChild(TokenView).colouring_controller.legend_hint()
 
 
-def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> None:
+def test_layer_page_shows_all_tokens_and_cancels_when_closed(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
-    window, part = looked_into(qtbot, config_dir, engine)
+    window, part = open_step_internals(qtbot, config_dir, engine)
     with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
     page = window.findChild(LensDialog)
@@ -233,7 +233,7 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     window.session.answered.emit(Answer(engine.looks[-1]))  # was under way while the page went
 
 
-def test_a_layers_figure_belongs_to_its_word() -> None:
+def test_layer_row_shows_probability_of_its_first_choice() -> None:
     """The first choice of a layer and its share; the chosen token's own share is in the tip."""
     layers = [LayerView(1, " otter", 0.62, 0.05, 7), LayerView(2, " fox", 0.9, 0.9, 1)]
     first, below = layer_rows(layers)

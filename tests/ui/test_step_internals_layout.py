@@ -22,7 +22,7 @@ from tests.fonts import SCRIPTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining
 from tests.ui.test_grammar_editor import FIELDS, choose
-from tests.ui.test_step_internals import ask, is_inspected
+from tests.ui.test_step_internals import is_inspected, request_internals
 from tests.ui.test_watermark_view import story
 from tests.ui.windows import WAIT_MS, run
 
@@ -54,7 +54,7 @@ def check(root: QWidget, what: str) -> None:
 
 
 @pytest.mark.every(2)
-def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
+def test_step_internals_and_grammar_editor_are_not_clipped(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.parameters.set_advanced(True)
     editor = window.findChild(GrammarEditor)
     for kind, text in (("json_schema", "{}"), ("regex", "(a")):
@@ -71,7 +71,7 @@ def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
     window.session.select_token(3)
     part = window.findChild(StepInternalsPanel)
     for kind in ("layers", "influence", "attention"):
-        ask(qtbot, window, part, kind)
+        request_internals(qtbot, window, part, kind)
         check(window, kind)
     with qtbot.waitSignal(window.session.answered, check_params_cb=is_inspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)

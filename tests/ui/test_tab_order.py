@@ -1,4 +1,4 @@
-"""Tab: from panel to panel as they are worked with, and at every stop one sees where one is."""
+"""Tab order follows the panels, and the focus is visible at every stop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def walk(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> list[QWidget]:
     return list(steps(window, key))
 
 
-def test_tab_goes_from_panel_to_panel(window: MainWindow) -> None:
+def test_tab_order_follows_panels(window: MainWindow) -> None:
     parts, seen = window.parts, walk(window)
     toolbar = parts.toolbar
     first = [toolbar.model, toolbar.strategy, toolbar.cache, toolbar.run_button, toolbar.seed.spin]
@@ -64,15 +64,15 @@ def test_tab_goes_from_panel_to_panel(window: MainWindow) -> None:
     assert rows == sorted(rows)
 
 
-def test_shift_and_tab_go_the_same_way_back(window: MainWindow) -> None:
+def test_shift_tab_reverses_tab_order(window: MainWindow) -> None:
     there, back = walk(window), walk(window, Qt.Key.Key_Backtab)
     assert back[1:] == there[:0:-1]
 
 
-def test_parameters_of_another_strategy_keep_their_place(window: MainWindow) -> None:
+def test_parameters_of_other_strategy_keep_tab_order(window: MainWindow) -> None:
     window.parts.toolbar.strategy.select_data("sampling")
     QApplication.processEvents()
-    test_tab_goes_from_panel_to_panel(window)
+    test_tab_order_follows_panels(window)
 
 
 def grab(window: QWidget, widget: QWidget) -> QImage:
@@ -103,8 +103,8 @@ LEAST_SEEN = 40
 """Pixels: a line of 1 pixel around a small button has more."""
 
 
-def blind(window: QWidget, stops: Iterable[QWidget]) -> list[str]:
-    """The stops of which one does not see that the keyboard is there."""
+def without_visible_focus(window: QWidget, stops: Iterable[QWidget]) -> list[str]:
+    """Return the tab stops without a visible focus indicator."""
     found = []
     for widget in stops:
         focused = grab(window, widget)
@@ -121,14 +121,14 @@ VIEWS = [("tokens", "light"), ("tree", "dark"), ("memory", "light"), ("compare",
 
 @pytest.mark.every(4)
 @pytest.mark.parametrize(("view", "theme"), VIEWS)
-def test_one_sees_where_the_keyboard_is(window: MainWindow, view: str, theme: str) -> None:
+def test_keyboard_focus_is_visible(window: MainWindow, view: str, theme: str) -> None:
     window.parts.settings.appearance.theme = theme
     window.parts.appearance.apply()
     window.parts.centre.show_view(view)
-    assert "\n".join(blind(window, steps(window))) == ""
+    assert "\n".join(without_visible_focus(window, steps(window))) == ""
 
 
-def test_one_sees_it_under_the_pointer_too(window: MainWindow) -> None:
+def test_keyboard_focus_is_visible_under_mouse_pointer(window: MainWindow) -> None:
     toolbar, editor = window.parts.toolbar, window.parts.setup.prompt.editor
     for field, under in (
         (toolbar.model,) * 2,
@@ -140,5 +140,5 @@ def test_one_sees_it_under_the_pointer_too(window: MainWindow) -> None:
         QApplication.processEvents()
         assert under.underMouse()
         field.setFocus(Qt.FocusReason.TabFocusReason)
-        assert blind(window, [field]) == []
+        assert without_visible_focus(window, [field]) == []
     QTest.mouseMove(window, window.rect().bottomRight())

@@ -42,13 +42,13 @@ def contrast(a: QColor | str, b: QColor | str) -> float:
 @BOTH
 @pytest.mark.parametrize("ground", ["window", "panel", "field", "tint", "hover"])
 @pytest.mark.parametrize("ink", ["text", "muted", "accent"])
-def test_text_can_be_read_on_every_ground(qtbot: QtBot, name: str, ink: str, ground: str) -> None:
+def test_text_has_required_contrast_on_backgrounds(qtbot: QtBot, name: str, ink: str, ground: str) -> None:
     theme = theme_for(name)
     assert contrast(getattr(theme, ink), getattr(theme, ground)) >= 4.5
 
 
 @BOTH
-def test_text_can_be_read_on_coloured_grounds(qtbot: QtBot, name: str) -> None:
+def test_text_has_required_contrast_on_colored_backgrounds(qtbot: QtBot, name: str) -> None:
     theme = theme_for(name)
     pairs = [("on_accent", "accent"), ("text", "selection"), ("danger", "danger_tint"), ("text", "danger_tint")]
     pairs += [(state, "panel") for state in ("danger", "warning")]
@@ -56,7 +56,7 @@ def test_text_can_be_read_on_coloured_grounds(qtbot: QtBot, name: str) -> None:
 
 
 @BOTH
-def test_marks_stand_out_from_the_page(qtbot: QtBot, name: str) -> None:
+def test_marks_have_required_contrast(qtbot: QtBot, name: str) -> None:
     theme = theme_for(name)
     marks = [theme.ramp(step / 10) for step in range(11)]
     marks += [theme.color(state) for state in ("kept", "pruned", "best", "finished", "refused")]
@@ -64,7 +64,7 @@ def test_marks_stand_out_from_the_page(qtbot: QtBot, name: str) -> None:
 
 
 @BOTH
-def test_probability_goes_from_orange_over_grey_to_blue(qtbot: QtBot, name: str) -> None:
+def test_probability_ramp_is_orange_gray_blue(qtbot: QtBot, name: str) -> None:
     theme = theme_for(name)
     unlikely, middle, certain = (theme.probability(p) for p in (0.0, 0.5, 1.0))
     assert unlikely.red() > unlikely.blue() + 80
@@ -78,7 +78,7 @@ def test_probability_goes_from_orange_over_grey_to_blue(qtbot: QtBot, name: str)
 
 @BOTH
 @pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_stylesheet_is_whole(qtbot: QtBot, name: str, scale: float) -> None:
+def test_stylesheet_has_no_placeholders_and_existing_images(qtbot: QtBot, name: str, scale: float) -> None:
     sheet = theme_for(name, scale).stylesheet()
     assert "$" not in sheet
     pictures = re.findall(r'url\("([^"]+)"\)', sheet)
@@ -86,7 +86,7 @@ def test_stylesheet_is_whole(qtbot: QtBot, name: str, scale: float) -> None:
     assert [picture for picture in pictures if not Path(picture).is_file()] == []
 
 
-def test_lengths_grow_with_the_type_but_hairlines_do_not(qtbot: QtBot) -> None:
+def test_lengths_scale_with_font_but_hairlines_do_not(qtbot: QtBot) -> None:
     small, large = theme_for("light"), theme_for("light", 1.5)
     assert "font-size: 13px" in small.stylesheet()
     assert "font-size: 20px" in large.stylesheet()
@@ -95,24 +95,24 @@ def test_lengths_grow_with_the_type_but_hairlines_do_not(qtbot: QtBot) -> None:
     assert large.font(18).pixelSize() == 27
 
 
-def test_at_a_hundred_per_cent_every_length_is_as_written() -> None:
+def test_lengths_at_scale_one_are_unchanged() -> None:
     """Nothing is reckoned then, so what is written must be whole."""
     template = module._template()
     assert module._multiply_lengths(template, 1.0, is_whole=True) == template
 
 
-def test_tabular_figures_have_one_width(qtbot: QtBot) -> None:
+def test_tabular_digits_have_equal_width(qtbot: QtBot) -> None:
     metrics = QFontMetricsF(theme_for("light").font(13, tabular=True))
     widths = {round(metrics.horizontalAdvance(figure * 20), 1) for figure in "0123456789"}
     assert len(widths) == 1
 
 
-def test_a_theme_without_that_name_is_refused(qtbot: QtBot) -> None:
+def test_unknown_theme_name_is_rejected(qtbot: QtBot) -> None:
     with pytest.raises(ValueError, match=r"'sepia'.*system, light, dark"):
         theme_for("sepia")
 
 
-def test_system_theme_is_one_of_the_two(qtbot: QtBot) -> None:
+def test_system_theme_is_light_or_dark(qtbot: QtBot) -> None:
     theme = theme_for("system")
     assert isinstance(theme, Theme)
     assert theme.name in {"light", "dark"}
@@ -137,7 +137,7 @@ def needs_serif_font(needs_font: Callable[[TestFont], None]) -> Path:
     return folder
 
 
-def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(needs_serif_font: Path, tmp_path: Path) -> None:
+def test_font_without_generic_aliases_is_sans_serif(needs_serif_font: Path, tmp_path: Path) -> None:
     """Fonts in a folder, and a fontconfig that knows no generic names: a serif stands in for them."""
     config = tmp_path / "fonts.conf"
     config.write_text(NO_ALIASES.format(fonts=needs_serif_font, cache=tmp_path / "cache"))
@@ -175,7 +175,7 @@ def open_everything(window: MainWindow) -> None:
     parts.model_download.connect_engine()
 
 
-def test_what_is_made_after_a_change_has_the_new_theme(qtbot: QtBot, config_dir: Path) -> None:
+def test_widgets_created_after_theme_change_have_new_theme(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     assert run(qtbot, window).kind == "completed"
     appearance = window.parts.appearance
@@ -190,7 +190,7 @@ def test_what_is_made_after_a_change_has_the_new_theme(qtbot: QtBot, config_dir:
 
 
 @pytest.mark.slow
-def test_what_is_open_follows_every_change(qtbot: QtBot, config_dir: Path) -> None:
+def test_open_widgets_follow_theme_changes(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     open_everything(window)
     for name, scale in (("dark", 1.0), ("light", 1.5)):
@@ -206,7 +206,7 @@ def test_each_window_has_its_own_theme(qtbot: QtBot, tmp_path: Path) -> None:
     assert list(themes(second)) == [theme_for("light")]
 
 
-def test_a_picture_in_another_theme_leaves_the_window_as_it_was(qtbot: QtBot, config_dir: Path) -> None:
+def test_picture_in_other_theme_keeps_window_theme(qtbot: QtBot, config_dir: Path) -> None:
     window = whole(open_window(qtbot, config_dir))
     before = themes(window)
     exports = window.parts.export.exports
@@ -215,7 +215,7 @@ def test_a_picture_in_another_theme_leaves_the_window_as_it_was(qtbot: QtBot, co
     assert themes(window) == before
 
 
-class Painted(Themed, QWidget):
+class RestyleRecorder(Themed, QWidget):
     """Counts how often it was styled, and notes the theme of what it contains."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -224,14 +224,14 @@ class Painted(Themed, QWidget):
 
     def restyle(self, theme: Theme) -> None:
         super().restyle(theme)
-        self.styled.append((theme, [inner.current_theme for inner in self.findChildren(Painted)]))
+        self.styled.append((theme, [inner.current_theme for inner in self.findChildren(RestyleRecorder)]))
 
 
-def test_the_inner_widgets_are_styled_first_and_all_of_them_once(qtbot: QtBot) -> None:
-    outer = Painted()
+def test_theme_change_styles_inner_widgets_first_and_once(qtbot: QtBot) -> None:
+    outer = RestyleRecorder()
     qtbot.addWidget(outer)
     between = QWidget(outer)
-    inner = Painted(between)
+    inner = RestyleRecorder(between)
     assert not outer.is_themed
     assert surrounding_theme(inner) is None
     inherit_theme(inner)
@@ -239,7 +239,7 @@ def test_the_inner_widgets_are_styled_first_and_all_of_them_once(qtbot: QtBot) -
     dark = theme_for("dark")
     outer.set_theme(dark)
     assert (outer.styled, inner.styled) == ([(dark, [dark])], [(dark, [])])
-    late = Painted()
+    late = RestyleRecorder()
     QVBoxLayout(between).addWidget(late)
     inherit_theme(late)
     assert late.current_theme == dark

@@ -66,7 +66,7 @@ def place(timeline: Timeline, count: int) -> QPoint:
 
 
 @pytest.mark.slow
-def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
+def test_new_tokens_cause_no_relayout(timeline: Timeline) -> None:
     """The window would be, with all that stands in it, at each batch of tokens."""
     player = Player(timeline, make_run(story(50)))
     QApplication.sendPostedEvents()
@@ -82,7 +82,7 @@ def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
     assert label.width() >= label.fontMetrics().horizontalAdvance("20,110 / 20,110")
 
 
-def test_a_click_moves_the_cursor_and_a_drag_takes_it_along(timeline: Timeline) -> None:
+def test_click_and_drag_move_cursor(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(50)))
     line = timeline.sparkline
     QTest.mousePress(line, Qt.MouseButton.LeftButton, pos=place(timeline, 20))
@@ -96,7 +96,7 @@ def test_a_click_moves_the_cursor_and_a_drag_takes_it_along(timeline: Timeline) 
     assert player.run.cursor == 50
 
 
-def test_the_count_says_where_the_cursor_is(timeline: Timeline) -> None:
+def test_count_label_shows_cursor_position(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(50)))
     player.move(34)
     assert timeline.count_label.text() == "34 / 50"
@@ -104,21 +104,21 @@ def test_the_count_says_where_the_cursor_is(timeline: Timeline) -> None:
     assert timeline.count_label.text() == "34 / 1,050"
 
 
-def test_steps_go_one_token_and_stop_at_the_ends(timeline: Timeline) -> None:
+def test_step_buttons_move_one_token_and_stop_at_ends(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(3)))
     for button in (timeline.forward_button, *[timeline.back_button] * 5, timeline.forward_button):
         button.click()
     assert player.wishes == [3, 2, 1, 0, 0, 0, 1]
 
 
-def test_keys_of_the_sparkline(timeline: Timeline) -> None:
+def test_sparkline_keys_move_cursor(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(50)))
     for key in (Qt.Key.Key_Left, Qt.Key.Key_PageUp, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End):
         QTest.keyClick(timeline.sparkline, key)
     assert player.wishes == [49, 39, 40, 0, 50]
 
 
-def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline, qtbot: QtBot) -> None:
+def test_replay_at_end_restarts_and_stops_at_end(timeline: Timeline, qtbot: QtBot) -> None:
     player = Player(timeline, make_run(story(4), finished=True))
     timeline.set_speed(4.0)
     timeline.play_button.click()
@@ -137,7 +137,7 @@ def test_space_plays_and_pauses(timeline: Timeline) -> None:
     assert not timeline.replay.is_playing
 
 
-def test_touching_the_cursor_pauses_and_so_does_another_run(timeline: Timeline) -> None:
+def test_moving_cursor_or_showing_other_run_pauses_replay(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     timeline.replay.play()
     QTest.mouseClick(timeline.sparkline, Qt.MouseButton.LeftButton, pos=place(timeline, 9))
@@ -159,7 +159,7 @@ def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
     timeline.replay.pause()
 
 
-def test_step_by_step_a_press_is_a_token(timeline: Timeline) -> None:
+def test_step_mode_advances_one_token_per_key_press(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(3)))
     timeline.set_speed(STEP_SPEED)
     assert timeline.speed_button.text() == "Step"
@@ -170,14 +170,14 @@ def test_step_by_step_a_press_is_a_token(timeline: Timeline) -> None:
     assert timeline.play_button.accessibleName() == "One token forward"
 
 
-def test_choosing_steps_holds_what_is_playing(timeline: Timeline) -> None:
+def test_selecting_step_mode_pauses_replay(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     timeline.replay.play()
     timeline.set_speed(STEP_SPEED)
     assert not timeline.replay.is_playing
 
 
-def test_without_tokens_there_is_nothing_to_play(timeline: Timeline) -> None:
+def test_replay_without_tokens_is_disabled(timeline: Timeline) -> None:
     timeline.show_run(None)
     timeline.replay.play()
     assert not timeline.replay.is_playing
@@ -185,7 +185,7 @@ def test_without_tokens_there_is_nothing_to_play(timeline: Timeline) -> None:
     assert timeline.count_label.text() == ""
 
 
-def test_bars_are_bits_of_surprise_of_the_shown_sequence(timeline: Timeline) -> None:
+def test_bar_values_are_surprise_in_bits_of_shown_sequence(timeline: Timeline) -> None:
     first = [token(0, "a", 0.5), token(1, "b", 0.25)]
     second = [token(0, "c", 0.125, sequence=1)]
     run = make_run([*first, *second], sequences=2)
@@ -200,7 +200,7 @@ def test_bars_are_bits_of_surprise_of_the_shown_sequence(timeline: Timeline) -> 
     assert math.isfinite(timeline._values[1])
 
 
-def test_room_is_kept_for_what_is_still_to_come(timeline: Timeline) -> None:
+def test_bar_pitch_reserves_room_for_max_new_tokens(timeline: Timeline) -> None:
     run = make_run(story(5))
     run.request = replace(run.request, config={"max_new_tokens": 120})
     player = Player(timeline, run)
@@ -209,7 +209,7 @@ def test_room_is_kept_for_what_is_still_to_come(timeline: Timeline) -> None:
     assert timeline.sparkline.bar_pitch == before
 
 
-def test_many_tokens_are_put_together_without_losing_the_tallest() -> None:
+def test_group_maxima_keeps_highest_value() -> None:
     values = [0.1] * 10_000
     values[7777] = 9.0
     bins = group_maxima(values, 300)
@@ -220,14 +220,14 @@ def test_many_tokens_are_put_together_without_losing_the_tallest() -> None:
     assert group_maxima([1.0, 2.0], 10) == [(0, 1, 1.0), (1, 2, 2.0)]
 
 
-def test_heights_grow_with_surprise_up_to_a_ceiling() -> None:
+def test_bar_height_increases_up_to_maximum() -> None:
     assert height_fraction(0.0) == 0.0
     assert (
         0 < height_fraction(1.0) < height_fraction(5.0) < height_fraction(MAX_BAR_VALUE) == height_fraction(40.0) == 1.0
     )
 
 
-def test_played_bars_have_the_accent_and_the_rest_is_faint(timeline: Timeline) -> None:
+def test_played_bars_have_accent_color(timeline: Timeline) -> None:
     player = Player(timeline, make_run([token(n, "a", 0.01) for n in range(30)]))
     player.move(10)
     image = timeline.sparkline.grab().toImage()

@@ -1,4 +1,4 @@
-"""The token view's text and rows, without a window: who owns which character, where lines break."""
+"""The token view's text and rows, without a window: the characters of each token and the line breaks."""
 
 import itertools
 import random
@@ -35,7 +35,7 @@ def grown(pieces: Sequence[str], width: float) -> LineFlow:
     return flow
 
 
-def test_every_character_belongs_to_the_token_that_wrote_it() -> None:
+def test_every_character_maps_to_its_token() -> None:
     text = TokenText(prompt_tokens())
     text.append(tokens_of(STORY))
     assert text.text == "".join(PROMPT) + "".join(STORY)
@@ -46,7 +46,7 @@ def test_every_character_belongs_to_the_token_that_wrote_it() -> None:
         assert {text.token_at(place) for place in range(start, end)} == {index}
 
 
-def test_copying_is_exact() -> None:
+def test_original_text_is_exact() -> None:
     text = TokenText([PromptToken(1, "a\r\n"), PromptToken(2, "b")])
     text.append([token(0, "x\x07y"), token(1, ""), token(2, "€\u2028"), end_token(3), token(4, "\n")])
     assert text.original_text(0, len(text.text)) == "a\r\nbx\x07y€\u2028\n"
@@ -67,7 +67,7 @@ def test_a_character_of_several_prompt_tokens_is_one_group(qtbot: QtBot) -> None
     assert (left, right, count) == (line.x(1), line.x(2), 3)
 
 
-def test_what_was_held_back_belongs_to_no_token() -> None:
+def test_tail_belongs_to_no_token() -> None:
     text = TokenText(prompt_tokens(("a",)))
     text.append([token(0, "b")])
     text.finish("\ufffd")
@@ -81,12 +81,12 @@ def test_what_was_held_back_belongs_to_no_token() -> None:
     ("piece", "name"),
     [("<|end|>", "end"), ("</s>", "/s"), ("[SEP]", "SEP"), ("<eos>", "eos"), ("fox", ""), ("<", ""), ("a < b > c", "")],
 )
-def test_control_tokens_are_known_by_their_brackets(piece: str, name: str) -> None:
+def test_control_tokens_are_recognized_by_brackets(piece: str, name: str) -> None:
     assert words.control_name(piece) == name
     assert control_token_text(piece).strip() == name or not name
 
 
-def test_what_follows_a_control_token_is_a_text_of_its_own() -> None:
+def test_control_token_starts_new_line() -> None:
     text = TokenText(prompt_tokens(("source", ".", "</s>")))
     text.append([token(0, "Summary")])
     assert text.text == f"source.{control_token_text('</s>')}\nSummary"
@@ -94,7 +94,7 @@ def test_what_follows_a_control_token_is_a_text_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 150, 333, 700])
-def test_growing_breaks_lines_as_the_whole_text_does(qtbot: QtBot, width: float) -> None:
+def test_incremental_line_breaks_match_whole_text(qtbot: QtBot, width: float) -> None:
     rng = random.Random(width)
     pieces = [rng.choice((*STORY, *UNICODE)) for _ in range(300)]
     one_by_one, at_once = grown(pieces, width), grown(["".join(pieces)], width)
@@ -102,7 +102,7 @@ def test_growing_breaks_lines_as_the_whole_text_does(qtbot: QtBot, width: float)
     assert one_by_one.rows == at_once.rows
 
 
-def test_words_are_broken_only_where_they_are_longer_than_the_line(qtbot: QtBot) -> None:
+def test_words_are_broken_only_when_longer_than_line(qtbot: QtBot) -> None:
     text = "".join(STORY) * 20
     flow = grown([text], 220)
     assert len(flow.rows) > 20
@@ -112,12 +112,12 @@ def test_words_are_broken_only_where_they_are_longer_than_the_line(qtbot: QtBot)
     assert len(long.rows) > 5
 
 
-def test_a_line_break_begins_a_row_and_an_empty_one_is_kept(qtbot: QtBot) -> None:
+def test_line_break_starts_row_and_empty_rows_are_kept(qtbot: QtBot) -> None:
     flow = grown(["one\n", "\n", "two", "\n"], 400)
     assert [(row.start, row.end) for row in flow.rows] == [(0, 4), (4, 5), (5, 9), (9, 9)]
 
 
-def test_rows_remember_the_direction_of_their_paragraph(qtbot: QtBot) -> None:
+def test_rows_have_direction_of_their_paragraph(qtbot: QtBot) -> None:
     flow = grown(["abc مرحبا\nمرحبا abc " + "مرحبا " * 30], 300)
     assert [row.rtl for row in flow.rows[:2]] == [False, True]
     assert all(row.rtl for row in flow.rows[1:])
@@ -125,7 +125,7 @@ def test_rows_remember_the_direction_of_their_paragraph(qtbot: QtBot) -> None:
     assert not reads_right_to_left("")
 
 
-def test_right_to_left_words_stand_from_right_to_left(qtbot: QtBot) -> None:
+def test_right_to_left_words_are_laid_out_from_right(qtbot: QtBot) -> None:
     text = "שלום עולם"
     flow = grown([text], 300)
     line = ShapedLine(text, flow.rows[0], flow)
@@ -134,7 +134,7 @@ def test_right_to_left_words_stand_from_right_to_left(qtbot: QtBot) -> None:
     assert first[1] == pytest.approx(300, abs=1)
 
 
-def test_offsets_hold_where_a_character_takes_two_units(qtbot: QtBot) -> None:
+def test_offsets_with_surrogate_pairs_are_correct(qtbot: QtBot) -> None:
     assert utf16_offsets("ab") is None
     assert utf16_offsets("a😀b") == [0, 1, 3, 4]
     text = "a😀b"
@@ -174,7 +174,7 @@ def test_an_unfinished_character_has_a_tick(qtbot: QtBot) -> None:
     assert not made.rects(1)[0].isEmpty()
 
 
-def test_rows_after_the_cursor_are_not_drawn_but_keep_their_room(qtbot: QtBot) -> None:
+def test_rows_after_cursor_are_hidden_but_keep_height(qtbot: QtBot) -> None:
     made = column(STORY * 3, 300)
     height, rows = made.height, made.drawn_rows
     made.sync(made.text.tokens, "", 5)
@@ -185,7 +185,7 @@ def test_rows_after_the_cursor_are_not_drawn_but_keep_their_room(qtbot: QtBot) -
     assert made.token_at(box.center().x(), made.row_top(rows - 1) + 5) is None
 
 
-def test_appending_shapes_only_the_last_rows_again(qtbot: QtBot) -> None:
+def test_append_reshapes_only_last_rows(qtbot: QtBot) -> None:
     made = column(STORY * 10)
     stored = [made.shaped_row(row) for row in range(len(made.flow.rows))]
     made.sync([*made.text.tokens, token(0, " more")], "", 10 * len(STORY) + 1)

@@ -31,7 +31,7 @@ def _underline(reader: Reader, index: int) -> QColor:
 
 
 @pytest.mark.parametrize("name", ["probability", "rank", "entropy"])
-def test_underlines_have_the_colour_of_the_figure(view: TokenView, name: str) -> None:
+def test_underline_color_follows_score(view: TokenView, name: str) -> None:
     chosen = [token(0, " rare", 0.02, 40, entropy=4.0), token(1, " sure", 0.99, 1, entropy=0.01)]
     reader = Reader(view, make_run([*chosen, token(2, ".")], finished=True))
     view.set_colouring(name)
@@ -49,24 +49,24 @@ def _pattern(origin: str) -> bytes:
     return bytes(image.pixelColor(x, y).alpha() > 127 for y in range(8) for x in range(48))
 
 
-def test_who_proposed_a_token_is_told_by_more_than_colour(qapp: QApplication) -> None:
+def test_token_origins_have_distinct_patterns(qapp: QApplication) -> None:
     assert len({_pattern(origin) for origin in ("draft", "correction", "bonus", "target")}) == 4
 
 
-def test_a_drafted_token_is_underlined_in_the_colour_of_kept_nodes(view: TokenView) -> None:
+def test_drafted_token_underline_has_kept_color(view: TokenView) -> None:
     drafted = replace(token(0, " word"), origin="draft")
     reader = Reader(view, make_run([drafted, token(1, ".")], finished=True))
     view.set_colouring("origin")
     assert _underline(reader, 0).name() == theme_for("light").kept
 
 
-def test_without_colouring_nothing_is_underlined(view: TokenView) -> None:
+def test_coloring_none_draws_no_underline(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
     view.set_colouring("none")
     assert _underline(reader, 0).name() == theme_for("light").window
 
 
-def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
+def test_scores_and_underline_thickness_follow_certainty() -> None:
     unsure, sure = token(0, "a", 0.001, 2000, entropy=6.0), token(0, "a", 1.0, 1, entropy=0.0)
     for score in SCORES.values():
         assert 0.0 <= score(unsure) < 0.05
@@ -91,7 +91,7 @@ def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) ->
     assert reader.image() != plain
 
 
-def test_the_cursor_hides_what_comes_after_it(view: TokenView) -> None:
+def test_tokens_after_cursor_are_not_painted(view: TokenView) -> None:
     reader = Reader(view, make_run(story(30), finished=True))
     run = reader.run
     whole = reader.image()
@@ -118,7 +118,7 @@ def test_the_newest_token_is_tinted_until_the_run_ends(view: TokenView) -> None:
     assert Reader(view, ended).image().pixelColor(place).name() == theme_for("light").window
 
 
-def test_themes_and_type_size_change_at_once(view: TokenView) -> None:
+def test_theme_and_font_size_change_is_applied_immediately(view: TokenView) -> None:
     reader = Reader(view, make_run(story(30)))
     small = view.token_rect(0)
     view.set_theme(theme_for("dark", 1.5))
@@ -140,7 +140,7 @@ class PaintWatch(QObject):
         return False
 
 
-def test_only_what_changed_is_painted_while_text_grows(view: TokenView) -> None:
+def test_streaming_repaints_only_changed_region(view: TokenView) -> None:
     reader = Reader(view, make_run(story(60)))
     before = reader.image()
     watch = PaintWatch(view.area.viewport())
@@ -160,7 +160,7 @@ def test_only_what_changed_is_painted_while_text_grows(view: TokenView) -> None:
     assert partly > 20
 
 
-def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
+def test_empty_page_shows_hint(view: TokenView) -> None:
     blank = QImage(QSize(1, 1), QImage.Format.Format_RGB32)
     blank.fill(QColor(theme_for("light").window))
     view.show_run(None)
@@ -173,7 +173,7 @@ def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
     assert reader.picked == []
 
 
-def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
+def test_only_visible_rows_of_long_text_are_shaped(view: TokenView) -> None:
     reader = Reader(view, make_run(story(10_000)))
     column = view.area.page.columns[0]
     column._shaped_rows.clear()
@@ -184,7 +184,7 @@ def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
 
 
 @pytest.mark.parametrize(("width", "height", "scale"), [(326, 300, 1.5), (800, 500, 1.0)])
-def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: int, scale: float) -> None:
+def test_empty_page_title_and_hint_do_not_overlap(width: int, height: int, scale: float) -> None:
     """Also where the title takes two lines; the button below the hint is within the page."""
     area, theme = QRect(0, 0, width, height), theme_for("light", scale)
     reported = empty_title_and_hint(None)

@@ -1,4 +1,4 @@
-"""The token view as a reader meets it: clicked, walked through, copied, scrolled, hovered; with several texts in it."""
+"""The token view: selection, keyboard, copying, scrolling, hovering and several sequences."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -19,7 +19,7 @@ def view(qtbot: QtBot) -> TokenView:
     return opened(qtbot)
 
 
-def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
+def test_token_view_is_registered_with_factory(qtbot: QtBot) -> None:
     spec = next(spec for spec in VIEWS if spec.name == "tokens")
     made = spec.factory()
     qtbot.addWidget(made)
@@ -28,14 +28,14 @@ def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
     assert made.accessibleName()
 
 
-def test_a_click_picks_the_token_under_it(view: TokenView) -> None:
+def test_click_selects_token(view: TokenView) -> None:
     reader = Reader(view, make_run(story(40)))
     for index in (0, 7, 23, 39):
         reader.click(index)
     assert reader.picked == [0, 7, 23, 39]
 
 
-def test_a_click_on_the_prompt_or_beside_the_text_picks_nothing(view: TokenView) -> None:
+def test_click_on_prompt_or_empty_area_selects_nothing(view: TokenView) -> None:
     reader = Reader(view, make_run(story(40)))
     top = view.token_rect(0).top()
     QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, top + 10))
@@ -43,7 +43,7 @@ def test_a_click_on_the_prompt_or_beside_the_text_picks_nothing(view: TokenView)
     assert reader.picked == []
 
 
-def test_arrows_walk_from_token_to_token(view: TokenView) -> None:
+def test_arrow_keys_select_neighboring_tokens(view: TokenView) -> None:
     reader = Reader(view, make_run(story(40)))
     reader.click(5)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Home, Qt.Key.Key_Left, Qt.Key.Key_End):
@@ -51,7 +51,7 @@ def test_arrows_walk_from_token_to_token(view: TokenView) -> None:
     assert reader.picked == [5, 6, 7, 6, 0, 0, 39]
 
 
-def test_up_and_down_go_to_the_token_above_and_below(view: TokenView) -> None:
+def test_up_and_down_keys_select_token_above_or_below(view: TokenView) -> None:
     reader = Reader(view, make_run(story(60)))
     reader.click(2)
     here = view.token_rect(2)
@@ -63,7 +63,7 @@ def test_up_and_down_go_to_the_token_above_and_below(view: TokenView) -> None:
     assert view.token_rect(reader.picked[-1]).top() == here.top()
 
 
-def test_the_first_arrow_picks_the_newest_token(view: TokenView) -> None:
+def test_first_arrow_key_selects_newest_token(view: TokenView) -> None:
     reader = Reader(view, make_run(story(12)))
     reader.key(Qt.Key.Key_Left)
     assert reader.picked == [11]
@@ -119,7 +119,7 @@ def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
     menu.deleteLater()
 
 
-def test_copy_without_a_selection_takes_the_picked_token(view: TokenView) -> None:
+def test_copy_without_selection_copies_selected_token(view: TokenView) -> None:
     reader = Reader(view, make_run(story(9)))
     reader.click(4)
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -166,7 +166,7 @@ def test_shift_selects_by_rows_and_to_both_ends(view: TokenView) -> None:
     assert text not in copied(reader)
 
 
-def test_shift_and_left_begin_at_the_end_where_no_token_is_picked(view: TokenView) -> None:
+def test_shift_left_without_selection_starts_at_end(view: TokenView) -> None:
     tokens = story(40)
     reader = Reader(view, make_run(tokens))
     reader.key(Qt.Key.Key_Left, SHIFT)
@@ -174,7 +174,7 @@ def test_shift_and_left_begin_at_the_end_where_no_token_is_picked(view: TokenVie
     assert copied(reader) == "".join(token.text for token in tokens[-2:])
 
 
-def test_a_plain_arrow_ends_the_selection_and_walks(view: TokenView) -> None:
+def test_plain_arrow_key_clears_selection_and_moves(view: TokenView) -> None:
     tokens = story(40)
     reader = Reader(view, make_run(tokens))
     reader.select(5)
@@ -187,7 +187,7 @@ def test_a_plain_arrow_ends_the_selection_and_walks(view: TokenView) -> None:
     assert copied(reader) == tokens[6].text
 
 
-def test_a_selection_grows_no_further_than_the_cursor(view: TokenView) -> None:
+def test_selection_ends_at_cursor(view: TokenView) -> None:
     tokens = story(40)
     run = make_run(tokens)
     run.move_cursor(10)
@@ -199,7 +199,7 @@ def test_a_selection_grows_no_further_than_the_cursor(view: TokenView) -> None:
     assert copied(reader) == "".join(token.text for token in tokens[8:10])
 
 
-def test_it_scrolls_along_only_when_at_the_end(view: TokenView) -> None:
+def test_view_auto_scrolls_only_at_end(view: TokenView) -> None:
     reader = Reader(view, make_run(story(400)))
     bar = view.area.verticalScrollBar()
     assert bar.maximum() > 100
@@ -211,7 +211,7 @@ def test_it_scrolls_along_only_when_at_the_end(view: TokenView) -> None:
     assert bar.value() == 40
 
 
-def test_what_is_written_stays_where_it_is(view: TokenView) -> None:
+def test_existing_tokens_keep_position_while_streaming(view: TokenView) -> None:
     reader = Reader(view, make_run(story(30)))
     before = [view.token_rect(index) for index in range(20)]
     for chosen in story(15):
@@ -219,7 +219,7 @@ def test_what_is_written_stays_where_it_is(view: TokenView) -> None:
     assert [view.token_rect(index) for index in range(20)] == before
 
 
-def test_walking_brings_the_token_into_sight(view: TokenView) -> None:
+def test_keyboard_selection_scrolls_to_token(view: TokenView) -> None:
     reader = Reader(view, make_run(story(600)))
     reader.key(Qt.Key.Key_Home)
     assert view.area.verticalScrollBar().value() < 80
@@ -228,7 +228,7 @@ def test_walking_brings_the_token_into_sight(view: TokenView) -> None:
     assert view.area.viewport().rect().contains(view.token_rect(599))
 
 
-def test_it_tells_a_screen_reader_of_the_picked_token(view: TokenView) -> None:
+def test_accessible_description_names_selected_token(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, "\n", 0.9)]))
     reader.click(0)
     assert view.accessibleDescription() == "Token 1 of 2: “fox”, probability 31 %, rank 3"
@@ -236,7 +236,7 @@ def test_it_tells_a_screen_reader_of_the_picked_token(view: TokenView) -> None:
     assert "↵" in view.accessibleDescription()
 
 
-def test_walking_with_a_screen_reader_listening(view: TokenView) -> None:
+def test_keyboard_selection_works_with_active_screen_reader(view: TokenView) -> None:
     reader = Reader(view, make_run(story(5)))
     QAccessible.setActive(True)
     try:
@@ -247,7 +247,7 @@ def test_walking_with_a_screen_reader_listening(view: TokenView) -> None:
     assert view.accessibleDescription().startswith("Token 3 of 5")
 
 
-def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
+def test_hovering_shows_token_statistics(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(0).center())
     qtbot.waitUntil(view.mouse_handler.popover.isVisible)
@@ -258,7 +258,7 @@ def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     assert not view.mouse_handler.popover.isVisible()
 
 
-def test_a_card_goes_with_the_page_it_lies_on(view: TokenView, qtbot: QtBot) -> None:
+def test_popover_hides_with_view(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(1).center())
     qtbot.waitUntil(view.mouse_handler.popover.isVisible)
@@ -286,7 +286,7 @@ def several(width: int, view: TokenView) -> Reader:
     return Reader(view, make_run([t for n in range(3) for t in story(20 + n, n)], sequences=3))
 
 
-def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenView, qtbot: QtBot) -> None:
+def test_sequences_are_shown_side_by_side_in_wide_view(view: TokenView, qtbot: QtBot) -> None:
     reader = several(1000, view)
     columns = view.area.page.columns
     assert [column.sequence for column in columns] == [0, 1, 2]
@@ -298,7 +298,7 @@ def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenVie
     assert reader.picked == [4]
 
 
-def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot: QtBot) -> None:
+def test_sequences_have_chips_in_narrow_view(view: TokenView, qtbot: QtBot) -> None:
     reader = several(480, view)
     chips = [chip for chip in view.layout_parts.chips.findChildren(QPushButton) if chip.isVisible()]
     assert [chip.text() for chip in chips] == ["1", "2", "3"]
@@ -313,7 +313,7 @@ def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot
     assert not view.layout_parts.chips.isVisible()
 
 
-def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot) -> None:
+def test_many_sequences_are_selected_by_number(view: TokenView, qtbot: QtBot) -> None:
     tokens = [chosen for number in range(64) for chosen in story(3, number)]
     run = make_run(tokens, sequences=64, finished=True)
     view.resize(480, 600)

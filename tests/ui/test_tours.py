@@ -1,4 +1,4 @@
-"""Tours in the window, over the real core and the bundled models: played, walked, left; and what they point at."""
+"""Tours in the window with the real core and the bundled models: playback, navigation and targets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ring(player: TourPlayer) -> QRect:
     return QRect(spotlight.mapTo(spotlight.window(), target.topLeft()), target.size())
 
 
-def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWindow) -> None:
+def test_tour_is_completed_by_keyboard(qtbot: QtBot, window: MainWindow) -> None:
     player = begin(qtbot, window)
     panel = player.ui.panel
     assert panel is not None
@@ -91,7 +91,7 @@ def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWin
     assert window.parts.setup.prompt.editor.toPlainText() == "Once upon a time, there was a little"
 
 
-def test_it_plays_by_itself_and_stops_at_the_end(qtbot: QtBot, window: MainWindow) -> None:
+def test_tour_plays_automatically_and_stops_at_end(qtbot: QtBot, window: MainWindow) -> None:
     player = window.parts.tours.player
     with qtbot.waitSignal(player.finished, timeout=WAIT_MS):
         player.play(find_tour("likeliest"), without_delay=True)
@@ -99,7 +99,7 @@ def test_it_plays_by_itself_and_stops_at_the_end(qtbot: QtBot, window: MainWindo
     assert not player.is_playing
 
 
-def test_the_ring_is_around_what_the_words_say(qtbot: QtBot, window: MainWindow) -> None:
+def test_spotlight_surrounds_described_widget_or_token(qtbot: QtBot, window: MainWindow) -> None:
     player = begin(qtbot, window)
     combo = window.parts.toolbar.strategy
     assert ring(player) == QRect(combo.mapTo(window, QPoint(0, 0)), combo.size())
@@ -120,7 +120,7 @@ def test_the_ring_is_around_what_the_words_say(qtbot: QtBot, window: MainWindow)
     assert window.rect().contains(ring(player))
 
 
-def test_who_changes_something_is_not_fought(qtbot: QtBot, window: MainWindow) -> None:
+def test_user_run_pauses_tour_and_next_step_restores_settings(qtbot: QtBot, window: MainWindow) -> None:
     player = begin(qtbot, window)
     player.toggle_playing()
     assert player.is_playing
@@ -136,7 +136,7 @@ def test_who_changes_something_is_not_fought(qtbot: QtBot, window: MainWindow) -
     assert window.parts.requests.current_request().config["max_new_tokens"] == 60
 
 
-def test_a_run_that_is_stopped_is_not_spoken_of(qtbot: QtBot, window: MainWindow) -> None:
+def test_stopped_run_fails_tour_step(qtbot: QtBot, window: MainWindow) -> None:
     player = window.parts.tours.player
     with qtbot.waitSignal(player.failed, timeout=WAIT_MS) as stuck:
         window.parts.tours.start("likeliest")
@@ -177,7 +177,7 @@ def speaking() -> Iterator[None]:
 @pytest.mark.every(4)
 @pytest.mark.usefixtures("speaking")
 @pytest.mark.parametrize(("name", "language", "theme", "scale"), ALL)
-def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
+def test_every_tour_step_points_at_visible_target(
     qtbot: QtBot, window: MainWindow, name: str, language: str, theme: str, scale: float
 ) -> None:
     set_language(language)
@@ -210,7 +210,7 @@ def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
     assert not window.parts.tours.is_on
 
 
-def test_a_tour_is_three_clicks_away(qtbot: QtBot, window: MainWindow) -> None:
+def test_tour_starts_from_toolbar_chooser(qtbot: QtBot, window: MainWindow) -> None:
     QTest.mouseClick(window.parts.toolbar.tours_button, Qt.MouseButton.LeftButton)
     chooser = window.findChild(TourChooser, "tourChooser")
     assert chooser is not None
@@ -249,7 +249,7 @@ def by_command_line(window: MainWindow) -> None:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("start", [by_mouse, by_palette, by_command_line])
-def test_the_keys_go_to_the_tour_however_it_was_started(
+def test_tour_panel_has_focus_however_started(
     qtbot: QtBot, window: MainWindow, start: Callable[[MainWindow], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []

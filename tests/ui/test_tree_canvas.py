@@ -33,7 +33,7 @@ def test_the_wheel_zooms_to_the_pointer(canvas: TreeCanvas) -> None:
     assert (canvas.canvas_state.camera.to_canvas(at) - before).manhattanLength() < 1e-6
 
 
-def test_shift_and_wheel_move_along_the_tree(canvas: TreeCanvas) -> None:
+def test_shift_wheel_scrolls_horizontally(canvas: TreeCanvas) -> None:
     x, zoom = canvas.canvas_state.camera.x, canvas.navigation.zoom
     wheel(canvas, QPointF(300, 200), -120, Qt.KeyboardModifier.ShiftModifier)
     assert canvas.canvas_state.camera.x > x
@@ -51,7 +51,7 @@ def wheel(canvas: TreeCanvas, at: QPointF, turn: int, held: Qt.KeyboardModifier 
     QApplication.sendEvent(canvas, event)
 
 
-def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
+def test_dragging_pans_tree_and_stops_following(canvas: TreeCanvas) -> None:
     canvas.navigation.set_follow(True)
     before = canvas.canvas_state.positions.node_rect(0).topLeft()
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
@@ -64,7 +64,7 @@ def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
     assert canvas.selection.selected is None
 
 
-def test_fit_brings_everything_into_sight(canvas: TreeCanvas) -> None:
+def test_fit_shows_all_nodes(canvas: TreeCanvas) -> None:
     canvas.navigation.pan(5000, 5000)
     canvas.navigation.fit()
     assert all(
@@ -73,7 +73,7 @@ def test_fit_brings_everything_into_sight(canvas: TreeCanvas) -> None:
     )
 
 
-def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot) -> None:
+def test_following_keeps_newest_nodes_visible_and_readable(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
     nodes = list(beam_tree(900, beams=4))
     for start in range(0, len(nodes), 8):
@@ -87,13 +87,13 @@ def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot)
     assert any(canvas.rect().contains(canvas.canvas_state.positions.node_rect(node)) for node in newest)
 
 
-def test_when_not_following_nothing_jumps(canvas: TreeCanvas) -> None:
+def test_view_does_not_move_when_not_following(canvas: TreeCanvas) -> None:
     before = canvas.canvas_state.positions.node_rect(8)
     canvas.canvas_state.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
     assert canvas.canvas_state.positions.node_rect(8) == before
 
 
-def test_what_was_fitted_is_fitted_again_in_another_room(canvas: TreeCanvas) -> None:
+def test_fit_is_repeated_after_resize(canvas: TreeCanvas) -> None:
     canvas.navigation.fit()
     canvas.resize(400, 300)
     assert all(
@@ -102,7 +102,7 @@ def test_what_was_fitted_is_fitted_again_in_another_room(canvas: TreeCanvas) -> 
     )
 
 
-def test_fit_turns_no_tree_into_a_smear(qtbot: QtBot) -> None:
+def test_fit_stops_at_readable_zoom_first(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
     canvas.canvas_state.set_tree(beam_tree(2000))
     canvas.navigation.set_follow(False)
@@ -114,7 +114,7 @@ def test_fit_turns_no_tree_into_a_smear(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_the_map_makes_way_for_what_is_selected(canvas: TreeCanvas, down: bool) -> None:
+def test_minimap_does_not_cover_selected_node(canvas: TreeCanvas, down: bool) -> None:
     canvas.canvas_state.set_top_down(down)
     canvas.navigation.set_zoom(1.6)
     for node in (0, 7, 3, 8):
@@ -125,7 +125,7 @@ def test_the_map_makes_way_for_what_is_selected(canvas: TreeCanvas, down: bool) 
         assert not canvas.minimap.geometry().intersects(canvas.canvas_state.positions.node_rect(node))
 
 
-def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCanvas) -> None:
+def test_minimap_appears_when_zoomed_and_click_moves_view(canvas: TreeCanvas) -> None:
     canvas.navigation.fit()
     assert canvas.minimap.isHidden()
     canvas.navigation.set_zoom(2.4)
@@ -138,7 +138,7 @@ def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCa
 # Folding
 
 
-def test_folding_hides_a_subtree_and_says_how_much(canvas: TreeCanvas) -> None:
+def test_folding_hides_subtree_and_shows_count(canvas: TreeCanvas) -> None:
     place = canvas.canvas_state.positions.node_rect(1)
     canvas.selection.toggle_fold(1)
     assert not canvas.canvas_state.scene.is_shown(4)
@@ -150,7 +150,7 @@ def test_folding_hides_a_subtree_and_says_how_much(canvas: TreeCanvas) -> None:
     assert canvas.canvas_state.scene.is_shown(30)
 
 
-def test_folding_hands_the_selection_to_what_stays(canvas: TreeCanvas, qtbot: QtBot) -> None:
+def test_folding_moves_selection_to_folded_node(canvas: TreeCanvas, qtbot: QtBot) -> None:
     canvas.selection.pick(7)
     with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
         canvas.selection.toggle_fold(1)
@@ -167,7 +167,7 @@ def test_a_double_click_folds_and_the_mark_unfolds(canvas: TreeCanvas) -> None:
     assert not canvas.canvas_state.scene.model.folded
 
 
-def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
+def test_ensure_visible_unfolds_ancestors(canvas: TreeCanvas) -> None:
     canvas.selection.toggle_fold(1)
     canvas.navigation.ensure_visible(7)
     assert canvas.canvas_state.scene.is_shown(7)
@@ -179,7 +179,7 @@ def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
 # Selecting and walking
 
 
-def test_a_click_selects_and_a_click_on_the_ground_lets_go(canvas: TreeCanvas, qtbot: QtBot) -> None:
+def test_click_selects_node_and_click_on_background_deselects(canvas: TreeCanvas, qtbot: QtBot) -> None:
     with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
         QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.canvas_state.positions.node_rect(6).center())
     assert signal.args == [6]
@@ -198,7 +198,7 @@ K = Qt.Key
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_arrows_walk_to_parent_child_and_sibling(canvas: TreeCanvas, down: bool) -> None:
+def test_arrow_keys_select_parent_child_and_sibling(canvas: TreeCanvas, down: bool) -> None:
     canvas.canvas_state.set_top_down(down)
     back, on, before, after = (
         (K.Key_Up, K.Key_Down, K.Key_Left, K.Key_Right) if down else (K.Key_Left, K.Key_Right, K.Key_Up, K.Key_Down)
@@ -215,11 +215,11 @@ def test_arrows_walk_to_parent_child_and_sibling(canvas: TreeCanvas, down: bool)
     assert walk(canvas, K.Key_End) == 7
 
 
-def test_walking_begins_at_the_end_of_the_leading_path(canvas: TreeCanvas) -> None:
+def test_first_arrow_key_selects_end_of_leading_path(canvas: TreeCanvas) -> None:
     assert walk(canvas, K.Key_Left) == 7
 
 
-def test_enter_folds_plus_and_minus_zoom_escape_lets_go(canvas: TreeCanvas) -> None:
+def test_enter_folds_plus_and_minus_zoom_and_escape_deselects(canvas: TreeCanvas) -> None:
     canvas.selection.pick(1)
     walk(canvas, K.Key_Return)
     assert 1 in canvas.canvas_state.scene.model.folded
@@ -231,14 +231,14 @@ def test_enter_folds_plus_and_minus_zoom_escape_lets_go(canvas: TreeCanvas) -> N
     assert walk(canvas, K.Key_Escape) is None
 
 
-def test_shift_and_arrows_move_the_view(canvas: TreeCanvas) -> None:
+def test_shift_arrow_keys_pan_view(canvas: TreeCanvas) -> None:
     x = canvas.canvas_state.camera.x
     QTest.keyClick(canvas, K.Key_Right, Qt.KeyboardModifier.ShiftModifier)
     assert canvas.canvas_state.camera.x > x
     assert canvas.selection.selected is None
 
 
-def test_letters_begin_a_search(canvas: TreeCanvas, qtbot: QtBot) -> None:
+def test_typing_letters_starts_search(canvas: TreeCanvas, qtbot: QtBot) -> None:
     with qtbot.waitSignal(canvas.input_handler.typed) as signal:
         QTest.keyClicks(canvas, "n")
     assert signal.args == ["n"]
@@ -246,7 +246,7 @@ def test_letters_begin_a_search(canvas: TreeCanvas, qtbot: QtBot) -> None:
     assert canvas.canvas_state.scene.model.search("named", deepest=1) == []
 
 
-def test_a_selected_node_is_moved_into_sight(canvas: TreeCanvas) -> None:
+def test_selected_node_is_scrolled_into_view(canvas: TreeCanvas) -> None:
     canvas.navigation.set_zoom(2.4)
     for node in (0, 8, 3, 7):
         canvas.selection.pick(node)
@@ -256,7 +256,7 @@ def test_a_selected_node_is_moved_into_sight(canvas: TreeCanvas) -> None:
 # Screen readers
 
 
-def test_screen_readers_walk_the_tree(canvas: TreeCanvas) -> None:
+def test_accessible_tree_has_items_and_parents(canvas: TreeCanvas) -> None:
     tree = QAccessible.queryAccessibleInterface(canvas)
     assert tree.role() == QAccessible.Role.Tree
     assert tree.childCount() == 1
@@ -275,7 +275,7 @@ def test_screen_readers_walk_the_tree(canvas: TreeCanvas) -> None:
     assert tree.childAt(place.x(), place.y()) is named
 
 
-def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) -> None:
+def test_accessible_items_have_selected_and_collapsed_state(canvas: TreeCanvas) -> None:
     tree = QAccessible.queryAccessibleInterface(canvas)
     assert tree.focusChild() is None
     canvas.selection.pick(1)
@@ -289,7 +289,7 @@ def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) ->
     assert tree.childCount() == 0
 
 
-def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
+def test_accessible_items_are_removed_when_tree_is_cleared(qtbot: QtBot) -> None:
     QAccessible.setActive(True)
     try:
         canvas = empty(qtbot)

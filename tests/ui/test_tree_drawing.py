@@ -37,7 +37,7 @@ def grown(nodes: Iterator[TreeNode]) -> TreeLayout:
 # Places
 
 
-def test_spread_keeps_order_and_distance_and_moves_no_more_than_it_must() -> None:
+def test_fit_rows_keeps_order_and_distance_with_minimal_moves() -> None:
     assert fit_rows([0, 2, 5], [1, 1, 1], -99, 99) == [0, 2, 5]
     assert fit_rows([0, 0, 0], [1, 1, 1], -99, 99) == [-1, 0, 1]
     assert fit_rows([0, 0, 0], [100, 0.01, 0.01], -99, 99) == [0, 1, 2]
@@ -49,7 +49,7 @@ def test_spread_keeps_order_and_distance_and_moves_no_more_than_it_must() -> Non
         assert all(after - before >= 1 for before, after in pairwise(rows))
 
 
-def test_a_growing_tree_moves_nothing_that_stands() -> None:
+def test_growing_tree_keeps_existing_rows() -> None:
     whole = TreeModel()
     whole.add(beam_tree(400))
     model = TreeModel()
@@ -68,18 +68,18 @@ def test_edges_never_cross() -> None:
         assert order == sorted(order)
 
 
-def test_no_two_nodes_share_a_place() -> None:
+def test_nodes_have_unique_positions() -> None:
     layout = grown(beam_tree(500))
     places = {(layout.model.depth[node], layout.row(node)) for node in layout.rows}
     assert len(places) == 500
 
 
-def test_a_chain_of_only_children_is_straight() -> None:
+def test_chain_of_nodes_is_straight() -> None:
     layout = grown(TreeNode(n, n - 1 if n else None, "x") for n in range(40))
     assert {layout.row(n) for n in range(40)} == {0.0}
 
 
-def test_a_complete_tree_has_parents_in_the_middle_of_their_children() -> None:
+def test_complete_tree_centers_parents_over_children() -> None:
     model = TreeModel()
     layout = TreeLayout(model)
     layout.is_complete = True
@@ -91,7 +91,7 @@ def test_a_complete_tree_has_parents_in_the_middle_of_their_children() -> None:
         assert abs(layout.row(node) - (layout.row(children[0]) + layout.row(children[-1])) / 2) <= 0.5
 
 
-def test_lanes_lie_one_below_the_other() -> None:
+def test_lanes_do_not_overlap() -> None:
     nodes = [TreeNode(0, None, "r", lane=None)] + [TreeNode(n, 0, "x", lane=n % 3) for n in range(1, 13)]
     layout = grown(iter(nodes))
     lanes = layout.lanes()
@@ -108,7 +108,7 @@ def test_lanes_lie_one_below_the_other() -> None:
         (TreeNode(99, 0, "x", state="odd"), "odd"),
     ],
 )
-def test_wrong_nodes_are_refused_with_the_reason(node: TreeNode, words: str) -> None:
+def test_invalid_node_is_rejected_with_reason(node: TreeNode, words: str) -> None:
     model = TreeModel()
     model.add(SMALL)
     with pytest.raises(ValueError, match=words):
@@ -119,7 +119,7 @@ def test_wrong_nodes_are_refused_with_the_reason(node: TreeNode, words: str) -> 
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> None:
+def test_nodes_in_rectangle_include_all_intersecting_boxes(qtbot: QtBot, down: bool) -> None:
     canvas = empty(qtbot)
     canvas.canvas_state.set_tree(bushy_tree(800))
     canvas.canvas_state.set_top_down(down)
@@ -132,7 +132,7 @@ def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> 
         assert wanted <= set(scene.nodes_in(rect))
 
 
-def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
+def test_edges_in_rectangle_include_edges_with_outside_ends(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
     canvas.canvas_state.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
     scene, metrics = canvas.canvas_state.scene, canvas.canvas_state.scene.metrics
@@ -141,7 +141,7 @@ def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
     assert (0, 8) not in set(scene.edges_in(gap))
 
 
-def test_a_long_edge_is_cut_to_what_can_be_seen() -> None:
+def test_long_edge_is_clipped_to_view() -> None:
     metrics = TreeMetrics()
     start, end, view = QPointF(0, 0), QPointF(44, 9000), QRectF(-10, 4000, 100, 300)
     cut = metrics.curve(start, end, view)
@@ -151,13 +151,13 @@ def test_a_long_edge_is_cut_to_what_can_be_seen() -> None:
     assert metrics.curve(start, QPointF(44, 50), view)[3] == QPointF(44, 50)
 
 
-def test_levels_of_detail() -> None:
+def test_detail_level_depends_on_zoom() -> None:
     assert [detail_level(zoom) for zoom in (1, 0.6, 0.3, 0.1, 0.02)] == ["full", "full", "boxes", "lines", "dots"]
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("zoom", [1.0, 0.3, 0.1, 0.02])
-def test_states_have_their_colours_at_every_zoom(canvas: TreeCanvas, name: str, zoom: float) -> None:
+def test_node_state_colors_are_drawn_at_every_zoom(canvas: TreeCanvas, name: str, zoom: float) -> None:
     theme = theme_for(name)
     canvas.set_theme(theme)
     canvas.canvas_state.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
@@ -186,7 +186,7 @@ def test_pruned_branches_are_hidden_dimmed_or_shown(canvas: TreeCanvas) -> None:
         canvas.canvas_state.set_pruned("invisible")
 
 
-def test_only_the_depths_up_to_the_cursor_are_drawn(canvas: TreeCanvas) -> None:
+def test_nodes_beyond_max_depth_are_not_drawn(canvas: TreeCanvas) -> None:
     canvas.canvas_state.set_max_depth(1)
     assert set(canvas.canvas_state.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
     assert canvas.canvas_state.positions.node_rect(4).isEmpty()

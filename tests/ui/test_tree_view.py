@@ -48,11 +48,11 @@ def tool(view: TreeView, name: str) -> QToolButton:
     return found
 
 
-def test_the_window_offers_it() -> None:
+def test_tree_view_is_registered() -> None:
     assert ("tree", "Tree") in [(spec.name, spec.title) for spec in VIEWS]
 
 
-def test_without_a_beam_search_it_says_how_to_get_one(qtbot: QtBot) -> None:
+def test_run_without_beams_shows_hint(qtbot: QtBot) -> None:
     view = make_view(qtbot)
     assert not view.canvas.isVisible()
     empty = view.grab().toImage()
@@ -61,7 +61,7 @@ def test_without_a_beam_search_it_says_how_to_get_one(qtbot: QtBot) -> None:
     assert view.grab().toImage() != empty
 
 
-def test_it_grows_with_every_step(qtbot: QtBot) -> None:
+def test_tree_grows_with_every_step(qtbot: QtBot) -> None:
     run = beam_run([])
     view = make_view(qtbot, run)
     for number, step in enumerate(beam_steps(12), 1):
@@ -74,13 +74,13 @@ def test_it_grows_with_every_step(qtbot: QtBot) -> None:
     assert view.canvas.canvas_state.scene.model.nodes[0].label == "…little"
 
 
-def test_another_view_of_the_same_run_catches_up(qtbot: QtBot) -> None:
+def test_second_view_of_same_run_has_same_layout(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(9), ranked=True)
     first, second = make_view(qtbot, run), make_view(qtbot, run)
     assert second.canvas.canvas_state.scene.layout.rows == first.canvas.canvas_state.scene.layout.rows
 
 
-def test_a_search_of_several_texts_is_no_chorus_once_it_has_begun(qtbot: QtBot) -> None:
+def test_beam_search_of_several_sequences_is_not_shown_as_samples(qtbot: QtBot) -> None:
     """Its start is told before its first step is, and looks like that of a chorus."""
     steps = beam_steps(3)
     run = make_run(sequences=4)
@@ -90,7 +90,7 @@ def test_a_search_of_several_texts_is_no_chorus_once_it_has_begun(qtbot: QtBot) 
     assert len(view.canvas.canvas_state.scene.model) == 1 + sum(len(step.candidates) for step in steps)
 
 
-def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
+def test_new_run_replaces_tree(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(9)))
     view.canvas.selection.pick(3)
     view.show_run(beam_run(beam_steps(2, beams=2, seed=5)))
@@ -101,7 +101,7 @@ def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
     assert len(view.canvas.canvas_state.scene.model) == 0
 
 
-def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
+def test_cursor_shows_tree_at_that_step(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(12), ranked=True)
     view = make_view(qtbot, run)
     run.move_cursor(5)
@@ -114,7 +114,7 @@ def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
     assert view.canvas.canvas_state.scene.last_depth == 12
 
 
-def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
+def test_node_states_match_candidate_fates(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(30, ends=0.2))
     nodes = make_view(qtbot, run).canvas.canvas_state.scene.model.nodes
     for step in run.beams.steps:
@@ -126,7 +126,7 @@ def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
     assert {nodes[node].label for node in ended} == {"end"}
 
 
-def test_groups_have_lanes_and_constraints_have_marks(qtbot: QtBot) -> None:
+def test_groups_have_lanes_and_constraints_have_progress(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(6, beams=8, groups=4)))
     assert len(view.canvas.canvas_state.scene.layout.lanes()) == 4
     assert not view.table.isColumnHidden(3)
@@ -185,7 +185,7 @@ def test_a_selected_hypothesis_stays_selected_while_the_table_changes(qtbot: QtB
     assert view.canvas.selection.selected == ended
 
 
-def test_what_all_texts_share_is_left_out() -> None:
+def test_shared_prefix_length_of_hypotheses() -> None:
     assert (
         shared_prefix_length(["Once upon a time there was a fox who ran", "Once upon a time there was a fox who sat"])
         == 12
@@ -194,7 +194,7 @@ def test_what_all_texts_share_is_left_out() -> None:
     assert shared_prefix_length(["only one text of many words, all by itself"]) == 0
 
 
-def test_the_table_stands_beside_a_wide_tree_and_below_a_narrow_one(qtbot: QtBot) -> None:
+def test_table_is_beside_wide_tree_or_below_narrow_one(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(10)))
     assert view.table.x() > view.canvas.x()
     view.resize(640, 700)
@@ -206,7 +206,7 @@ def test_the_table_stands_beside_a_wide_tree_and_below_a_narrow_one(qtbot: QtBot
 # Selecting
 
 
-def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
+def test_selected_node_report_explains_pruning(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(6))
     view = make_view(qtbot, run)
     pruned = next(c for c in run.beams.steps[3].candidates if c.fate == "pruned")
@@ -223,7 +223,7 @@ def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
     assert signal.args == [None]
 
 
-def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
+def test_score_formula_has_numbers_of_node() -> None:
     run = beam_run(beam_steps(3))
     node = run.beams.steps[2].candidates[0]
     parent = run.beams.candidate(node.parent)
@@ -234,7 +234,7 @@ def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
     assert "÷ 3^−0.5 =" in score_formula(run.beams, node, short)
 
 
-def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
+def test_selecting_node_of_shown_text_selects_token(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     with qtbot.waitSignal(view.signals.tokenActivated) as signal:
@@ -245,7 +245,7 @@ def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
     assert view.canvas.selection.selected == view.canvas.canvas_state.style.best_path[6]
 
 
-def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None:
+def test_path_line_shows_and_copies_text_of_node(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     node = run.beams.steps[5].candidates[1].node
@@ -256,7 +256,7 @@ def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None
     assert QGuiApplication.clipboard().text() == run.beams.text(node)
 
 
-def test_the_tree_is_walked_by_keyboard_alone(qtbot: QtBot) -> None:
+def test_tree_is_navigated_by_keyboard(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     tip = press(view, K.Key_End)
@@ -275,7 +275,7 @@ def test_the_tree_is_walked_by_keyboard_alone(qtbot: QtBot) -> None:
 # Tools
 
 
-def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
+def test_typing_finds_tokens_and_enter_selects_next_match(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(20))
     view = make_view(qtbot, run)
     view.canvas.setFocus()
@@ -298,7 +298,7 @@ def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
     assert not view.canvas.canvas_state.style.search_matches
 
 
-def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
+def test_toolbar_buttons_change_canvas(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(30)))
     view.canvas.navigation.set_follow(False)
     assert not tool(view, "followButton").isChecked()
@@ -324,7 +324,7 @@ def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
     )
 
 
-def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
+def test_tree_of_stopped_search_can_be_navigated(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(7))
     view = make_view(qtbot, run)
     run.apply([ranking(run)])
@@ -351,7 +351,7 @@ def test_the_card_shows_a_report(qtbot: QtBot, theme: str) -> None:
     assert card.isHidden()
 
 
-def test_tools_that_find_no_room_go_into_a_menu(qtbot: QtBot) -> None:
+def test_tools_without_room_move_to_menu(qtbot: QtBot) -> None:
     tools = make_view(qtbot, beam_run(beam_steps(4))).header_widget()
     tools.resize(tools.sizeHint())
     tools.show()
@@ -366,7 +366,7 @@ def test_tools_that_find_no_room_go_into_a_menu(qtbot: QtBot) -> None:
         fit.trigger()
 
 
-def test_a_hidden_tree_leaves_the_inspector_alone(qtbot: QtBot) -> None:
+def test_hidden_tree_sends_no_report(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     view.hide()

@@ -36,7 +36,7 @@ def press(box: QMessageBox, role: QMessageBox.ButtonRole) -> None:
     next(button for button in box.buttons() if box.buttonRole(button) == role).click()
 
 
-def test_it_is_off_and_asks_once(parent: QWidget) -> None:
+def test_update_check_is_off_and_requires_one_confirmation(parent: QWidget) -> None:
     updates = UpdatesSection()
     dialog = shown(parent, updates)
     box = dialog.findChild(QCheckBox, "updatesChoice")
@@ -57,7 +57,7 @@ def test_it_is_off_and_asks_once(parent: QWidget) -> None:
     assert updates.check
 
 
-def test_a_refusal_leaves_it_off_and_it_asks_again(parent: QWidget) -> None:
+def test_rejected_confirmation_keeps_update_check_off(parent: QWidget) -> None:
     updates = UpdatesSection()
     dialog = shown(parent, updates)
     box = dialog.findChild(QCheckBox, "updatesChoice")
@@ -70,7 +70,7 @@ def test_a_refusal_leaves_it_off_and_it_asks_again(parent: QWidget) -> None:
     assert question(dialog) is not None
 
 
-def test_without_an_address_it_cannot_be_switched_on(parent: QWidget) -> None:
+def test_update_check_without_address_is_disabled(parent: QWidget) -> None:
     dialog = shown(parent, UpdatesSection(check=True, agreed=True), "", "There is none.")
     box = dialog.findChild(QCheckBox, "updatesChoice")
     assert not box.isEnabled()
@@ -84,6 +84,6 @@ def test_an_invalid_day_is_reset(day: object) -> None:
     assert (section.check, section.last_day, invalid) == (True, 0, ["last_day"])
 
 
-def test_it_is_off_in_new_settings(tmp_path: Path) -> None:
+def test_update_check_is_off_by_default(tmp_path: Path) -> None:
     updates = SettingsStore(tmp_path).load().updates
     assert (updates.check, updates.agreed) == (False, False)

@@ -31,20 +31,20 @@ class Session(QObject):
 
 
 class Page(View):
-    """Notes what it is told."""
+    """Record the notifications that the view gets."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.told: list[object] = []
+        self.received: list[object] = []
 
     def show_run(self, run: Run | None) -> None:  # type: ignore[override]
-        self.told.append(f"shows {run}")
+        self.received.append(f"shows {run}")
 
     def events_arrived(self, run: Run, events: object) -> None:  # type: ignore[override]
-        self.told.append((str(run), list(events)))  # type: ignore[call-overload]
+        self.received.append((str(run), list(events)))  # type: ignore[call-overload]
 
     def cursor_moved(self, run: object) -> None:
-        self.told.append("cursor")
+        self.received.append("cursor")
 
 
 @pytest.fixture
@@ -59,62 +59,62 @@ def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, ViewEventB
     return stack, front, back, session, feeds[1]
 
 
-def test_events_wait_for_a_page_until_it_is_seen(pages) -> None:
+def test_events_for_hidden_view_are_delivered_when_shown(pages) -> None:
     stack, front, back, session, _ = pages
     run = Run("run")
     session.eventsArrived.emit(run, (1, 2))
     session.eventsArrived.emit(run, (3,))
-    assert front.told == [("run", [1, 2]), ("run", [3])]
-    assert back.told == []
+    assert front.received == [("run", [1, 2]), ("run", [3])]
+    assert back.received == []
     stack.show()
     stack.setCurrentWidget(back)
-    assert back.told == [("run", [1, 2, 3])]
+    assert back.received == [("run", [1, 2, 3])]
     session.eventsArrived.emit(run, (4,))
-    assert back.told[1:] == [("run", [4])]
-    assert front.told[2:] == []
+    assert back.received[1:] == [("run", [4])]
+    assert front.received[2:] == []
 
 
-def test_nothing_else_is_said_of_a_run_before_its_events(pages) -> None:
+def test_pending_events_are_delivered_before_other_signals(pages) -> None:
     _, _, back, session, _ = pages
     run = Run("run")
     session.runStarted.emit(run)
     session.eventsArrived.emit(run, (1,))
     session.cursorMoved.emit(run)
-    assert back.told == ["shows run", ("run", [1]), "cursor"]
+    assert back.received == ["shows run", ("run", [1]), "cursor"]
 
 
-def test_a_page_in_the_background_catches_up_after_the_end(qtbot: QtBot, pages) -> None:
-    """For whoever takes its figures along without looking at it."""
+def test_hidden_view_receives_events_after_end(qtbot: QtBot, pages) -> None:
+    """Exports may use the data of a view that is not visible."""
     _, front, back, session, feed = pages
     run = Run("run")
     session.runStarted.emit(run)
     session.eventsArrived.emit(run, (1,))
-    assert front.told == ["shows run", ("run", [1])]
+    assert front.received == ["shows run", ("run", [1])]
     run.outcome = "stopped"
     feed.finish(run)
-    assert back.told == [], "what is in sight is drawn first"
-    qtbot.waitUntil(lambda: bool(back.told))
-    assert back.told == ["shows run", ("run", [1])], "once is enough"
+    assert back.received == [], "what is in sight is drawn first"
+    qtbot.waitUntil(lambda: bool(back.received))
+    assert back.received == ["shows run", ("run", [1])], "once is enough"
 
 
-def test_a_page_learns_of_the_end_once(pages) -> None:
+def test_view_is_notified_of_end_once(pages) -> None:
     """With the last events where there are some, else alone: what it draws for a run that has ended it draws once."""
     stack, _, back, session, feed = pages
     stack.show()
     stack.setCurrentWidget(back)
     for last in ((2,), ()):
         run = Run("run")
-        back.told.clear()
+        back.received.clear()
         session.runStarted.emit(run)
         session.eventsArrived.emit(run, (1,))
         run.outcome = "finished"
         if last:
             session.eventsArrived.emit(run, last)
         feed.finish(run)
-        assert back.told == ["shows run", ("run", [1]), ("run", list(last))]
+        assert back.received == ["shows run", ("run", [1]), ("run", list(last))]
 
 
-def test_the_next_run_does_not_wait_for_a_page_in_the_background(qtbot: QtBot, pages) -> None:
+def test_new_run_cancels_pending_delivery_to_hidden_view(qtbot: QtBot, pages) -> None:
     stack, _, back, session, feed = pages
     first = Run("first")
     session.runStarted.emit(first)
@@ -124,19 +124,19 @@ def test_the_next_run_does_not_wait_for_a_page_in_the_background(qtbot: QtBot, p
     assert not feed.findChild(QTimer).isActive()
     stack.show()
     stack.setCurrentWidget(back)
-    assert back.told == ["shows second"]
+    assert back.received == ["shows second"]
 
 
-def test_a_kept_run_is_shown_by_every_page_at_once(pages) -> None:
+def test_saved_run_is_shown_in_every_view_immediately(pages) -> None:
     _, _, back, session, _ = pages
     session.runShown.emit(Run("kept"))
-    assert back.told == ["shows kept"]
+    assert back.received == ["shows kept"]
 
 
-def test_the_events_of_a_run_that_is_shown_no_more_are_forgotten(pages) -> None:
+def test_events_of_replaced_run_are_dropped(pages) -> None:
     stack, _, back, session, _ = pages
     session.eventsArrived.emit(Run("old"), (1,))
     session.runStarted.emit(Run("new"))
     stack.show()
     stack.setCurrentWidget(back)
-    assert back.told == ["shows new"]
+    assert back.received == ["shows new"]

@@ -31,13 +31,13 @@ def story(*shares: float) -> Run:
     return run
 
 
-def test_a_text_that_is_scored_is_searched_for_the_watermark_that_is_set() -> None:
+def test_score_request_keeps_watermark_options() -> None:
     run = story(1.0)
     assert strip_for_scoring(replace(run.request, options={**ON, "top_n_sigma": 2.0})).options == ON
     assert core.watermark_settings({"watermark_bias": 0.0, "watermark_key": 7}) == {}
 
 
-def test_green_and_red_differ_by_more_than_colour(qtbot: QtBot) -> None:
+def test_green_and_red_tokens_are_painted_differently(qtbot: QtBot) -> None:
     view = TokenView()
     qtbot.addWidget(view)
     view.set_theme(theme_for("light"))
@@ -54,7 +54,7 @@ def test_green_and_red_differ_by_more_than_colour(qtbot: QtBot) -> None:
     assert view.area.paint_options.colouring == "probability"
 
 
-def test_the_statistic_grows_over_the_timeline_and_is_said(qtbot: QtBot) -> None:
+def test_watermark_statistic_is_plotted_and_described(qtbot: QtBot) -> None:
     timeline, inspector = Timeline(), Inspector()
     for part in (timeline, inspector):
         qtbot.addWidget(part)

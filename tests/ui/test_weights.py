@@ -1,4 +1,4 @@
-"""What a model's weights are kept as: asked in a dialog, remembered, told in every place, measured by a button."""
+"""Weight formats: chosen in a dialog, saved, shown everywhere and measured by a button."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
-def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_int8_weights_are_selected_and_in_script(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
     parts, picker = window.parts, window.parts.toolbar.model
     picker.activated.emit(picker.findData(WEIGHTS_ITEM))
     dialog = find(window, WeightsDialog, "weightsDialog")
@@ -67,7 +67,9 @@ def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow
 
 
 @pytest.mark.slow
-def test_less_memory_than_the_weights_take(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_memory_limit_below_weights_is_selected_and_in_script(
+    qtbot: QtBot, window: MainWindow, config_dir: Path
+) -> None:
     """From the dialog to the settings, the line that says how quick it is, and the code; too little says so and offers
     what goes."""
     parts = window.parts
@@ -106,23 +108,23 @@ def test_less_memory_than_the_weights_take(qtbot: QtBot, window: MainWindow, con
 @pytest.mark.parametrize(
     ("text", "memory"), [("all", ALL_IN_MEMORY), ("fit", AS_FITS), ("6", 6144), ("1.5GB", 1536), ("800 mb", 800)]
 )
-def test_memory_on_the_command_line(text: str, memory: int) -> None:
+def test_memory_option_is_parsed(text: str, memory: int) -> None:
     assert parse(["--memory", text]).memory == memory
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1", "0", "6TB", "1e9"])
-def test_what_is_no_memory_is_refused(text: str) -> None:
+def test_invalid_memory_option_is_rejected(text: str) -> None:
     with pytest.raises(SystemExit):
         parse(["--memory", text])
 
 
 @pytest.mark.parametrize("is_on_card", [True, False])
-def test_fp8_is_offered_for_a_model_on_an_nvidia_card(is_on_card: bool) -> None:
+def test_fp8_is_enabled_only_on_nvidia_gpu(is_on_card: bool) -> None:
     lines = {line.kind: line for line in format_lines(catalog.bundled()[0], is_on_card)}
     assert [kind for kind, line in lines.items() if line.reason] == ([] if is_on_card else ["fp8"])
     assert lines["fp8"].about.split(".")[0] == lines["int8"].about.split(".")[0] != ""
 
 
-def test_the_command_line_and_the_settings_know_the_same_kinds() -> None:
+def test_command_line_and_catalog_have_same_weight_formats() -> None:
     assert WEIGHT_FORMATS == catalog.KINDS
     assert parse(["--weights", "int4"]).weights == "int4"

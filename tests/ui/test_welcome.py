@@ -1,4 +1,4 @@
-"""The first page: seen once, by those who were told nothing yet; each of its ways leads somewhere."""
+"""The welcome page: shown once, at a first start without options; every button works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine() -> ScriptedEngine:
 
 
 @pytest.fixture
-def spoken() -> Iterator[Callable[[str], None]]:
+def use_language() -> Iterator[Callable[[str], None]]:
     """Speak another language until the test ends."""
     yield language.set_language
     language.set_language(language.ENGLISH)
@@ -53,7 +53,7 @@ def page(window: MainWindow) -> QWidget:
     return find(window, QWidget, "welcomePage")
 
 
-def greeted(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bool:
+def shows_welcome_page(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bool:
     """Whether a program that is started so shows the page."""
     window = build_window(folder, ScriptedEngine(), assembled=False)
     seen = []
@@ -71,15 +71,15 @@ def greeted(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bo
 
 
 @pytest.mark.slow
-def test_it_is_shown_at_the_very_first_start_and_never_again(qapp: QApplication, config_dir: Path) -> None:
-    assert greeted(qapp, config_dir, parse(["--theme", "dark", "--size", "1000x700"]))
+def test_welcome_page_is_shown_at_first_start_only(qapp: QApplication, config_dir: Path) -> None:
+    assert shows_welcome_page(qapp, config_dir, parse(["--theme", "dark", "--size", "1000x700"]))
     assert SettingsStore(config_dir).load().habits.welcomed
-    assert not greeted(qapp, config_dir, parse([]))
+    assert not shows_welcome_page(qapp, config_dir, parse([]))
 
 
 @pytest.mark.slow
-def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_dir: Path) -> None:
-    assert not greeted(qapp, config_dir, parse(["--run"]))
+def test_welcome_page_is_not_shown_with_run_option(qapp: QApplication, config_dir: Path) -> None:
+    assert not shows_welcome_page(qapp, config_dir, parse(["--run"]))
     assert not SettingsStore(config_dir).load().habits.welcomed  # it has not been seen
 
 
@@ -89,16 +89,16 @@ def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_d
      (["--run"], True), (["--view", "tree"], True), (["a.decodescope"], True), (["--prompt", "Once"], True),
      (["--present"], True), (["--screenshot", "a.png"], True)],
 )  # fmt: skip
-def test_what_says_what_to_do(line: list[str], does: bool) -> None:
+def test_sets_more_than_appearance_depends_on_options(line: list[str], does: bool) -> None:
     assert parse(line).sets_more_than_appearance is does
 
 
-def test_a_window_has_none_of_it_unless_asked(window: MainWindow) -> None:
+def test_welcome_page_is_not_created_by_default(window: MainWindow) -> None:
     assert window.parts.welcome.page is None
     assert not window.findChildren(QWidget, "welcomePage")
 
 
-def test_the_first_way_writes_a_story(qtbot: QtBot, window: MainWindow, page: QWidget, engine: ScriptedEngine) -> None:
+def test_story_button_runs_storyteller(qtbot: QtBot, window: MainWindow, page: QWidget, engine: ScriptedEngine) -> None:
     window.parts.centre.show_view("memory")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
@@ -109,14 +109,14 @@ def test_the_first_way_writes_a_story(qtbot: QtBot, window: MainWindow, page: QW
     assert window.session.run.text
 
 
-def test_the_second_way_offers_the_tours(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
+def test_tour_button_opens_tour_chooser(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
     qtbot.mouseClick(find(window, QPushButton, "tourWay"), Qt.MouseButton.LeftButton)
     chooser = next(dialog for dialog in window.findChildren(TourChooser) if dialog.isVisible())
     assert page.isHidden()
     chooser.close()
 
 
-def test_the_third_way_leads_to_the_hub_and_to_a_folder(window: MainWindow, page: QWidget) -> None:
+def test_model_button_opens_download_dialog(window: MainWindow, page: QWidget) -> None:
     find(window, QPushButton, "modelWay").click()
     assert find(window, QDialog, "downloadDialog").isVisible()
     assert page.isHidden()
@@ -126,13 +126,13 @@ def test_the_third_way_leads_to_the_hub_and_to_a_folder(window: MainWindow, page
     dialogs[0].close()
 
 
-def test_esc_leaves_it_and_the_cursor_is_where_it_was(window: MainWindow, page: QWidget) -> None:
+def test_escape_closes_welcome_page_and_focuses_editor(window: MainWindow, page: QWidget) -> None:
     QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
     assert page.isHidden()
     assert QApplication.focusWidget() is window.parts.setup.prompt.editor
 
 
-def test_keys_go_round_within_the_page(window: MainWindow, page: QWidget) -> None:
+def test_tab_and_arrow_keys_cycle_within_page(window: MainWindow, page: QWidget) -> None:
     names = []
     for _ in range(5):
         names.append(QApplication.focusWidget().objectName())
@@ -143,7 +143,7 @@ def test_keys_go_round_within_the_page(window: MainWindow, page: QWidget) -> Non
     assert QApplication.focusWidget().objectName() == "modelWay"
 
 
-def test_a_run_that_begins_otherwise_is_seen(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
+def test_other_run_hides_welcome_page(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.runs.run()
     assert page.isHidden()
@@ -153,10 +153,16 @@ def test_a_run_that_begins_otherwise_is_seen(qtbot: QtBot, window: MainWindow, p
     ("size", "scale", "theme", "code"),
     [((1280, 800), 1.0, "light", "en"), ((900, 600), 1.5, "dark", "zh_CN"), ((900, 600), 2.0, "light", "en")],
 )
-def test_nothing_is_cut(
-    qtbot: QtBot, size: tuple[int, int], scale: float, theme: str, code: str, font: str, spoken: Callable[[str], None]
+def test_welcome_page_is_not_clipped(
+    qtbot: QtBot,
+    size: tuple[int, int],
+    scale: float,
+    theme: str,
+    code: str,
+    font: str,
+    use_language: Callable[[str], None],
 ) -> None:
-    spoken(code)
+    use_language(code)
     body, look = QWidget(), theme_for(theme, scale)
     qtbot.addWidget(body)
     body.setStyleSheet(look.stylesheet())

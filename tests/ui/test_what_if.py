@@ -1,4 +1,4 @@
-"""What if, in the window: settings and order tried on the selected step, told, run so, and taken back."""
+"""What if, in the window: settings and stage order are replayed on the selected step, run and reverted."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def window(qtbot: QtBot, folder: Path) -> MainWindow:
     return window
 
 
-def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
-    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+def replay_with(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_step_replay):
         window.parts.settings_controller.update_values(values)
     card = find(window, WhatIfCard, "whatIf")
     assert card.isVisible()
     return card
 
 
-def _is_supposed(answer: Answer) -> bool:
+def _is_step_replay(answer: Answer) -> bool:
     return isinstance(answer.query, StepReplayQuery)
 
 
@@ -71,10 +71,10 @@ def shown(window: MainWindow) -> WhatIfContent:
     return supposed
 
 
-def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, window: MainWindow) -> None:
+def test_changed_setting_is_replayed_on_selected_step(qtbot: QtBot, window: MainWindow) -> None:
     recorded = window.session.run.tokens[STEP]
     before = [stage.survivors for stage in funnel(window).stages]
-    card = suppose(qtbot, window, top_k=3)
+    card = replay_with(qtbot, window, top_k=3)
     found = shown(window).replay
     assert found is not None
     assert found.is_kept
@@ -96,14 +96,14 @@ def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, win
     ("strategy", "setting", "other", "said"),
     [("contrastive", "penalty_alpha", 0.0, "0.6 → 0"), ("dola", "dola_layers", "high", "low → high")],
 )
-def test_what_a_strategy_judges_by_is_tried_too(
+def test_strategy_specific_setting_is_replayed(
     qtbot: QtBot, window: MainWindow, strategy: str, setting: str, other: object, said: str
 ) -> None:
     window.parts.settings_controller.choose(model="storyteller", strategy=strategy)
     window.parts.settings_controller.set_values({"max_new_tokens": 12})
     assert run(qtbot, window).kind == "completed"
     window.session.select_token(STEP)
-    card = suppose(qtbot, window, **{setting: other})
+    card = replay_with(qtbot, window, **{setting: other})
     found = shown(window).replay
     assert found is not None
     assert said in card._changes.text()
@@ -117,8 +117,8 @@ def test_what_a_strategy_judges_by_is_tried_too(
         assert layers.rows[0].label.endswith(f" {found.after.layer_choice.divergences[0][0]}")
 
 
-def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
-    card = suppose(qtbot, window, temperature=0.1, top_k=1)
+def test_run_button_branches_with_replayed_choice(qtbot: QtBot, window: MainWindow) -> None:
+    card = replay_with(qtbot, window, temperature=0.1, top_k=1)
     found = shown(window).replay
     assert found is not None
     assert found.after.rank == 1
@@ -131,18 +131,18 @@ def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWind
     assert not card.isVisible()
 
 
-def test_what_cannot_be_is_said_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
-    card = suppose(qtbot, window, stages=["renormalize_logits", "top_k"])
+def test_invalid_stage_order_shows_reason(qtbot: QtBot, window: MainWindow) -> None:
+    card = replay_with(qtbot, window, stages=["renormalize_logits", "top_k"])
     assert "must act last" in card._sentence.text()
     assert not card.run.isEnabled()
 
 
-def test_a_stage_is_dragged_to_another_place(qtbot: QtBot, window: MainWindow) -> None:
+def test_stage_is_reordered_by_dragging(qtbot: QtBot, window: MainWindow) -> None:
     bars = funnel(window)
     names = bars.movable_stages
     assert names == ["temperature", "top_k", "top_p"]
     places = {stage.name: bars.stage_rect(number).center() for number, stage in enumerate(bars.stages)}
-    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_step_replay):
         QTest.mousePress(bars, Qt.MouseButton.LeftButton, pos=places["temperature"])
         for share in (0.3, 0.7, 1.0):
             way = places["top_p"] - places["temperature"]
@@ -158,10 +158,10 @@ def test_a_stage_is_dragged_to_another_place(qtbot: QtBot, window: MainWindow) -
     qtbot.waitUntil(lambda: not default.isVisible(), timeout=WAIT_MS)
 
 
-def test_a_stage_is_moved_by_keys_and_back_again(qtbot: QtBot, window: MainWindow) -> None:
+def test_stage_is_reordered_by_keys(qtbot: QtBot, window: MainWindow) -> None:
     bars = funnel(window)
     bars.setFocus()
-    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_step_replay):
         QTest.keyClick(bars, Qt.Key.Key_Down)
         QTest.keyClick(bars, Qt.Key.Key_Down)
         QTest.keyClick(bars, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
@@ -171,7 +171,7 @@ def test_a_stage_is_moved_by_keys_and_back_again(qtbot: QtBot, window: MainWindo
     qtbot.waitUntil(lambda: window.parts.inspector._what_if is None, timeout=WAIT_MS)
 
 
-def test_an_order_that_is_the_default_one_is_no_setting() -> None:
+def test_default_stage_order_is_not_stored() -> None:
     assert order_setting(["temperature", "top_p"]) is None
     assert order_setting(["top_p", "temperature"]) == ["top_p", "temperature"]
     assert move_stage(["a", "b", "c"], "a", 2) == ["b", "c", "a"]

@@ -90,7 +90,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
-def test_no_value_of_the_window_changes(qtbot: QtBot, window: MainWindow) -> None:
+def test_wheel_changes_no_value_in_window(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, whole(window))
     for name in ("sampling", "beam_search", "assisted"):
         window.parts.settings_controller.choose(strategy=name)
@@ -119,7 +119,7 @@ HOLDS_NOTHING = {"help", "code", "engine", "models", "glossary"}
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("name", DIALOGS)
-def test_no_value_of_a_dialog_or_lab_changes(qtbot: QtBot, window: MainWindow, name: str) -> None:
+def test_wheel_changes_no_value_in_dialogs_and_labs(qtbot: QtBot, window: MainWindow, name: str) -> None:
     run(qtbot, window)
     before = set(QApplication.topLevelWidgets())
     DIALOGS[name](window)
@@ -139,7 +139,7 @@ def test_no_value_of_a_dialog_or_lab_changes(qtbot: QtBot, window: MainWindow, n
         top.close()
 
 
-def test_the_settings_scroll_under_the_wheel(window: MainWindow) -> None:
+def test_wheel_scrolls_settings_dialog(window: MainWindow) -> None:
     """The wheel moves the page although the pointer is over a list of choices."""
     dialog = window.parts.dialogs.open_settings()
     dialog.resize(dialog.width(), 300)
@@ -164,7 +164,7 @@ def test_parameters_scroll_under_the_wheel(window: MainWindow) -> None:
     assert row.editor.value() == held
 
 
-def test_the_wheel_takes_no_focus(window: MainWindow) -> None:
+def test_wheel_does_not_set_focus(window: MainWindow) -> None:
     focus = {widget: widget.focusPolicy() for widget in controls(whole(window))}
     assert focus
     assert [

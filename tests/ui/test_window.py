@@ -1,4 +1,4 @@
-"""The window as a whole: names that others rely on, running, stopping, errors, looks, memory."""
+"""The window as a whole: public object names, running, stopping, errors, appearance, saved state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
     return open_window(qtbot, config_dir, engine)
 
 
-def test_the_bar_of_loading_ends_its_animation(qtbot: QtBot, window: MainWindow) -> None:
+def test_loading_bar_stops_animation(qtbot: QtBot, window: MainWindow) -> None:
     """A style that still animates it has the whole window painted thirty times a second, for ever."""
     run(qtbot, window)
     bar, frame = window.parts.centre.progress, QEvent(QEvent.Type.StyleAnimationUpdate)
@@ -59,11 +59,11 @@ def test_the_bar_of_loading_ends_its_animation(qtbot: QtBot, window: MainWindow)
         assert window.parts.centre.splitter.y() == place
 
 
-def test_two_threads_take_turns_often(window: MainWindow) -> None:
+def test_thread_switch_interval_is_short(window: MainWindow) -> None:
     assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
 
 
-def test_names_that_others_rely_on(window: MainWindow) -> None:
+def test_public_object_names_exist(window: MainWindow) -> None:
     for name in ("modelCombo", "strategyCombo", "cacheCombo"):
         find(window, QComboBox, name)
     find(window, QPlainTextEdit, "promptEdit")
@@ -131,7 +131,9 @@ def test_ctrl_enter_runs_from_the_prompt(qtbot: QtBot, window: MainWindow) -> No
     assert "\n" not in window.parts.setup.prompt.editor.toPlainText()
 
 
-def test_again_repeats_the_run_whatever_was_set_since(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_run_again_repeats_request_despite_changed_settings(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
     run(qtbot, window)
     window.parts.setup.prompt.editor.setPlainText("Something else")
     window.parts.toolbar.seed.spin.setValue(99)
@@ -140,7 +142,7 @@ def test_again_repeats_the_run_whatever_was_set_since(qtbot: QtBot, window: Main
     assert engine.runs[1] == engine.runs[0]
 
 
-def test_seed_lock(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_locked_seed_is_reused(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     seed = window.parts.toolbar.seed
     seed.spin.setValue(7)
     seed.lock_button.setChecked(True)
@@ -164,7 +166,7 @@ def test_settings_reach_the_engine(qtbot: QtBot, window: MainWindow, engine: Scr
     assert "min_p" not in request.settings
 
 
-def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_run_error_is_shown_with_retry(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
     banner = window.parts.centre.error_banner
     assert not banner.isVisible()
@@ -183,14 +185,14 @@ def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine:
     assert not banner.isVisible()
 
 
-def test_escape_dismisses_what_is_open(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_escape_dismisses_error_banner(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.fail_at, engine.error = 0, NumericError("x", "y")
     run(qtbot, window)
     qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Escape)
     assert not window.parts.centre.error_banner.isVisible()
 
 
-def test_permission_is_asked_for_one_model_and_kept(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_permission_is_granted_per_model_and_saved(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.load_error = PickledWeightsError("Only pickled weights.", "Allow it if you trust it.")
     run(qtbot, window)
     banner = window.parts.centre.error_banner
@@ -213,7 +215,7 @@ def test_notices_of_a_run_are_shown(qtbot: QtBot, window: MainWindow, engine: Sc
     assert window.parts.centre.notice_banner.cause.text() == "So it was."
 
 
-def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine: ScriptedEngine) -> None:
+def test_invalid_setting_prevents_run(window: MainWindow, engine: ScriptedEngine) -> None:
     find(window, QPlainTextEdit, "param.bad_words_ids").setPlainText("[[1, 2")
     window.parts.runs.run()
     assert window.parts.centre.error_banner.isVisible()
@@ -221,7 +223,7 @@ def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine
     assert engine.runs == []
 
 
-def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow) -> None:
+def test_changes_since_run_are_shown(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.toolbar.strategy.select_data("sampling")
     button = window.parts.status.settings_button
     find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
@@ -243,7 +245,7 @@ def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow
     assert window.parts.changes.changes == []
 
 
-def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+def test_layout_is_stable_while_streaming(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     run(qtbot, window)
     parts = (
         window.parts.toolbar.run_button,
@@ -267,7 +269,7 @@ def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, eng
     assert places() == before
 
 
-def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
+def test_sequence_can_be_selected(qtbot: QtBot, window: MainWindow) -> None:
     find(window, QSpinBox, "param.num_return_sequences").setValue(3)
     run(qtbot, window)
     assert not window.parts.centre.sequence_combo.isVisible()  # the token view has a choice of its own
@@ -278,7 +280,7 @@ def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
     assert window.session.run.shown_index == 2
 
 
-def test_an_earlier_run_comes_back_with_what_was_set_for_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_earlier_run_is_shown_with_its_settings(qtbot: QtBot, window: MainWindow) -> None:
     button, status = window.parts.status.settings_button, window.parts.status
     window.parts.toolbar.strategy.select_data("sampling")
     run(qtbot, window)
@@ -355,14 +357,14 @@ def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> N
     assert second.size() == first.size()
 
 
-def test_repaired_settings_are_told(qtbot: QtBot, config_dir: Path) -> None:
+def test_repaired_settings_show_notice(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "settings.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
     assert window.parts.centre.notice_banner.isVisible()
     assert "settings.json.bad-1" in window.parts.centre.notice_banner.cause.text()
 
 
-def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: Path) -> None:
+def test_closing_window_stops_run(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
     window.parts.runs.run()
@@ -372,7 +374,7 @@ def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: 
     assert window.session.run.outcome.kind == "stopped"
 
 
-def test_an_empty_frame_has_the_themes_ground(qtbot: QtBot, config_dir: Path) -> None:
+def test_empty_window_has_theme_background(qtbot: QtBot, config_dir: Path) -> None:
     store = SettingsStore(config_dir)
     store.settings.appearance.theme = "dark"
     store.save()
@@ -394,7 +396,7 @@ def test_the_model_is_loaded_only_after_the_first_paint(qtbot: QtBot, config_dir
     assert [load.model for load in engine.loads] == [window.parts.chosen.model.name]
 
 
-def test_opening_the_window_imports_nothing_heavy(config_dir: Path) -> None:
+def test_opening_window_imports_no_heavy_modules(config_dir: Path) -> None:
     """In an interpreter of its own: this one has long imported everything."""
     import subprocess
 

@@ -34,14 +34,14 @@ def sides(window: MainWindow) -> tuple[int, int]:
     return left, right
 
 
-def test_side_panels_get_back_what_a_small_window_took(window: MainWindow) -> None:
+def test_side_panel_widths_are_restored_after_shrinking(window: MainWindow) -> None:
     window.resize(900, 600)
     assert sides(window) == MIN_WIDTHS
     window.resize(1440, 900)
     assert sides(window) == PREFERRED_WIDTHS
 
 
-def test_side_panels_get_back_what_large_type_took(window: MainWindow) -> None:
+def test_side_panel_widths_are_restored_after_large_font(window: MainWindow) -> None:
     before = sides(window)
     window.parts.appearance.set_font_scale(1.5)
     window.parts.appearance.set_font_scale(1.0)
@@ -61,13 +61,13 @@ def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, windo
 
 
 @pytest.mark.parametrize("layout", [{"sides": "wide"}, {"sides": [-5, 2**31]}, {"window": 5}, {"window": "AAAA"}])
-def test_nonsense_for_a_place_is_no_harm(qtbot: QtBot, config_dir: Path, layout: dict[str, object]) -> None:
+def test_invalid_saved_layout_is_ignored(qtbot: QtBot, config_dir: Path, layout: dict[str, object]) -> None:
     (config_dir / "settings.json").write_text(json.dumps({"layout": layout}), encoding="utf-8")
     (config_dir / "geometry.ini").write_text("[General]\nwindow=5\nsides=5\n", encoding="utf-8")  # the first release's
     assert sides(open_window(qtbot, config_dir)) == PREFERRED_WIDTHS
 
 
-def test_the_place_of_the_window_is_kept(
+def test_window_geometry_is_saved(
     qtbot: QtBot, config_dir: Path, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored, restored = bytes(window.saveGeometry().data()), []
@@ -77,7 +77,7 @@ def test_the_place_of_the_window_is_kept(
     assert restored == [stored]
 
 
-def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
+def test_closed_panel_gives_width_to_center(window: MainWindow) -> None:
     window.parts.layout.toggle_setup()
     assert sides(window)[1] == PREFERRED_WIDTHS[1]
     assert window.parts.centre.width() > 1280 - PREFERRED_WIDTHS[1] - 5
@@ -122,7 +122,7 @@ def test_every_view_can_be_reached_at_every_width(window: MainWindow, width: int
         assert cut_parts(window) == []
 
 
-def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> None:
+def test_tools_are_beside_tabs_in_wide_window(window: MainWindow) -> None:
     column = window.parts.centre.columns[0]
     window.parts.centre.show_view("tokens")
     window.resize(1280, 800)
@@ -134,7 +134,7 @@ def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> 
     assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() > column.tabs.height()
 
 
-def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None:
+def test_tab_menu_selects_view(window: MainWindow) -> None:
     window.parts.appearance.set_font_scale(1.5)
     window.resize(900, 600)
     QApplication.processEvents()
@@ -146,7 +146,7 @@ def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None
     assert tabs.isTabVisible(tabs.currentIndex())
 
 
-def test_no_name_of_a_setting_takes_a_second_line(window: MainWindow) -> None:
+def test_setting_names_fit_on_one_line(window: MainWindow) -> None:
     """`test_layout` measures the larger types."""
     window.parts.setup.parameters.set_advanced(True)
     for strategy in strategies.registry.values():
@@ -163,7 +163,7 @@ def test_no_name_of_a_setting_takes_a_second_line(window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize(("scale", "width"), [(1.0, 1280), (1.0, 900), (1.5, 1280), (1.5, 900)])
-def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: float, width: int) -> None:
+def test_side_panels_are_not_clipped(qtbot: QtBot, window: MainWindow, scale: float, width: int) -> None:
     window.parts.appearance.set_font_scale(scale)
     window.resize(width, 800)
     run(qtbot, window)
@@ -176,7 +176,7 @@ def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: fl
 
 
 @pytest.mark.parametrize(("scale", "size"), [(1.0, (1280, 800)), (1.5, (1280, 800)), (1.5, (900, 600))])
-def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float, size: tuple[int, int]) -> None:
+def test_error_banner_with_details_is_not_clipped(window: MainWindow, scale: float, size: tuple[int, int]) -> None:
     window.parts.appearance.set_font_scale(scale)
     window.resize(*size)
     banner = window.parts.centre.error_banner
@@ -200,7 +200,7 @@ def _parts_of(banner: Banner) -> tuple[QWidget, ...]:
     return banner.title, banner.cause, banner.remedy, banner.details_button, banner.details
 
 
-def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
+def test_settings_fields_are_left_aligned(window: MainWindow) -> None:
     window.parts.dialogs.open_settings()
     dialog = window.findChild(QDialog, "settingsDialog")
     QApplication.processEvents()
@@ -210,7 +210,7 @@ def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
     dialog.close()
 
 
-def test_the_settings_fit_the_screen_at_any_size_of_type(window: MainWindow) -> None:
+def test_settings_dialog_fits_screen_at_any_font_size(window: MainWindow) -> None:
     for scale in (1.0, 2.0):
         window.parts.appearance.set_font_scale(scale)
         window.parts.dialogs.open_settings()

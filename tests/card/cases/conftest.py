@@ -1,6 +1,6 @@
 """Tests on the pretend card, which changes torch for the whole process: they run in processes of their own.
 
-`tests/card/test_in_own_process.py` starts them; to run one by hand, set DECODESCOPE_PRETEND_CARD=1.
+`tests/card/test_card_cases.py` starts them; to run one by hand, set DECODESCOPE_PRETEND_CARD=1.
 """
 
 from __future__ import annotations

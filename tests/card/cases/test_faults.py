@@ -48,7 +48,7 @@ def test_4_1_a_graph_does_not_overwrite_the_scores_of_a_pair(monkeypatch: pytest
         _on_both("llama", _request(), _request("static", _COMPILED))
 
 
-def test_4_2_a_graph_does_not_overwrite_kept_scores() -> None:
+def test_4_2_a_graph_does_not_overwrite_cached_scores() -> None:
     with PretendCard(overwrites=True):
         model, kept = matrix.on_card(matrix.host_model("llama")), core.ScoreCache()
         asked = _request("static", _COMPILED)
@@ -71,7 +71,7 @@ def test_4_3_offloading_follows_the_depth_of_the_decoder(card: PretendCard, cach
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("cache", ["dynamic", "static", "offloaded", "offloaded_static", "quantized"])
-def test_4_4_a_kept_prefix_is_continued_on_the_card(card: PretendCard, cache: str) -> None:
+def test_4_4_a_stored_prefix_is_reused_on_the_card(card: PretendCard, cache: str) -> None:
     host, store, other = matrix.host_model("llama"), core.PrefixStore(), core.PrefixStore()
     model = matrix.on_card(host)
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_4_8_a_draft_on_another_device_is_refused_with_the_reason(card: PretendC
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("arguments", [{"weights": "int8"}, {"weights": "int4"}, {"memory_limit": 0}], ids=str)
-def test_4_9_what_only_the_cpu_has_runs_there(card: PretendCard, arguments: dict[str, Any]) -> None:
+def test_4_9_models_with_cpu_only_options_load_on_the_cpu(card: PretendCard, arguments: dict[str, Any]) -> None:
     model = core.load("storyteller", **arguments)
     assert model.device.type == "cpu"
     assert core.run(model, core.Request("Once", {"max_new_tokens": 3})).sequences

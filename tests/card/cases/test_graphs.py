@@ -101,7 +101,9 @@ def test_graphs_compute_the_same_in_one_launch(card: PretendCard, row: str, smal
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "mistral"])
-def test_other_positions_and_windows(card: PretendCard, kind: str, small_buckets: None) -> None:
+def test_graphs_with_other_positions_and_windows_match_the_cpu(
+    card: PretendCard, kind: str, small_buckets: None
+) -> None:
     _, counts = _run_on_both(card, "greedy", kind)
     assert counts.graphs["launch"] > TOKENS // 2, counts.table(TOKENS)
 
@@ -157,7 +159,7 @@ def _log_probabilities(host: core.LoadedModel, text: list[int]) -> torch.Tensor:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["greedy", "beams", "assisted"])
-def test_bfloat16_writes_what_passes_without_graphs_find_best(
+def test_bfloat16_graphs_choose_the_best_tokens_of_plain_passes(
     card: PretendCard, row: str, small_buckets: None
 ) -> None:  # fmt: skip
     host = matrix.host_model("llama", "bfloat16")
@@ -176,7 +178,7 @@ def test_bfloat16_writes_what_passes_without_graphs_find_best(
         assert (found.amax(-1) - written).max() <= 2 * _BFLOAT16_STEP
 
 
-def test_graphs_of_a_run_serve_the_next(card: PretendCard, small_buckets: None) -> None:
+def test_graphs_of_a_run_are_reused_by_the_next_run(card: PretendCard, small_buckets: None) -> None:
     _, counts = _run_on_both(card, "greedy")
     assert "capture" not in counts.graphs
     assert counts.graphs["launch"] >= TOKENS - 8
@@ -211,7 +213,7 @@ def test_running_out_of_memory_drops_graphs(small_buckets: None) -> None:
 
 
 @pytest.mark.slow
-def test_an_operation_that_cannot_be_captured_runs_as_before(
+def test_operation_that_cannot_be_captured_runs_without_a_graph(
     card: PretendCard, monkeypatch: pytest.MonkeyPatch, small_buckets: None
 ) -> None:
     original = graphed_pass.FusedDecoder.head_output

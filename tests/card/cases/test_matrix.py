@@ -37,7 +37,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> matrix.Comparison:
 
 
 @pytest.mark.parametrize("cell", SHORT, ids=str)
-def test_short(cell: Cell, comparison: matrix.Comparison) -> None:
+def test_short_matrix_cells_match_the_cpu(cell: Cell, comparison: matrix.Comparison) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # transformers on settings that a strategy does not use
         result, differences = comparison.compare(cell)
@@ -56,14 +56,14 @@ def test_the_rounds_have_every_strategy_cache_and_cell_once() -> None:
     assert {cell.kind for cell in matrix.rounds()[0]} == set(matrix.MODELS)
 
 
-def test_equal_values_may_be_in_any_order_and_others_may_not() -> None:
+def test_differences_ignore_the_order_of_equal_values_only() -> None:
     host = {"top": [[4, 0.5], [5, 0.2], [6, 0.2], [7, 0.05]]}
     assert not list(matrix.differences(host, {"top": [[4, 0.5], [6, 0.2], [5, 0.2], [8, 0.05]]}))
     assert list(matrix.differences(host, {"top": [[5, 0.5], [4, 0.2], [6, 0.2], [7, 0.05]]}))
     assert list(matrix.differences(host, {"top": [[4, 0.5], [5, 0.2], [6, 0.2], [8, 0.03]]}))
 
 
-def test_a_difference_ends_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_matrix_run_with_a_difference_exits_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     def plain(event: Any) -> Any:
         number["of events"] += 1
         return {"number": number["of events"]}

@@ -53,7 +53,7 @@ WRONG: dict[str, tuple[str, Callable[[torch.Tensor, torch.Tensor], Any]]] = {
 
 @pytest.mark.usefixtures("mode")
 @pytest.mark.parametrize("name", WRONG)
-def test_a_card_refuses(card: PretendCard, name: str) -> None:
+def test_pretend_card_refuses_what_a_card_refuses(card: PretendCard, name: str) -> None:
     words, function = WRONG[name]
     host = _host()
     with pytest.raises((RuntimeError, TypeError), match=words):
@@ -141,7 +141,7 @@ def _is_same(host: Any, card: Any) -> bool:
 
 @pytest.mark.usefixtures("mode")
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_card_computes(card: PretendCard, name: str) -> None:
+def test_pretend_card_computes_what_the_cpu_computes(card: PretendCard, name: str) -> None:
     assert _is_same(RIGHT[name]("cpu"), RIGHT[name]("cuda"))
 
 
@@ -189,7 +189,7 @@ def test_memory_is_counted_by_storage(card: PretendCard) -> None:
     assert torch.cuda.mem_get_info()[0] == total - before
 
 
-def test_memory_runs_out() -> None:
+def test_full_memory_raises_out_of_memory() -> None:
     with PretendCard(capacity=2**20):
         kept = torch.zeros(2**17, device="cuda")
         with pytest.raises(torch.OutOfMemoryError):
@@ -310,7 +310,7 @@ def test_the_memory_of_graphs_is_reserved(card: PretendCard) -> None:
     assert torch.cuda.memory_reserved() == torch.cuda.memory_allocated()
 
 
-def test_threads_see_the_card(card: PretendCard) -> None:
+def test_threads_can_use_the_card(card: PretendCard) -> None:
     found = []
     thread = threading.Thread(target=lambda: found.append(torch.ones(2, device="cuda").sum().item()))
     thread.start()

@@ -29,7 +29,9 @@ def _figures(model: core.LoadedModel, **settings: object) -> list[tuple[int, flo
     ],
     ids=["two cards", "two cards and main memory"],
 )
-def test_the_text_is_the_same(megabytes: int, settings: dict[str, object], places: set[str]) -> None:
+def test_model_spread_over_two_cards_generates_the_same_text(
+    megabytes: int, settings: dict[str, object], places: set[str]
+) -> None:
     expected = _figures(core.load("storyteller", device="cpu", dtype="float32"), **settings)
     with PretendCard(capacity=megabytes * 2**20, count=2):  # the weights take 24 MB
         model = core.load("storyteller", device="spread", dtype="float32")
@@ -42,7 +44,7 @@ def test_the_text_is_the_same(megabytes: int, settings: dict[str, object], place
         assert started.placement == model.placement
 
 
-def test_without_a_card_or_accelerate_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spread_without_a_card_or_accelerate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match="NVIDIA"):
         core.load("storyteller", device="spread")
     with PretendCard():

@@ -66,7 +66,7 @@ def test_rankings_of_every_format_are_read(name: str, tmp_path: Path) -> None:
     assert (found.prompt, found.groups) == ("Hi", (("Hello!",), ("No.",)))
 
 
-def test_a_file_of_the_other_kind_gets_its_own_remedy(tmp_path: Path) -> None:
+def test_examples_and_rankings_confused_get_a_matching_remedy(tmp_path: Path) -> None:
     for line in RANKINGS.values():
         with pytest.raises(PreferenceError, match="ranking of answers") as caught:
             read_examples(file_of(tmp_path, [line]))

@@ -1,4 +1,4 @@
-"""Rankings, the pairs they stand for, their files, and the rule of the bundled ones."""
+"""Rankings, the pairs that they imply, their files, and the rule of the bundled ones."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ GOOD = "Max helped Fern. After that, Fern and Max played together every day."
 
 
 @pytest.mark.parametrize("count", [2, 4, 9])
-def test_an_order_without_ties_stands_for_every_pair(count: int) -> None:
+def test_ranking_without_ties_yields_every_pair(count: int) -> None:
     found = pairs([str(number) for number in range(count)])
     assert len(found) == comb(count, 2)
     assert all(int(pair.chosen) < int(pair.rejected) for pair in found)
 
 
-def test_of_those_that_tie_neither_is_better() -> None:
+def test_tied_completions_yield_no_pair() -> None:
     assert pairs(["a", ["b", "c"], "d"]) == [
         Pair("", "a", "b"), Pair("", "a", "c"), Pair("", "a", "d"), Pair("", "b", "d"), Pair("", "c", "d")
     ]  # fmt: skip
     assert pairs([["a", "b"]]) == []
 
 
-def test_a_ranking_says_the_same_in_each_of_its_shapes() -> None:
+def test_all_forms_of_a_ranking_yield_the_same_pairs() -> None:
     whole = Ranking("p", ("worst", "best", "good"), (3, 1, 2))
     assert pairs(whole) == pairs({"prompt": "p", "completions": ["worst", "best", "good"], "ranks": [3, 1, 2]})
     assert pairs(whole) == pairs(ranked(["best", "good", "worst"], "p"))
@@ -41,7 +41,7 @@ def test_a_ranking_says_the_same_in_each_of_its_shapes() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["a"], ["a", "a"], [], {"completions": ["a", "b"], "ranks": [1]}, {"prompt": "a"}])
-def test_what_is_no_ranking_is_refused(wrong: object) -> None:
+def test_invalid_ranking_raises_preference_error(wrong: object) -> None:
     with pytest.raises(PreferenceError):
         pairs(wrong)  # type: ignore[arg-type]  # what a reader of a file may meet
 
@@ -62,21 +62,21 @@ def test_rankings_and_pairs_come_back_from_their_files(tmp_path: Path) -> None:
     "line", ["{", "[]", '{"prompt": "p"}', '{"chosen": "a", "rejected": "a"}', '{"chosen": 1, "rejected": "b"}',
              '{"prompt": "p", "completions": ["a", "b"], "ranks": [1, "x"]}'],
 )  # fmt: skip
-def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+def test_invalid_line_is_named_with_its_number(tmp_path: Path, line: str) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_text('{"prompt": "p", "chosen": "a", "rejected": "b"}\n\n' + line + "\n")
     with pytest.raises(PreferenceError, match=r"Line 3 of mine\.jsonl"):
         preference.read_rankings(file)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     for path in (tmp_path / "pipe.jsonl", Path("/dev/zero"), tmp_path):
         with pytest.raises(PreferenceError, match="a folder, a pipe or a device"):
             preference.read_rankings(path)
 
 
-def test_a_file_that_is_empty_or_gone_is_told(tmp_path: Path) -> None:
+def test_empty_or_missing_file_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     for name in ("empty.jsonl", "gone.jsonl"):
         with pytest.raises(PreferenceError, match=name):
@@ -94,7 +94,7 @@ def test_a_file_that_is_empty_or_gone_is_told(tmp_path: Path) -> None:
         ("Max helped Fern. After that, Fern and Max played together every", 2),
     ],
 )
-def test_the_rule_gives_its_points(text: str, points: int) -> None:
+def test_judge_gives_the_expected_points(text: str, points: int) -> None:
     assert judge(PROMPT, text).points == points
 
 
@@ -110,7 +110,7 @@ def test_the_bundled_rankings_follow_the_rule() -> None:
     assert all(4 <= len(one.completions) <= 9 and pairs(one) for one in bundled)
 
 
-def test_the_lab_is_reached_without_torch() -> None:
+def test_importing_the_lab_loads_no_torch() -> None:
     code = (
         "import sys; from decodescope import core; "
         "core.labs.preference.pairs(['a', 'b']); assert 'torch' not in sys.modules"
@@ -119,6 +119,6 @@ def test_the_lab_is_reached_without_torch() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "abc", [1, 2], ["a", ["b", ["c"]]], 3])
-def test_what_is_no_ranking_is_named(given: object) -> None:
+def test_odd_ranking_argument_raises_preference_error(given: object) -> None:
     with pytest.raises(PreferenceError):
         pairs(given)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The ways to lower latency, measured: rows and reasons, sentences against their figures, nothing left running."""
+"""Measured ways to lower latency: rows, reasons, explanations that match the values, no process left running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from decodescope.resources import depth
 QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
 
 
-def ended(asked: Asked) -> dict[str, Measured | speed.LeftOut]:
+def run_rows(asked: Asked) -> dict[str, Measured | speed.LeftOut]:
     """What became of each row, by its name; measured in this process."""
     events = list(measure_rows(asked, threading.Event()))
     assert events[0] == plan_rows(asked)
@@ -37,13 +37,13 @@ def row(way: speed.Way, name: str, *speeds: float, **more: object) -> Measured:
     return replace(Measured(Row(way, name), speeds, 1_000_000, 500.0), **more)  # type: ignore[arg-type]
 
 
-def test_importing_it_imports_no_torch() -> None:
+def test_importing_the_lab_loads_no_torch() -> None:
     code = "import sys; from decodescope import core; core.labs.speed.Asked('x'); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
 
 
-def test_drafts_write_what_the_plain_way_writes() -> None:
-    found = ended(replace(QUICK, ways=("drafts",)))
+def test_speculative_rows_generate_the_plain_text() -> None:
+    found = run_rows(replace(QUICK, ways=("drafts",)))
     assert all(isinstance(one, Measured) and one.same is not False for one in found.values())
     drafted = found["assisted"]
     assert isinstance(drafted, Measured)
@@ -53,14 +53,14 @@ def test_drafts_write_what_the_plain_way_writes() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_model_is_measured_on_one_thread_as_the_window_runs_it() -> None:
+def test_small_model_is_measured_on_one_thread() -> None:
     ground = next(one for one in speed.measuring(replace(QUICK, threads=0)) if isinstance(one, speed.Ground))
     assert ground.threads == 1
 
 
 @pytest.mark.slow
-def test_layers_on_the_disk_write_the_same_and_are_foretold() -> None:
-    found = ended(replace(QUICK, ways=("offload",)))
+def test_disk_offload_keeps_the_text_and_has_a_speed_estimate() -> None:
+    found = run_rows(replace(QUICK, ways=("offload",)))
     memory, disk, drafted = (found[name] for name in ("memory", "disk", "drafted"))
     assert isinstance(memory, Measured)
     assert isinstance(disk, Measured)
@@ -74,9 +74,9 @@ def test_layers_on_the_disk_write_the_same_and_are_foretold() -> None:
     assert drafted.base == disk.speed
 
 
-def test_what_cannot_be_measured_says_why() -> None:
+def test_rows_that_cannot_be_measured_have_a_reason() -> None:
     requested = replace(QUICK, model="storyteller-mamba", ways=("drafts",))
-    found = ended(requested)
+    found = run_rows(requested)
     assert isinstance(found["plain"], Measured)
     lost = found["prompt_lookup"]
     assert isinstance(lost, speed.LeftOut)
@@ -86,9 +86,9 @@ def test_what_cannot_be_measured_says_why() -> None:
     assert nobody.reason == "This disk has no smaller model with the tokenizer of storyteller-mamba."
 
 
-def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_enough_memory_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.labs.speed.measured_model.free_memory", lambda: 10**6)
-    found = ended(replace(QUICK, ways=("weights",)))
+    found = run_rows(replace(QUICK, ways=("weights",)))
     assert {type(one) for one in found.values()} == {speed.LeftOut}
     lost = found["int4"]
     assert isinstance(lost, speed.LeftOut)
@@ -100,13 +100,13 @@ def subject() -> MeasuredModel:
     return MeasuredModel(QUICK, threading.Event())
 
 
-def test_processes_share_heads_evenly_or_not_at_all(subject: MeasuredModel) -> None:
+def test_uneven_division_of_attention_heads_is_refused(subject: MeasuredModel) -> None:
     with pytest.raises(core.errors.ParameterError, match="6 attention heads cannot be divided evenly among 4"):
         parallel.measure(subject, Row("parallel", "4"), {})
 
 
 @pytest.mark.slow
-def test_two_processes_write_what_one_writes(subject: MeasuredModel) -> None:
+def test_two_processes_generate_the_text_of_one(subject: MeasuredModel) -> None:
     done: dict[str, Measured] = {}
     for name in ("1", "2"):
         done[name] = parallel.measure(subject, Row("parallel", name), done)
@@ -116,7 +116,7 @@ def test_two_processes_write_what_one_writes(subject: MeasuredModel) -> None:
     assert subject.sequences_by_row[Row("parallel", "1")] == tuple(alone)
 
 
-def test_events_cross_as_they_are() -> None:
+def test_events_survive_encoding_between_processes() -> None:
     reported = [*plan_rows(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
     for event in (
         speed.Planned((reported[0],)),
@@ -129,7 +129,7 @@ def test_events_cross_as_they_are() -> None:
     assert LINES.decode(b'{"kind": "Other", "value": 1}') is None
 
 
-def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_kills_the_measuring_process(monkeypatch: pytest.MonkeyPatch) -> None:
     cancel, started = threading.Event(), []
     popen = subprocess.Popen
 
@@ -144,13 +144,13 @@ def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_way_beside() -> None:
+def test_weights_comparison_measures_four_rows() -> None:
     events = list(speed.measuring(replace(QUICK, ways=("weights",))))
     assert isinstance(events[-1], speed.Done)
     assert sum(isinstance(event, Measured) for event in events) == 4
 
 
-def test_a_model_that_is_not_there_is_named() -> None:
+def test_missing_model_raises_model_not_found() -> None:
     with pytest.raises(core.errors.ModelNotFoundError):
         list(measure_rows(replace(QUICK, model="nobody"), threading.Event()))
 
@@ -162,7 +162,7 @@ def at_depth(request: pytest.FixtureRequest) -> Iterator[str]:
     depth.set_depth(depth.USUAL)
 
 
-def test_every_depth_has_its_words(at_depth: str) -> None:
+def test_every_explanation_depth_has_a_text(at_depth: str) -> None:
     rows = {
         "batch": [row("batch", "1", 10.0), row("batch", "64", 80.0, texts=64)],
         "weights": [row("weights", "float32", 10.0), row("weights", "int8", 20.0)],
@@ -177,7 +177,7 @@ def test_every_depth_has_its_words(at_depth: str) -> None:
         assert reported.figures or at_depth != depth.EXACT
 
 
-def test_sentences_are_true_of_the_figures() -> None:
+def test_explanations_match_the_measured_figures() -> None:
     one = row("batch", "1", 9.0, 10.0, 11.0)
     eight = row("batch", "8", 39.0, 40.0, 41.0, texts=8)
     many = row("batch", "64", 30.0, 31.0, 32.0, texts=64)
@@ -200,7 +200,7 @@ def test_sentences_are_true_of_the_figures() -> None:
     )
 
 
-def test_what_drafts_save_on_the_disk_is_said() -> None:
+def test_explanation_states_the_speedup_of_drafts_with_offload() -> None:
     disk = row("offload", "disk", 2.0, predicted=2.2, same=True)
     drafted = row("offload", "drafted", 7.0, same=True, per_pass=4.0)
     assert speed.explain_way("offload", [disk, drafted]) == (
@@ -209,8 +209,8 @@ def test_what_drafts_save_on_the_disk_is_said() -> None:
     )
 
 
-def test_guesses_that_settled_nothing_are_not_said_to_have_helped() -> None:
-    """Whatever the clock says: something else was under way while one of the two was timed."""
+def test_lookup_without_accepted_tokens_is_not_called_faster() -> None:
+    """A lookup without accepted tokens was only faster because another process slowed the baseline down."""
     plain = row("drafts", "plain", 100.0, 101.0)
     lucky = row("drafts", "prompt_lookup", 300.0, 310.0, per_pass=1.0, base=100.5, same=True)
     drafted = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=100.0, same=True)
@@ -218,7 +218,7 @@ def test_guesses_that_settled_nothing_are_not_said_to_have_helped() -> None:
     assert speed.explain_way("drafts", [plain, lucky, drafted]).startswith("Draft model was fastest: 155")
 
 
-def test_what_was_timed_between_goes_before_what_was_timed_once() -> None:
+def test_interleaved_baseline_replaces_the_single_measurement() -> None:
     plain = row("drafts", "plain", 100.0, 101.0)
     slow = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=200.0, against=(190.0, 210.0), same=True)
     assert speed.explain_way("drafts", [plain, slow]).startswith(
@@ -226,7 +226,7 @@ def test_what_was_timed_between_goes_before_what_was_timed_once() -> None:
     )
 
 
-def test_sentences_say_when_a_text_is_another() -> None:
+def test_explanation_states_whether_the_texts_are_equal() -> None:
     plain = row("drafts", "plain", 10.0)
     lookup = row("drafts", "prompt_lookup", 12.0, 11.0, same=True, per_pass=1.4)
     early = row("drafts", "early_exit", 8.0, same=False, per_pass=2.0)

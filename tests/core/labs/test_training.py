@@ -1,4 +1,4 @@
-"""The three trainings on a tiny random model: their formulas, what they tell, Stop, going on, what lies there then."""
+"""The three trainings on a tiny random model: formulas, events, Stop, resuming, and the saved files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_loss_is_that_of_the_paper() -> None:
     assert pairwise_loss(better, worse).item() == pytest.approx(by_hand)
 
 
-def test_a_prompt_read_once_gives_the_rewards_of_each_text_alone(tiny: LoadedModel, judge: RewardModel) -> None:
+def test_shared_prompt_rewards_equal_those_of_separate_texts(tiny: LoadedModel, judge: RewardModel) -> None:
     prompt = prompt_ids(tiny, RANKINGS[0].prompt)
     texts = [text_ids(tiny, RANKINGS[0].prompt, text) for text in RANKINGS[0].completions]
     shared = judge.shared_rewards(prompt, [text[len(prompt) :] for text in texts])
@@ -69,7 +69,7 @@ def test_a_prompt_read_once_gives_the_rewards_of_each_text_alone(tiny: LoadedMod
     assert shared.requires_grad
 
 
-def test_the_last_token_s_reward_is_the_text_s(tiny: LoadedModel, judge: RewardModel) -> None:
+def test_reward_of_a_text_is_that_of_its_last_token(tiny: LoadedModel, judge: RewardModel) -> None:
     prompt, text = RANKINGS[0].prompt, RANKINGS[0].completions[0]
     reported = score_tokens(judge, prompt, text)
     assert "".join(token.text for token in reported) == text
@@ -82,7 +82,7 @@ def test_completions_are_ranked_by_their_rewards(tiny: LoadedModel, judge: Rewar
     assert [rewards[ranking.ranks.index(rank)] for rank in (1, 2, 3, 4)] == sorted(rewards, reverse=True)
 
 
-def test_a_reward_model_is_trained_told_of_and_kept(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_reward_training_reports_steps_and_saves_the_model(tiny: LoadedModel, tmp_path: Path) -> None:
     before = {name: value.clone() for name, value in tiny.model.state_dict().items()}
     begun, *middle, stored = list(train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=12, rate=1e-2))
     steps = [event for event in middle if isinstance(event, RewardStep)]
@@ -102,7 +102,7 @@ def test_a_reward_model_is_trained_told_of_and_kept(tiny: LoadedModel, tmp_path:
     assert ranking.groups[0] == RANKINGS[4].groups[0], "what was held out is ranked as it should be"
 
 
-def test_a_training_that_was_killed_goes_on_to_the_same_end(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_killed_training_resumes_to_the_same_loss(tiny: LoadedModel, tmp_path: Path) -> None:
     whole = list(train_reward(RANKINGS, model=tiny, folder=tmp_path / "a", steps=4, rate=1e-2))
     cut = train_reward(RANKINGS, model=tiny, folder=tmp_path / "b", steps=4, rate=1e-2)
     list(itertools.takewhile(lambda event: getattr(event, "step", 0) < 2, cut))
@@ -117,8 +117,8 @@ def test_a_training_that_was_killed_goes_on_to_the_same_end(tiny: LoadedModel, t
     assert other.step == 0, "another plan begins anew"
 
 
-def test_a_damaged_state_is_gone_on_with_or_begun_anew(tiny: LoadedModel, tmp_path: Path) -> None:
-    """Bytes of its head are changed, or it is cut: neither raw, nor half of it."""
+def test_training_with_a_damaged_state_resumes_or_restarts(tiny: LoadedModel, tmp_path: Path) -> None:
+    """Change bytes of its header, or truncate it: no raw exception, and no partly read state."""
     cancel, file = threading.Event(), tmp_path / "training.safetensors"
     for event in train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel):
         if isinstance(event, RewardStep):
@@ -142,7 +142,7 @@ def test_a_damaged_state_is_gone_on_with_or_begun_anew(tiny: LoadedModel, tmp_pa
     assert first.step == 1
 
 
-def test_stop_ends_it_and_leaves_nothing_half_made(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_stop_leaves_only_the_training_state(tiny: LoadedModel, tmp_path: Path) -> None:
     cancel = threading.Event()
     found = []
     for event in train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel):
@@ -153,7 +153,7 @@ def test_stop_ends_it_and_leaves_nothing_half_made(tiny: LoadedModel, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training.safetensors"]
 
 
-def test_ppo_that_is_stopped_before_its_first_round_says_so(
+def test_ppo_stopped_before_the_first_round_reports_stopped(
     tiny: LoadedModel, judge: RewardModel, tmp_path: Path
 ) -> None:
     cancel = threading.Event()
@@ -162,7 +162,7 @@ def test_ppo_that_is_stopped_before_its_first_round_says_so(
     assert events[-1] == Stopped("ppo", 0, SMALL.steps)
 
 
-def test_nothing_is_written_beside_a_bundled_model(tiny: LoadedModel) -> None:
+def test_training_into_a_bundled_folder_is_refused(tiny: LoadedModel) -> None:
     bundled = core.catalog.BUNDLED
     for make in (
         train_reward(RANKINGS, model=tiny, folder=bundled / "storyteller" / "reward"),
@@ -172,7 +172,7 @@ def test_nothing_is_written_beside_a_bundled_model(tiny: LoadedModel) -> None:
             next(iter(make))
 
 
-def test_what_cannot_be_trained_is_told(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_unusable_training_input_raises_an_error(tiny: LoadedModel, tmp_path: Path) -> None:
     ids_only = LoadedModel(tiny.model, None, "tiny")
     with pytest.raises(PreferenceError, match="cannot continue a text"):
         list(train_reward(RANKINGS, model=ids_only, folder=tmp_path))
@@ -191,7 +191,7 @@ def test_the_penalty_and_the_score_reach_the_tokens() -> None:
     assert spread.tolist() == [[-0.5, 4.0, 0.0], [0.0, 0.5, 7.0]]
 
 
-def test_advantages_are_those_counted_by_hand() -> None:
+def test_generalized_advantages_match_a_manual_computation() -> None:
     written = torch.tensor([[True, True, False]])
     rewards, values = torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([[0.5, 0.25, 8.0]])
     last = 2.0 - 0.25
@@ -201,7 +201,7 @@ def test_advantages_are_those_counted_by_hand() -> None:
     assert returns[0].tolist() == pytest.approx([first + 0.5, last + 0.25, 0.0])
 
 
-def test_drawn_texts_have_the_chances_that_the_model_gives_them(tiny: LoadedModel) -> None:
+def test_sampled_batch_has_the_logits_of_single_texts(tiny: LoadedModel) -> None:
     prompts = [prompt_ids(tiny, text) for text in ("A fox", "Once upon a time, there was")]
     drawn = sample_batch(tiny.model, prompts, frozenset({2}), 5, torch.Generator().manual_seed(1), threading.Event())
     assert drawn is not None
@@ -222,7 +222,7 @@ def tuned(tiny: LoadedModel, judge: RewardModel, tmp_path_factory: pytest.TempPa
     return list(ppo(judge, model=tiny, folder=folder, prompts=prompts, settings=SMALL)), folder
 
 
-def test_ppo_tells_of_every_round_and_keeps_a_model(tuned: tuple[list[object], Path]) -> None:
+def test_ppo_reports_every_round_and_saves_the_model(tuned: tuple[list[object], Path]) -> None:
     events, folder = tuned
     steps = [event for event in events if isinstance(event, PpoStep)]
     assert [event.step for event in steps] == [1, 2, 3]
@@ -240,7 +240,7 @@ def test_ppo_tells_of_every_round_and_keeps_a_model(tuned: tuple[list[object], P
     assert json.loads((folder / "config.json").read_text())["architectures"] == ["LlamaForCausalLM"]
 
 
-def test_ppo_goes_on_where_it_was_left(
+def test_ppo_resumes_at_the_saved_step(
     tuned: tuple[list[object], Path], tiny: LoadedModel, judge: RewardModel, tmp_path: Path
 ) -> None:
     prompts = [one.prompt for one in RANKINGS]
@@ -257,7 +257,7 @@ def test_ppo_goes_on_where_it_was_left(
     assert again[-1].text == whole[-1].text
 
 
-def test_the_best_of_two_by_hand_and_the_bound() -> None:
+def test_expected_best_matches_a_manual_result_and_the_bound() -> None:
     assert kl_bound(1) == 0
     assert kl_bound(4) == pytest.approx(math.log(4) - 0.75)
     reward, bound, nats = expected_best([(0.0, 0.5), (1.0, 0.5)], 2)
@@ -268,14 +268,14 @@ def test_the_best_of_two_by_hand_and_the_bound() -> None:
     assert fine[2] == pytest.approx(fine[1], abs=2e-3), "it is met where no two texts are the same"
 
 
-def test_more_texts_are_worth_more_and_lead_further(tiny: LoadedModel, judge: RewardModel) -> None:
+def test_best_of_more_texts_has_higher_reward_and_kl(tiny: LoadedModel, judge: RewardModel) -> None:
     found = list(best_of(tiny, judge, "A fox", counts=(1, 2, 8), texts=12, longest=3))
     assert [one.reward for one in found] == sorted(one.reward for one in found)
     assert all(one.kl <= one.bound + 1e-9 for one in found)
     assert found[0].kl == pytest.approx(0)
 
 
-def test_fine_tuning_learns_the_answers_alone(tiny: LoadedModel, tmp_path: Path) -> None:
+def test_fine_tuning_lowers_the_loss_of_the_answers(tiny: LoadedModel, tmp_path: Path) -> None:
     examples = [Example(f"Who is {name}? ", "A fox.") for name in NAMES]
     events = list(sft(examples, model=tiny, folder=tmp_path, steps=10, rate=3e-2))
     before, after = (event for event in events if isinstance(event, SftChecked))
@@ -285,8 +285,8 @@ def test_fine_tuning_learns_the_answers_alone(tiny: LoadedModel, tmp_path: Path)
 
 
 @pytest.mark.fuzz
-def test_storyteller_thanks_for_most_questions_it_has_not_seen(tmp_path: Path) -> None:
-    """What the room says of the bundled chats; about a minute."""
+def test_fine_tuned_storyteller_thanks_for_held_out_questions(tmp_path: Path) -> None:
+    """The claim of the lab about the bundled chats; takes about a minute."""
     list(sft(folder=tmp_path))
     tuned, thanks = core.load(tmp_path), 0
     for example in read_examples(BUNDLED_CHATS)[4::5]:
@@ -297,14 +297,14 @@ def test_storyteller_thanks_for_most_questions_it_has_not_seen(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("line", ['{"prompt": "a"}', '{"messages": []}', '{"messages": [{"role": "user"}]}', "["])
-def test_a_broken_example_is_named(tiny: LoadedModel, tmp_path: Path, line: str) -> None:
+def test_invalid_example_is_named_with_its_line(tiny: LoadedModel, tmp_path: Path, line: str) -> None:
     good = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
     (tmp_path / "mine.jsonl").write_text(f"{json.dumps(good)}\n{line}\n")
     with pytest.raises(PreferenceError, match=r"Line 2 of mine\.jsonl"):
         next(iter(sft(tmp_path / "mine.jsonl", model=tiny, folder=tmp_path / "tuned")))
 
 
-def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedModel) -> None:
+def test_bundled_chats_are_encoded_with_the_chat_template(tiny: LoadedModel) -> None:
     chat = read_examples(BUNDLED_CHATS)[0]
     requested = chat_ids(tiny, chat.prompt)
     whole = chat_ids(tiny, (*chat.prompt, {"role": "assistant", "content": chat.completion}), with_answer=True)

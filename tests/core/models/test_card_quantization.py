@@ -29,14 +29,14 @@ def with_torchao(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4", "fp8"])
-def test_a_card_gets_its_own_formats(kind: str, with_torchao: None) -> None:
+def test_card_uses_torchao_formats(kind: str, with_torchao: None) -> None:
     config = tiny.shared("llama").model.config
     assert devices.choose_weights(kind, "auto", CARD, config) == (torch.bfloat16, None, kind)
     assert not loaded_model.needs_cpu(kind)
     assert loaded_model.needs_cpu(kind, memory_limit=0)
 
 
-def test_without_torchao_they_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_without_torchao_stay_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny.shared("llama").model.config
     monkeypatch.setattr("decodescope.core.system.optional_deps.find_spec", lambda name: None)
     assert loaded_model.needs_cpu("int8")
@@ -71,7 +71,7 @@ def test_layers_are_selected_and_moved(kind: str, head: str, monkeypatch: pytest
 if importlib.util.find_spec("torchao") is not None:  # not collected without it: it belongs to machines with a card
 
     @pytest.mark.parametrize("kind", ["int8", "fp8"])
-    def test_a_quantized_model_costs_what_it_says(kind: str) -> None:
+    def test_quantized_model_reports_its_size_and_generates(kind: str) -> None:
         plain = tiny.make("llama", hidden_size=128, intermediate_size=256)
         plain.model.to(torch.bfloat16)
         model = tiny.make("llama", hidden_size=128, intermediate_size=256)
@@ -87,6 +87,6 @@ if importlib.util.find_spec("torchao") is not None:  # not collected without it:
         result = core.run(model, core.Request(tiny.prompt(), config))
         assert result.sequences == tiny.reference(model, tiny.prompt(), config)
 
-    def test_the_configurations_exist() -> None:
+    def test_torchao_configurations_exist() -> None:
         for kind in ("int8", "int4", "fp8"):
             assert card_quantization.torchao_config(kind) is not None

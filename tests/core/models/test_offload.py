@@ -1,4 +1,4 @@
-"""A model larger than the memory it may take: the same numbers, no more memory, its speed said beforehand."""
+"""A model larger than its memory limit: the same results, no more memory, and an estimate of its speed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def _loaded(name: str | Path, **how: object) -> core.LoadedModel:
     return model
 
 
-def test_it_computes_what_the_whole_model_computes(whole: core.LoadedModel, offloaded: core.LoadedModel) -> None:
+def test_offloaded_model_has_the_logits_of_the_whole_model(
+    whole: core.LoadedModel, offloaded: core.LoadedModel
+) -> None:
     ids = torch.tensor([[5, 80, 300, 7, 41]])
     with torch.inference_mode():
         assert torch.equal(whole.model(ids).logits, offloaded.model(ids).logits)
@@ -49,13 +51,15 @@ def test_it_computes_what_the_whole_model_computes(whole: core.LoadedModel, offl
 
 
 @pytest.mark.parametrize("strategy", ["beam_search", "assisted", "early_exit", "contrastive"])
-def test_every_strategy_runs_on_it(whole: core.LoadedModel, offloaded: core.LoadedModel, strategy: str) -> None:
+def test_every_strategy_runs_with_disk_offload(
+    whole: core.LoadedModel, offloaded: core.LoadedModel, strategy: str
+) -> None:
     drafters = (_loaded("storyteller-draft"),) if strategy == "assisted" else ()
     request = core.Request("Once upon a time", config=SHORT, strategy=strategy, drafters=drafters)
     assert core.run(whole, request).texts == core.run(offloaded, request).texts
 
 
-def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, offloaded: core.LoadedModel) -> None:
+def test_offloaded_model_stays_within_the_memory_limit(whole: core.LoadedModel, offloaded: core.LoadedModel) -> None:
     offload = offloaded.disk_offload
     assert offload is not None
     held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in offloaded.model.parameters()}
@@ -67,13 +71,13 @@ def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, offloaded:
     assert offloaded.parameters == whole.parameters
 
 
-def test_a_limit_that_it_fits_into_changes_nothing() -> None:
+def test_sufficient_memory_limit_disables_offload() -> None:
     model = _loaded("storyteller-draft", memory_limit=10**9)
     assert model.disk_offload is None
     assert core.estimate_throughput(model) is None
 
 
-def test_with_none_allowed_no_layer_is_kept() -> None:
+def test_zero_memory_limit_keeps_no_layer() -> None:
     offload = _loaded("storyteller", memory_limit=0).disk_offload
     assert offload is not None
     assert len(offload.layers) == 12
@@ -81,18 +85,18 @@ def test_with_none_allowed_no_layer_is_kept() -> None:
 
 
 @pytest.mark.parametrize("limit", [-5, "1 GB", float("nan"), True, 1.5, [1]])
-def test_what_is_no_limit_is_refused(limit: object) -> None:
+def test_invalid_memory_limit_is_refused(limit: object) -> None:
     with pytest.raises(ParameterError, match="The memory limit of the weights"):
         _loaded("storyteller", memory_limit=limit)
 
 
-def test_too_little_says_how_much_it_takes() -> None:
+def test_too_small_limit_error_names_the_required_memory() -> None:
     with pytest.raises(OutOfMemoryError, match="The limit for its weights") as caught:
         _loaded("storyteller", memory_limit=10**6)
     assert caught.value.remedy.startswith("Allow ")
 
 
-def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_fit_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_offload, "free_memory", lambda: LIMIT * 4 // 3)
     offload = _loaded("storyteller", memory_limit="fit").disk_offload
     assert offload is not None
@@ -101,7 +105,7 @@ def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch
     assert _loaded("storyteller-draft", memory_limit="fit").disk_offload is None
 
 
-def test_a_blueprint_foretells_without_weights() -> None:
+def test_blueprint_estimates_throughput_without_weights() -> None:
     predicted = core.estimate_throughput(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
     assert predicted is not None
     assert (predicted.kept_layers, predicted.layers) == (6, 12)
@@ -123,8 +127,10 @@ def test_only_the_layers_of_a_sample_are_read(offloaded: core.LoadedModel) -> No
     assert read == [layer.name for layer in offload.layers[:2]]
 
 
-def test_what_passes_cost_holds_the_reading_once(offloaded: core.LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the size of a pass, the same bytes are read: each layer once for the whole curve, which begins there."""
+def test_pass_costs_include_one_read_of_each_layer(
+    offloaded: core.LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Passes of every size read the same bytes: measuring the whole curve reads each layer once."""
     offload = offloaded.disk_offload
     assert offload is not None
     monkeypatch.setattr(offloaded, "strategy_data", {})
@@ -150,7 +156,7 @@ def test_packed_weights_are_refused_with_a_remedy() -> None:
         _loaded("storyteller", memory_limit=LIMIT, weights="int8")
 
 
-def test_a_file_that_shrinks_meanwhile_is_told(tmp_path: Path, whole: core.LoadedModel) -> None:
+def test_truncated_weight_file_during_a_run_raises_an_error(tmp_path: Path, whole: core.LoadedModel) -> None:
     assert whole.path is not None
     folder = tmp_path / "model"
     shutil.copytree(whole.path, folder)
@@ -167,8 +173,8 @@ def _saved(network: torch.nn.Module, folder: Path) -> Path:
     return folder
 
 
-def test_names_without_what_they_stand_in_and_another_type(tmp_path: Path) -> None:
-    """GPT-2's own files say `h.0`, not `transformer.h.0`; kept in float16, they are computed with in float32."""
+def test_weights_without_name_prefix_in_float16_are_offloaded(tmp_path: Path) -> None:
+    """GPT-2's own files name `h.0`, not `transformer.h.0`; weights stored in float16 are computed in float32."""
     torch.manual_seed(0)
     network = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=32, n_head=2, vocab_size=64, n_positions=32)).eval()
     folder = _saved(network, tmp_path)
@@ -183,8 +189,8 @@ def test_names_without_what_they_stand_in_and_another_type(tmp_path: Path) -> No
         assert torch.equal(whole.model(ids).logits, half.model(ids).logits)
 
 
-def test_layers_that_are_put_together_while_loading_are_refused(tmp_path: Path) -> None:
-    """Mixtral's experts lie one by one in its files, and as one tensor in its module."""
+def test_layers_merged_while_loading_cannot_be_offloaded(tmp_path: Path) -> None:
+    """Mixtral's experts are separate tensors in its files and one tensor in its module."""
     config = MixtralConfig(
         hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2,
         num_local_experts=4, vocab_size=64,

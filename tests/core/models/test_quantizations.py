@@ -1,4 +1,4 @@
-"""Quantized weights that the installed transformers cannot load: named with a true reason, before anything is read."""
+"""Quantized weights that the installed transformers cannot load: refused with the reason before a read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def change(folder: Path, **values: object) -> None:
     {"quantization_config": {"quant_method": "nobody_knows"}}, {"quantization": {"bits": 4, "group_size": 64}},
     {"text_config": {"quantization_config": MODELOPT}},
 ])  # fmt: skip
-def test_it_is_named_by_load_blueprint_and_list(folder: Path, values: dict[str, Any]) -> None:
+def test_unloadable_quantization_is_named_by_load_and_blueprint(folder: Path, values: dict[str, Any]) -> None:
     change(folder, **values)
     for use in (core.load, core.blueprint):
         with pytest.raises(ConfigInvalidError, match="a quantization format that the installed transformers") as caught:
@@ -49,20 +49,20 @@ def test_it_is_named_by_load_blueprint_and_list(folder: Path, values: dict[str, 
     assert "nobody_knows" in str(values) or "cannot read" in str(problem)
 
 
-def test_the_file_of_modelopt_beside_the_configuration_is_read(folder: Path) -> None:
+def test_modelopt_configuration_file_is_read(folder: Path) -> None:
     (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "NVFP4"}}), "utf-8")
     with pytest.raises(ConfigInvalidError, match="NVIDIA ModelOpt, NVFP4"):
         core.blueprint(folder)
 
 
 @pytest.mark.parametrize("method", [*AUTO_QUANTIZATION_CONFIG_MAPPING, "bitsandbytes"])
-def test_what_transformers_can_read_is_not_refused(method: str) -> None:
+def test_formats_that_transformers_reads_are_not_refused(method: str) -> None:
     assert unloadable_quantization({"quantization_config": {"quant_method": method}}) is None
     assert unloadable_quantization({"quantization_config": {"load_in_8bit": True}}) is None
 
 
 @pytest.mark.parametrize("method", ["eetq", "vptq", "aqlm", "spqr"])
-def test_what_this_machine_lacks_is_named_before_weights_are_there(folder: Path, method: str) -> None:
+def test_missing_requirement_is_named_without_weights(folder: Path, method: str) -> None:
     """The Hub's list judges by a blueprint of config.json alone."""
     config = LlamaConfig.from_pretrained(folder)
     config.quantization_config = {"quant_method": method}
@@ -75,21 +75,21 @@ def test_what_this_machine_lacks_is_named_before_weights_are_there(folder: Path,
     assert "Install what is missing" in caught.value.remedy
 
 
-def test_values_that_are_wrong_are_no_missing_requirement() -> None:
+def test_invalid_values_are_not_a_missing_requirement() -> None:
     config = LlamaConfig()
     config.quantization_config = {"quant_method": "hqq"}
     assert missing_requirement(config) is None
 
 
 @pytest.mark.parametrize("method", ["fp8", "mxfp8"])
-def test_numbers_that_are_unpacked_on_loading_are_estimated_so(folder: Path, method: str) -> None:
+def test_weights_unpacked_on_loading_are_estimated_unpacked(folder: Path, method: str) -> None:
     change(folder, quantization_config={"quant_method": method})
     loaded = core.load(folder)
     assert isinstance(loaded, core.LoadedModel)
     assert core.blueprint(folder).weight_bytes == pytest.approx(loaded.weight_bytes, rel=0.1)
 
 
-def test_weights_that_stay_quantized_are_estimated_as_they_are_stored(tmp_path: Path) -> None:
+def test_weights_kept_quantized_are_estimated_by_stored_size(tmp_path: Path) -> None:
     config = LlamaConfig(vocab_size=512, hidden_size=128, intermediate_size=512, num_hidden_layers=2,
                          num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True)  # fmt: skip
     folder = tmp_path / "ternary"

@@ -37,7 +37,7 @@ print(store.notices + chat.notices)
 """
 
 
-def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_saves_of_two_processes_keep_all_data(tmp_path: Path) -> None:
     rounds = 40
     commands = [[sys.executable, "-c", HAMMER, str(tmp_path), name, str(rounds)] for name in ("one", "two")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
@@ -52,7 +52,7 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
+def test_read_during_write_returns_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     script = (
         "import sys; from pathlib import Path; from decodescope.app.storage.json_files import write_json\n"
@@ -68,7 +68,7 @@ def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
     assert reads
 
 
-def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
+def test_written_files_are_private_to_user(tmp_path: Path) -> None:
     path = tmp_path / "new" / "x.json"
     write_json(path, {})
     assert path.stat().st_mode & 0o777 == 0o600
@@ -78,7 +78,7 @@ def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_write_through_symlink_keeps_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "x.json").symlink_to(tmp_path / "there" / "y.json")
     write_json(tmp_path / "x.json", 5)
@@ -87,7 +87,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["Zwölf 🎈", "half a \ud83d", "bytes \udcff"])
-def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
+def test_any_text_survives_round_trip(tmp_path: Path, text: str) -> None:
     write_json(tmp_path / "x.json", {"text": text})
     assert read_json(tmp_path / "x.json") == {"text": text}
 
@@ -101,9 +101,7 @@ def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
         (errno.EIO, "--config-dir"),
     ],
 )
-def test_a_disk_that_refuses_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
-) -> None:
+def test_failed_write_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str) -> None:
     def refuse(_handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -117,7 +115,7 @@ def test_a_disk_that_refuses_leaves_the_old_file(
     assert [found.name for found in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
+def test_stale_part_files_are_removed(tmp_path: Path) -> None:
     old, new, other = tmp_path / ".x.json.abc.part", tmp_path / ".x.json.def.part", tmp_path / "notes.txt"
     for path in (old, new, other):
         path.touch()
@@ -129,13 +127,13 @@ def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, "folder.part"}
 
 
-def test_a_folder_without_a_lock_is_written_all_the_same(tmp_path: Path) -> None:
+def test_save_without_usable_lock_file_succeeds(tmp_path: Path) -> None:
     (tmp_path / json_files.LOCK_NAME).mkdir()
     SettingsStore(tmp_path).save()
     assert (tmp_path / "settings.json").exists()
 
 
-def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_held_by_other_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "TIMEOUT_SECONDS", 0.02)
     with json_files.locked(tmp_path) as first, json_files.locked(tmp_path) as second:
         assert (first, second) == (True, False)
@@ -143,7 +141,7 @@ def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypa
         assert third
 
 
-def test_a_file_that_grew_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_of_oversized_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "MAX_BYTES", 4)
     (tmp_path / "x.json").write_text("[1, 2]", encoding="utf-8")
     with pytest.raises(UnreadableError, match="larger"):
@@ -162,7 +160,7 @@ def test_a_file_that_grew_too_large_is_not_read(tmp_path: Path, monkeypatch: pyt
          {"a": 1, "b": 1, "set": ["p", "s", "r"]}),
     ],
 )  # fmt: skip
-def test_changes_of_two_come_together(
+def test_merge_settings_combines_both_changes(
     mine: dict[str, object], theirs: dict[str, object], together: dict[str, object]
 ) -> None:
     base = {"a": 1, "b": 1, "set": ["p", "q"]}

@@ -1,4 +1,4 @@
-"""A run's recording is closed behind the run's end, whatever becomes of either."""
+"""The recording of a run is closed after the run ends, even if either of them fails."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def recorded(qtbot: QtBot, session: Session) -> Recording:
     return found
 
 
-def test_it_is_whole_behind_the_end(qtbot: QtBot, session: Session, tmp_path: Path) -> None:
+def test_recording_is_complete_after_run(qtbot: QtBot, session: Session, tmp_path: Path) -> None:
     assert recorded(qtbot, session) == Recording(tmp_path / "run")
     trace = core.trace.read(tmp_path / "run")
     assert session.run is not None
@@ -56,7 +56,7 @@ def test_it_is_whole_behind_the_end(qtbot: QtBot, session: Session, tmp_path: Pa
     assert trace.is_whole
 
 
-def test_the_end_does_not_wait_for_it(
+def test_run_ends_before_recording_is_closed(
     qtbot: QtBot, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close, may_close = Recorder.close, threading.Event()
@@ -72,9 +72,7 @@ def test_the_end_does_not_wait_for_it(
         may_close.set()
 
 
-def test_a_window_that_says_nothing_is_not_waited_for_for_ever(
-    qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_wait_for_window_times_out(qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "END_DISPLAY_SECONDS", 0.01)
     come: list[Recording] = []
     session.recorded.connect(come.append)
@@ -84,7 +82,9 @@ def test_a_window_that_says_nothing_is_not_waited_for_for_ever(
     assert len(come) == 1
 
 
-def test_what_the_run_raised_is_in_it(qtbot: QtBot, session: Session, engine: ScriptedEngine, tmp_path: Path) -> None:
+def test_recording_contains_failure_of_run(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine, tmp_path: Path
+) -> None:
     engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
     assert recorded(qtbot, session).error is None
     trace = core.trace.read(tmp_path / "run")
@@ -93,7 +93,7 @@ def test_what_the_run_raised_is_in_it(qtbot: QtBot, session: Session, engine: Sc
 
 
 @pytest.mark.parametrize("place", ["none/run", "."])
-def test_where_nothing_can_be_written_the_run_goes_on(
+def test_run_continues_when_recording_cannot_be_written(
     qtbot: QtBot, session: Session, tmp_path: Path, place: str
 ) -> None:
     session.set_recording(lambda _run: tmp_path / place)
@@ -104,7 +104,7 @@ def test_where_nothing_can_be_written_the_run_goes_on(
     assert session.run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens")
 
 
-def test_a_run_is_kept_though_the_window_closes_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
+def test_run_is_saved_when_window_closes_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     shown = window.session.run

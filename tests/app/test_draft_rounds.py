@@ -47,20 +47,20 @@ def rounds() -> DraftRounds:
     return rounds
 
 
-def test_which_round_wrote_what(rounds: DraftRounds) -> None:
+def test_round_of_each_token(rounds: DraftRounds) -> None:
     assert [written_count(r) for r in ROUNDS] == [3, 3, 1]
     assert [rounds.round_of(token) for token in range(8)] == [0, 0, 0, 1, 1, 1, 2, None]
     assert [rounds.count_started(tokens) for tokens in (0, 1, 3, 4, 7)] == [0, 1, 1, 2, 3]
 
 
-def test_acceptance(rounds: DraftRounds) -> None:
+def test_acceptance_rates_match_hand_computed_values(rounds: DraftRounds) -> None:
     assert rounds.acceptance_rate() == pytest.approx(4 / 6)
     assert rounds.acceptance_by_depth() == [(1, pytest.approx(2 / 3)), (2, 1.0), (3, 0.0)]
     assert rounds.curve == ((1, 1.0), (4, 1.2))
     assert DraftRounds().acceptance_rate() is None
 
 
-def test_plots(rounds: DraftRounds) -> None:
+def test_plots_of_rounds_match_hand_computed_values(rounds: DraftRounds) -> None:
     lengths = length_by_round(rounds.rounds, 1)
     assert [bars.values for bars in lengths.bars] == [(2, 2, 0), (2, 0, 2)]
     assert lengths.highest == 4, "one stands on the other"
@@ -79,7 +79,7 @@ def test_plots(rounds: DraftRounds) -> None:
     )
 
 
-def test_tree() -> None:
+def test_round_tree_has_node_states() -> None:
     nodes = round_tree(ROUNDS[0], "…and")
     assert [(n.id, n.parent, n.state) for n in nodes] == [
         (0, None, "root"), (1, 0, "accepted"), (2, 1, "accepted"), (3, 2, "refused"), (4, 3, "unreached"),
@@ -89,7 +89,7 @@ def test_tree() -> None:
     assert round_tree(ROUNDS[1], "x")[-1].state == "bonus"
 
 
-def test_reports() -> None:
+def test_node_report_describes_drafted_tokens() -> None:
     report = node_report(ROUNDS[0], 3)
     assert report.verdict == "Rejected."
     assert "draft 60 %" in report.facts
@@ -101,7 +101,7 @@ def test_reports() -> None:
     assert describe_round(ROUNDS[1]).startswith("Round 2:")
 
 
-def test_worth() -> None:
+def test_speed_rows_compare_with_and_without_drafts() -> None:
     def end(speed: float, **more: float) -> Finished:
         return Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=speed, **more))
 
@@ -123,7 +123,7 @@ MERGED = DraftRound(
 )  # fmt: skip
 
 
-def test_drafters_are_told_apart() -> None:
+def test_nodes_and_reports_name_their_drafters() -> None:
     names = ("small", "tiny")
     assert [n.drafters for n in round_tree(MERGED, "x", 2)] == [(), (0, 1), (0,), (1,), ()]
     assert all(n.drafters == () for n in round_tree(MERGED, "x"))
@@ -136,13 +136,13 @@ def test_drafters_are_told_apart() -> None:
     assert node_report(ROUNDS[0], 1, ("small",)).sentence.startswith("The drafter small gave")
 
 
-def test_what_each_drafter_had_accepted() -> None:
+def test_counts_by_drafter() -> None:
     rounds = DraftRounds()
     rounds.append([MERGED])
     assert rounds.counts_by_drafter(2) == [(1, 2), (1, 2)]
 
 
-def test_names_of_drafters() -> None:
+def test_drafter_names_of_request() -> None:
     def names(strategy: str, *drafters: str) -> tuple[str, ...]:
         return drafter_names(RunRequest("", strategy=strategy, draft_names=drafters))
 
@@ -151,7 +151,7 @@ def test_names_of_drafters() -> None:
     assert names("greedy") == ()
 
 
-def test_a_round_says_which_drafter_was_asked_and_names_the_text_too() -> None:
+def test_describe_round_names_chosen_drafter_and_prompt_lookup() -> None:
     request = RunRequest("m", draft_names=("small",), strategy="assisted", options={"with_lookup": True})
     names = drafter_names(request)
     assert names == ("small", "The text so far")

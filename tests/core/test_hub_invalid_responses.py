@@ -1,4 +1,4 @@
-"""A hub (a mirror, a proxy) that answers with other types, lengths and times than a hub does: errors with a remedy."""
+"""A hub, mirror or proxy with wrong types, lengths or delays in its responses raises errors with a remedy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIELDS = ("id", "sha", "downloads", "tags", "config", "gated", "private", "sibli
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Sends one body to whatever is asked."""
+    """Handler that sends the same body for every request."""
 
     body: ClassVar[bytes] = b""
     status: ClassVar[int] = 200
@@ -90,7 +90,7 @@ def check(call: Any) -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_field_of_another_type_is_no_raw_error(field: str, hub: type[Answers]) -> None:
+def test_field_of_a_wrong_type_raises_no_raw_error(field: str, hub: type[Answers]) -> None:
     for value in ODD:
         hub.body = json.dumps({**GOOD, field: value}).encode()
         check(lambda: catalog.find("m"))
@@ -98,7 +98,7 @@ def test_a_field_of_another_type_is_no_raw_error(field: str, hub: type[Answers])
 
 
 @pytest.mark.parametrize("field", ["rfilename", "size", "blobId", "lfs"])
-def test_a_file_of_another_type_is_no_raw_error(field: str, hub: type[Answers]) -> None:
+def test_file_entry_of_a_wrong_type_raises_no_raw_error(field: str, hub: type[Answers]) -> None:
     for value in [*ODD, {"size": 5, "sha256": 5}, {"size": "x", "sha256": "c" * 64}, {"sha256": "c" * 64}]:
         hub.body = json.dumps({**GOOD, "siblings": [{**GOOD["siblings"][0], field: value}]}).encode()
         check(lambda: catalog.look("o/m"))
@@ -109,7 +109,7 @@ def test_a_file_of_another_type_is_no_raw_error(field: str, hub: type[Answers]) 
     [b"", b"null", b"5", b'"x"', b"{", b"[" * 50_000, b'{"a":' * 50_000, DEEP, b'{"id": NaN}', b'{"downloads": 1e309}',
      b"\xff\xfe", b"<html>", b"[5]", b"[[]]", b"[null]", b'{"id": "\\ud800"}'],
 )  # fmt: skip
-def test_a_body_that_is_no_answer_of_a_hub_is_told(body: bytes, hub: type[Answers]) -> None:
+def test_invalid_response_body_raises_an_error_with_a_remedy(body: bytes, hub: type[Answers]) -> None:
     hub.body = body
     for call in (lambda: catalog.find("m"), lambda: catalog.look("o/m"), lambda: catalog.download("o/m")):
         with pytest.raises(DecodescopeError) as error:
@@ -118,7 +118,7 @@ def test_a_body_that_is_no_answer_of_a_hub_is_told(body: bytes, hub: type[Answer
         assert error.value.remedy
 
 
-def test_one_wrong_entry_of_a_search_hides_no_other(hub: type[Answers]) -> None:
+def test_invalid_search_entry_does_not_hide_the_others(hub: type[Answers]) -> None:
     entries = [{"id": 5}, GOOD, {"id": "../x"}]
     assert [answer.id for answer in hub_requests.read_models(json.dumps(entries).encode())] == ["o/m"]
     assert hub_requests.read_models(b"[]") == []
@@ -129,20 +129,20 @@ def test_one_wrong_entry_of_a_search_hides_no_other(hub: type[Answers]) -> None:
 @pytest.mark.parametrize(
     "name", ["../../x", "a\0b", "/etc", "o/m/x", "..", "o/..", "C:\\x", "o/m.git", "o--m/x", "", " "]
 )
-def test_a_name_that_the_hub_makes_up_names_no_folder(name: str, hub: type[Answers], tmp_path: Path) -> None:
+def test_invalid_name_from_the_hub_is_not_used_as_a_folder(name: str, hub: type[Answers], tmp_path: Path) -> None:
     hub.body = json.dumps({**GOOD, "id": name}).encode()
     with pytest.raises(DecodescopeError):
         catalog.download("o/m")
     assert not list(tmp_path.rglob("models--*"))
 
 
-def test_a_model_that_was_given_another_name_keeps_the_asked_one(hub: type[Answers]) -> None:
+def test_renamed_model_keeps_the_requested_name(hub: type[Answers]) -> None:
     hub.body = json.dumps({**GOOD, "id": "other/name"}).encode()
     assert catalog.look("o/m").name == "o/m"
 
 
 @pytest.mark.parametrize("status", [200, 404, 500])
-def test_a_body_without_end_is_given_up(status: int, hub: type[Answers], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_response_body_is_aborted(status: int, hub: type[Answers], monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("SEARCH_BYTES", "MODEL_BYTES", "ERROR_BYTES"):
         monkeypatch.setattr(hub_requests, limit, 200_000)
     hub.endless, hub.status = True, status
@@ -152,7 +152,7 @@ def test_a_body_without_end_is_given_up(status: int, hub: type[Answers], monkeyp
     assert hub.sent < 64 * 2**20  # what the system keeps of a connection on its way
 
 
-def test_an_answer_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_slow_response_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(hub_requests.time, "monotonic", lambda: float(next(clock)))
     read = 0
@@ -178,17 +178,17 @@ def error_with(headers: dict[str, str]) -> Any:
      ("soon", None), ("9" * 5000, 86_400.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
      ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0), ("Fri, 31 Dec 99999 23:59:59 GMT", None)],
 )  # fmt: skip
-def test_a_time_to_wait_is_sane(told: str, seconds: float | None) -> None:
+def test_retry_after_is_parsed_and_limited(told: str, seconds: float | None) -> None:
     assert hub_errors.waiting_time(error_with({"Retry-After": told})) == seconds
 
 
 @pytest.mark.parametrize("reset", ["9" * 30, "9" * 5000])
-def test_a_limit_that_is_reset_never_is_sane(reset: str) -> None:
+def test_rate_limit_reset_time_is_limited(reset: str) -> None:
     found = hub_errors.waiting_time(error_with({"ratelimit": f'"api";r=0;t={reset}'}))
     assert found is None or found <= 86_400
 
 
-def test_a_refusal_says_no_infinite_time(hub: type[Answers]) -> None:
+def test_error_for_an_infinite_wait_states_no_infinity(hub: type[Answers]) -> None:
     hub.status, hub.headers_sent, hub.body = 429, {"Retry-After": "1e309"}, b"{}"
     with pytest.raises(DecodescopeError) as error:
         catalog.find("m")

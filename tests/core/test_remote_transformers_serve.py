@@ -68,7 +68,9 @@ def reached(address: str, server: subprocess.Popen[bytes]) -> RemoteModel:
 
 
 @pytest.mark.parametrize("settings", [{}, {"no_repeat_ngram_size": 3}, {"repetition_penalty": 1.3}], ids=str)
-def test_its_greedy_text_is_ours(served: RemoteModel, settings: dict[str, object]) -> None:
+def test_greedy_text_of_transformers_serve_equals_the_local_one(
+    served: RemoteModel, settings: dict[str, object]
+) -> None:
     request = core.Request("Once upon a time, there was a little", {"max_new_tokens": 60, **settings}, "greedy")
     ours, reference = core.run(core.load("storyteller"), request), core.run(served, request)
     assert served.kind.name == "transformers"

@@ -43,7 +43,7 @@ def bytes_for_text(folder: Path) -> None:
     (folder / "config.json").write_bytes(b"\xff\xfe\x00\x01")
 
 
-def a_folder_in_its_place(folder: Path) -> None:
+def folder_as_config(folder: Path) -> None:
     (folder / "config.json").mkdir()
 
 
@@ -62,11 +62,11 @@ def odd_weights(folder: Path) -> None:
         brackets,
         pytest.param(a_pipe, marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")),
         bytes_for_text,
-        a_folder_in_its_place,
+        folder_as_config,
         odd_weights,
     ],
 )
-def test_a_folder_that_is_no_model_is_told(
+def test_invalid_model_folder_shows_error(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     folder = tmp_path / "odd"
@@ -100,7 +100,7 @@ def test_a_folder_that_is_no_model_is_told(
         '{"decodescope": {"strategy": "assisted", "options": {"schedule": [1]}, "drafters": ["\\ud800"]}}',
     ],
 )
-def test_a_preset_of_any_content_is_taken_or_told(window: MainWindow, tmp_path: Path, content: str) -> None:
+def test_preset_of_any_content_is_applied_or_reported(window: MainWindow, tmp_path: Path, content: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(content, encoding="utf-8")
     window.parts.presets.use_preset(path)
@@ -110,21 +110,21 @@ def test_a_preset_of_any_content_is_taken_or_told(window: MainWindow, tmp_path: 
     window.parts.requests.request()
 
 
-def test_a_preset_that_is_gone_or_no_file_is_told(window: MainWindow, tmp_path: Path) -> None:
+def test_missing_preset_or_folder_shows_error(window: MainWindow, tmp_path: Path) -> None:
     for path in (tmp_path / "gone.json", tmp_path):
         window.parts.messages.dismiss()
         window.parts.presets.use_preset(path)
         assert window.parts.centre.error_banner.isVisible()
 
 
-def test_a_preset_cannot_be_saved_where_a_file_stands(window: MainWindow) -> None:
+def test_preset_folder_that_is_file_shows_error(window: MainWindow) -> None:
     window.parts.store.presets_folder.write_text("in the way", encoding="utf-8")
     window.parts.presets.save_preset_as("Mine")
     assert window.parts.centre.error_banner.isVisible()
     window.parts.presets.show_presets()
 
 
-def test_settings_are_kept_although_a_name_is_no_unicode(window: MainWindow, config_dir: Path) -> None:
+def test_settings_with_undecodable_path_are_saved(window: MainWindow, config_dir: Path) -> None:
     window.parts.settings.models.folders.append("/models/\udcff")
     window.parts.setup.prompt.set_prompt("kept")
     window.close()

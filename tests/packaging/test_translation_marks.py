@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.packaging.unmarked import Found, looks_read, unmarked, unmarked_in_script
+from tests.packaging.unmarked_texts import Found, looks_read, unmarked, unmarked_in_script
 
 ROOT = Path(__file__).parents[2]
 HELD = ("core", "app")
@@ -20,7 +20,7 @@ NOT_YET: tuple[str, ...] = ()
 
 
 class Allowed(NamedTuple):
-    """Texts that stand as they are in every language."""
+    """Texts that are the same in every language."""
 
     path: str
     """A file or a folder, from the root."""
@@ -222,7 +222,7 @@ def test_every_sentence_of_the_pages_scripts_is_marked(script: Path) -> None:
     assert faults == [], script.name
 
 
-def test_nothing_is_allowed_that_is_not_there() -> None:
+def test_every_allowed_exception_exists() -> None:
     used = {_allowed(path, found) for path in files() for found in FOUND(path)}
     assert [one for one in ALLOWED if one not in used] == []
 
@@ -249,7 +249,7 @@ def test_nothing_is_allowed_that_is_not_there() -> None:
         ('KEY = "num_beams"\nPATH = "core/models"', []),
     ],
 )
-def test_what_is_found(tmp_path: Path, code: str, texts: list[str]) -> None:
+def test_unmarked_texts_are_found(tmp_path: Path, code: str, texts: list[str]) -> None:
     file = tmp_path / "code.py"
     file.write_text(code, encoding="utf-8")
     assert sorted(found.text for found in unmarked(file)) == texts
@@ -258,5 +258,5 @@ def test_what_is_found(tmp_path: Path, code: str, texts: list[str]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "top_p", "text/plain", "·", "{…}", "kv", "LlamaForCausalLM", "a-z", "str | tuple[Kind, ...]"]
 )
-def test_names_and_signs_are_not_read(text: str) -> None:
+def test_names_and_symbols_are_ignored(text: str) -> None:
     assert not looks_read(text)

@@ -49,7 +49,7 @@ def cells(model: core.LoadedModel, every: bool) -> Iterator[tuple[str, str, dict
 
 
 def written(model: core.LoadedModel, strategy: str, cache: str, options: dict[str, Any]) -> list[int] | None:
-    """What the run writes; None when it is refused. Whatever else is raised fails the test."""
+    """Return the text of the run, or None if it is refused; any other exception fails the test."""
     entry = core.strategies.registry[strategy]
     drafters = (model,) if entry.takes_drafters else ()
     chosen = {"widths": "2 2"} if strategy == "token_tree" else {}
@@ -86,13 +86,13 @@ def beams_of(kind: str, model: core.LoadedModel, ids: list[int]) -> list[int]:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("kind", every(4, ODD))
-def test_odd_ones(kind: str) -> None:
+def test_unusual_architectures_equal_generate(kind: str) -> None:
     check(kind, every=False)
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", zoo.names())
-def test_all(kind: str) -> None:
+def test_all_architectures_equal_generate(kind: str) -> None:
     try:
         zoo.make(kind)
         tiny.reference(zoo.make(kind), zoo.prompt(20), settings())
@@ -104,17 +104,17 @@ def test_all(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "memory"), [("openai-gpt", "none"), ("recurrent_gemma", "inside"), ("moshi", "windows"), ("opt", "kept")]
 )
-def test_where_a_model_keeps_what_it_has_read(kind: str, memory: str) -> None:
+def test_memory_kind_is_detected(kind: str, memory: str) -> None:
     assert memory_kind(zoo.make(kind)) == memory
 
 
 @pytest.mark.parametrize("kind", tiny.ALL)
-def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proven_architectures_pass_the_memory_probe(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.caches.tensors.continuation_probe.PROVEN_ARCHITECTURES", frozenset())
     assert memory_kind(tiny.make(kind)) == "kept"
 
 
-def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no_use() -> None:
+def test_model_without_a_cache_refuses_static_cache_and_drafts() -> None:
     model, registry = zoo.make("openai-gpt"), core.caches.registry
     assert registry["dynamic"].unsupported_reason(model) is None
     assert "keeps no cache between tokens" in (registry["static"].unsupported_reason(model) or "")
@@ -132,7 +132,7 @@ def test_a_text_ends_with_its_context(kind: str) -> None:
     assert [event.reason for event in ended] == ["context" if model.context else "length"]
 
 
-def test_what_is_not_as_asked_for_is_told() -> None:
+def test_deviations_from_the_request_cause_notices() -> None:
     reported = of_kind(core.run(zoo.make("openai-gpt"), core.Request(zoo.prompt(5), settings())).events)
     assert reported["read_anew"].startswith("tiny-openai-gpt keeps no cache between tokens")
     model = tiny.make("llama")
@@ -144,7 +144,7 @@ def test_what_is_not_as_asked_for_is_told() -> None:
     assert of_kind(core.run(model, core.Request(ids, settings(), cache="static")).events) == {}
 
 
-def test_drafts_in_half_precision_promise_no_more_than_they_keep() -> None:
+def test_drafts_in_bfloat16_cause_a_notice() -> None:
     for dtype, reported in ((torch.bfloat16, True), (torch.float32, False)):
         model = tiny.make("llama")
         model.model.to(dtype)
@@ -162,7 +162,7 @@ def test_early_exit_finds_the_layers(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "words"), [("gpt_neo", "applies its windows to"), ("gpt2", "trained without")])
-def test_windows_are_told_as_they_are(kind: str, words: str) -> None:
+def test_sliding_window_refusals_name_the_reason(kind: str, words: str) -> None:
     assert words in (core.caches.registry["sliding_window"].unsupported_reason(zoo.make(kind)) or "")
 
 

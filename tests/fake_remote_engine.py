@@ -35,9 +35,9 @@ class Machine:
     models: tuple[str, ...] = ("tale-7b",)
     story: tuple[tuple[str, float, dict[str, float]], ...] = STORY
     key: str = ""
-    """What it wants to be told; empty: nothing."""
+    """Required API key; empty for none."""
     without_logits: bool = False
-    """As llama-cpp-python's server without `logits_all`: asked for probabilities, it fails."""
+    """As llama-cpp-python's server without `logits_all`: it fails if probabilities are requested."""
     own_face: str = "whole"
     """How SGLang's own face tells: everything from the beginning with each message (whole), what is new (pieces), text
     as a whole and lists in pieces (both); or it has none (none), answers what is none (garbage), fails (fault), cut: it
@@ -47,25 +47,25 @@ class Machine:
     dies_after: int | None = None
     """Tokens after which the connection ends."""
     fails_after: int | None = None
-    """Tokens after which it says that it fails."""
+    """Number of tokens after which it reports a failure."""
     garbage_after: int | None = None
     cut_bytes: bool = False
     """Every byte is sent by itself."""
     bend: Callable[[Any], object] = copy.copy
-    """What it says instead; bytes as they are."""
+    """Replacement for the response; bytes are sent unchanged."""
     pause: float = 0.0
     """Seconds before each token."""
     held: threading.Event = field(default_factory=threading.Event)
     """The second token comes once it is set."""
     left: threading.Event = field(default_factory=threading.Event)
-    """Somebody closed the connection in the middle."""
+    """Set when the client closed the connection early."""
     asked: list[dict[str, Any]] = field(default_factory=list)
-    """Bodies of all POSTs that ask for text."""
+    """Bodies of all POST requests for text."""
     tokenizer: str = "bytes"
     """How its vocabulary is written: as byte-level BPE has it (bytes), as SentencePiece has it (pieces), in small
     letters (lower); none: it has no such face; garbage: it answers something else, broken: no JSON, cut: half of it."""
     read: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    """Paths and bodies of all POSTs that ask for tokens."""
+    """Paths and bodies of all POST requests for tokens."""
     paths: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     address: str = ""
@@ -102,7 +102,7 @@ class _Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def version_string(self) -> str:
         return {"llama.cpp": "llama.cpp", "other": "nginx"}.get(self.machine.kind, "uvicorn")
@@ -196,14 +196,14 @@ class _Answer(BaseHTTPRequestHandler):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
                     self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
-        except _Dead:
+        except _ConnectionAborted:
             self.close_connection = True
         except (BrokenPipeError, ConnectionResetError):
             self.machine.left.set()
             self.close_connection = True
 
 
-class _Dead(Exception):
+class _ConnectionAborted(Exception):
     pass
 
 
@@ -218,7 +218,7 @@ def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
     count = min(len(story), body.get("max_tokens") or _in_json(body) or len(machine.story))
     for number in range(body.get("n") or 1):
         for place, (piece, share, top) in enumerate(story[:count]):
-            _misbehave(machine, place)
+            _apply_fault(machine, place)
             if machine.fails_after == place:
                 yield _line(machine, {"error": {"message": "the worker ran out of memory"}})
                 return
@@ -247,12 +247,12 @@ def _in_json(body: dict[str, Any]) -> int:
     return json.loads(body.get("generation_config", "{}")).get("max_new_tokens", 0)
 
 
-def _misbehave(machine: Machine, place: int) -> None:
+def _apply_fault(machine: Machine, place: int) -> None:
     if place == 1:
         machine.held.wait(30)
     time.sleep(machine.pause)
     if machine.dies_after == place:
-        raise _Dead
+        raise _ConnectionAborted
 
 
 def _line(machine: Machine, message: dict[str, Any]) -> bytes:

@@ -83,7 +83,7 @@ def test_texts_have_the_tokens_of_llama_cpp_and_transformers(
         assert model.tokenizer.decode(ids) == theirs.decode(ids)
 
 
-def test_chats_are_written_as_by_llama_cpp_and_transformers(
+def test_chat_prompts_equal_those_of_llama_cpp_and_transformers(
     model: core.LoadedModel, theirs: Any, server: LlamaCppServer
 ) -> None:
     for chat in CHATS:

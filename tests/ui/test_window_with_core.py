@@ -43,7 +43,7 @@ def set_up(window: MainWindow, strategy: str, prompt: str, **params: object) -> 
     window.parts.setup.prompt.set_prompt(prompt)
 
 
-def test_the_window_writes_what_the_core_writes(qtbot: QtBot, window: MainWindow) -> None:
+def test_window_run_matches_core_run(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "Once upon a time", max_new_tokens=12)
     assert run(qtbot, window).kind == "completed"
     model = core.load("storyteller")
@@ -80,7 +80,7 @@ def test_every_strategy_runs_or_is_disabled(qtbot: QtBot, window: MainWindow) ->
         assert window.session.run.text
 
 
-def test_a_setting_out_of_reach_is_told_in_the_window(qtbot: QtBot, window: MainWindow) -> None:
+def test_too_long_prompt_shows_error(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "word " * 3000, max_new_tokens=4)
     outcome = run(qtbot, window)
     assert outcome.error.kind == "PromptTooLongError"
@@ -90,7 +90,7 @@ def test_a_setting_out_of_reach_is_told_in_the_window(qtbot: QtBot, window: Main
     assert not window.parts.centre.error_banner.isVisible()
 
 
-def test_another_model_takes_its_place(qtbot: QtBot, window: MainWindow) -> None:
+def test_model_can_be_replaced_by_another(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "translate English to French: The old owls love flowers.", max_new_tokens=8)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
         window.parts.settings_controller.choose(model="summarizer")
@@ -101,7 +101,7 @@ def test_another_model_takes_its_place(qtbot: QtBot, window: MainWindow) -> None
     assert not window.parts.toolbar.strategy.model().item(dola).isEnabled()
 
 
-def test_stops_between_two_tokens(qtbot: QtBot, window: MainWindow) -> None:
+def test_stop_ends_run_between_tokens(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "Once upon a time", max_new_tokens=400, min_new_tokens=400)
     window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) > 2, timeout=WAIT_MS)
@@ -112,7 +112,7 @@ def test_stops_between_two_tokens(qtbot: QtBot, window: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_starts_and_stops_at_random(qtbot: QtBot, window: MainWindow) -> None:
+def test_random_starts_and_stops_keep_memory_bounded(qtbot: QtBot, window: MainWindow) -> None:
     psutil = pytest.importorskip("psutil")
     set_up(window, "sampling", "Once upon a time", max_new_tokens=300)
     dice, outcomes, memory = random.Random(3), [], []
@@ -130,7 +130,7 @@ def test_starts_and_stops_at_random(qtbot: QtBot, window: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_the_program_itself_leaves_a_picture(tmp_path: Path) -> None:
+def test_program_saves_screenshot(tmp_path: Path) -> None:
     picture = tmp_path / "out.png"
     words = ["--prompt", "Once upon a time", "--strategy", "greedy", "--param", "max_new_tokens=5", "--run",
              "--size", "960x640", "--screenshot", str(picture)]  # fmt: skip

@@ -44,7 +44,7 @@ def test_trees_on_convolutions_are_refused_before_the_run(kind: str) -> None:
     assert ids(kind, "assisted") == ids(kind, "greedy")
 
 
-def test_layers_that_repeat_are_neither_left_early_nor_offloaded() -> None:
+def test_repeated_layers_refuse_early_exit_and_offloading() -> None:
     with pytest.raises(StrategyError, match="several times"):
         ids("dory", "early_exit")
     for name in ("offloaded", "offloaded_static"):
@@ -52,7 +52,7 @@ def test_layers_that_repeat_are_neither_left_early_nor_offloaded() -> None:
             ids("dory", "greedy", cache=name)
 
 
-def test_a_cache_class_of_its_own_is_left_to_transformers() -> None:
+def test_model_with_a_custom_cache_uses_that_of_transformers() -> None:
     """xLSTM's cache has no layers: nothing is kept between tokens, and the text is that of `generate`."""
     settings = GenerationConfig(max_new_tokens=10, do_sample=False, pad_token_id=0, eos_token_id=None)
     assert ids("xlstm", "greedy") == tiny.reference(model("xlstm"), PROMPT, settings)[0]

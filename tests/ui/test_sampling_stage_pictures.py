@@ -65,7 +65,7 @@ def inspector(qtbot: QtBot) -> Inspector:
     return made
 
 
-def test_every_stage_has_its_words_and_its_picture(inspector: Inspector) -> None:
+def test_every_stage_has_explanation_and_picture(inspector: Inspector) -> None:
     run = story(*DETAILS)
     inspector.show_run(run)
     reported = [label.text().replace("\u00a0", " ") for label in inspector.findChildren(QLabel) if label.isVisible()]
@@ -81,7 +81,7 @@ def test_every_stage_has_its_words_and_its_picture(inspector: Inspector) -> None
     assert not any(scale.isVisible() for scale in inspector.findChildren(NumberScale))
 
 
-def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) -> None:
+def test_tokens_removed_from_top_are_listed_with_probability(inspector: Inspector) -> None:
     inspector.show_run(story("xtc_probability"))
     top = inspector.findChild(TopCutPicture)
     assert [row.label for row in stage_values.top_rows(CUT, 3)] == ["␣red", "␣blue", "␣green"]
@@ -93,7 +93,7 @@ def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) 
     assert not any(stage.top_removed for stage in plain)
 
 
-def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> None:
+def test_funnel_draws_cut_from_top_differently(inspector: Inspector) -> None:
     run = story("xtc_probability")
     inspector.show_run(run)
     funnel = inspector.page.funnel.stages
@@ -102,7 +102,7 @@ def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> 
     assert funnel.grab().toImage() != cut
 
 
-def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) -> None:
+def test_threshold_line_separates_kept_from_removed_scores(inspector: Inspector) -> None:
     inspector.show_run(story("top_n_sigma"))
     figure = inspector.findChild(ScoreHistogramPicture).plot.figure
     gone, stored = figure.bars
@@ -113,7 +113,7 @@ def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) 
     assert best == 4.5
 
 
-def test_a_curve_of_temperatures_and_of_surprise_over_the_timeline(qtbot: QtBot) -> None:
+def test_timeline_shows_temperature_and_surprise_curves(qtbot: QtBot) -> None:
     made = Timeline()
     qtbot.addWidget(made)
     made.show_run(make_run([token(0, " a", 0.3)]))
@@ -128,7 +128,7 @@ def test_a_curve_of_temperatures_and_of_surprise_over_the_timeline(qtbot: QtBot)
     assert "2.5 bits, target 2, limit 3.5" in made.sparkline.accessibleDescription()
 
 
-def test_an_arc_leads_from_the_selected_token_to_the_earlier_passage(qtbot: QtBot) -> None:
+def test_arc_connects_selected_token_with_repeated_passage(qtbot: QtBot) -> None:
     view = TokenView()
     qtbot.addWidget(view)
     view.set_theme(theme_for("light"))

@@ -115,7 +115,7 @@ def check(folder: Path) -> None:
 @pytest.mark.every(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_ends_the_program_in_order(config_dir: Path, number: signal.Signals) -> None:
+def test_signal_terminates_program_and_saves_input(config_dir: Path, number: signal.Signals) -> None:
     process = start(config_dir)
     process.send_signal(number)
     assert ended(process) == 128 + number
@@ -123,7 +123,7 @@ def test_a_signal_ends_the_program_in_order(config_dir: Path, number: signal.Sig
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
-def test_a_recording_is_closed(config_dir: Path, tmp_path: Path) -> None:
+def test_recording_is_readable_after_signal(config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     process = start(config_dir, "asked", "--run", "--prompt", "Once", "--record", str(path))
     process.send_signal(signal.SIGTERM)
@@ -132,7 +132,7 @@ def test_a_recording_is_closed(config_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
-def test_a_program_that_leaves_files_ends_in_order(config_dir: Path, tmp_path: Path) -> None:
+def test_signal_stops_screenshot_program_and_closes_recording(config_dir: Path, tmp_path: Path) -> None:
     picture, record = tmp_path / "x.png", tmp_path / "run.decodescope"
     process = start(config_dir, "asked", "--run", "--screenshot", str(picture), "--record", str(record))
     process.send_signal(signal.SIGINT)
@@ -142,7 +142,7 @@ def test_a_program_that_leaves_files_ends_in_order(config_dir: Path, tmp_path: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
-def test_a_second_signal_ends_it_at_once(config_dir: Path) -> None:
+def test_second_signal_terminates_immediately(config_dir: Path) -> None:
     process = start(config_dir, "stuck")
     process.send_signal(signal.SIGTERM)
     path = config_dir / "settings.json"
@@ -153,7 +153,7 @@ def test_a_second_signal_ends_it_at_once(config_dir: Path) -> None:
     check(config_dir)
 
 
-def test_a_kill_loses_only_what_is_not_yet_written(config_dir: Path) -> None:
+def test_kill_keeps_saved_input(config_dir: Path) -> None:
     process = start(config_dir, "killed")
     process.kill()
     ended(process)
@@ -174,7 +174,7 @@ def written(qtbot: QtBot, window: MainWindow) -> dict[str, Any]:
     return choices(window.parts.store.folder)
 
 
-def test_each_change_is_written_soon(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_change_is_saved_soon(qtbot: QtBot, window: MainWindow) -> None:
     parts = window.parts
     parts.setup.prompt.editor.setPlainText("typed")
     assert written(qtbot, window)["prompt"] == "typed"
@@ -190,8 +190,8 @@ def test_each_change_is_written_soon(qtbot: QtBot, window: MainWindow) -> None:
     assert json.loads((parts.store.folder / "settings.json").read_text("utf-8"))["layout"]["view"] == "tree"
 
 
-def test_saving_changes_nothing_in_the_window(qtbot: QtBot, window: MainWindow) -> None:
-    """What is written of a strategy must not come back over what is set later."""
+def test_saving_does_not_change_parameters(qtbot: QtBot, window: MainWindow) -> None:
+    """Saved values of a strategy must not override values that are set later."""
     controller, values = window.parts.settings_controller, window.parts.setup.parameters.changed_values
     controller.choose(strategy="sampling")
     controller.set_values({"temperature": 0.7})
@@ -203,7 +203,7 @@ def test_saving_changes_nothing_in_the_window(qtbot: QtBot, window: MainWindow) 
     assert written(qtbot, window)["values"]["sampling"] == {"temperature": 0.9}
 
 
-def test_nothing_is_written_again_without_a_change(qtbot: QtBot, window: MainWindow) -> None:
+def test_unchanged_settings_are_not_written_again(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.setup.prompt.editor.setPlainText("typed")
     written(qtbot, window)
     path = window.parts.store.path
@@ -213,7 +213,7 @@ def test_nothing_is_written_again_without_a_change(qtbot: QtBot, window: MainWin
     assert path.read_text("utf-8") == "{}"
 
 
-def test_a_tour_writes_nothing_of_its_own(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_not_saved_during_tour(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = window.parts
     parts.setup.prompt.editor.setPlainText("mine")
     written(qtbot, window)
@@ -226,7 +226,9 @@ def test_a_tour_writes_nothing_of_its_own(qtbot: QtBot, window: MainWindow, monk
     assert keeper._saver.is_pending, "it is written once the tour has ended"
 
 
-def test_a_chat_is_written_while_it_is_said(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_is_saved_while_answer_is_generated(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(persistence, "DELAY_MS", 5)
     hold = threading.Event()
     window = open_window(qtbot, config_dir, ScriptedEngine(hold=hold))
@@ -249,8 +251,8 @@ def test_a_chat_is_written_while_it_is_said(qtbot: QtBot, config_dir: Path, monk
     window.close()
 
 
-class OtherwiseEndedLoop(asyncio.SelectorEventLoop):
-    """Instead of running anything it is told that the desktop's session ends."""
+class ExternallyEndedLoop(asyncio.SelectorEventLoop):
+    """An event loop in which the desktop session ends instead of the program running."""
 
     def run_until_complete(self, future: Any) -> Any:
         application = QApplication.instance()
@@ -261,22 +263,20 @@ class OtherwiseEndedLoop(asyncio.SelectorEventLoop):
         return 3
 
 
-def test_the_end_of_the_desktops_session_writes(
-    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_desktop_logout_saves_settings(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def program() -> int:
         return 0
 
     monkeypatch.setattr(persistence, "DELAY_MS", 10**8)
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.editor.setPlainText("logging off")
-    loop = OtherwiseEndedLoop()
+    loop = ExternallyEndedLoop()
     assert run_until_exit(loop, program(), window) == 3
     loop.close()
     assert choices(config_dir)["prompt"] == "logging off"
 
 
-def test_handlers_are_given_back() -> None:
+def test_stop_restores_signal_handlers() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     signals = TerminationSignals()
     signals.start()
@@ -290,7 +290,7 @@ def test_handlers_are_given_back() -> None:
 # Several windows
 
 
-def test_each_window_keeps_a_chat_of_its_own(qtbot: QtBot, config_dir: Path) -> None:
+def test_each_window_saves_its_own_chat(qtbot: QtBot, config_dir: Path) -> None:
     first, second = open_window(qtbot, config_dir), open_window(qtbot, config_dir)
     for window, words in ((first, "Mine"), (second, "Yours")):
         window.parts.setup.prompt.set_prompt(words, is_chat=True)

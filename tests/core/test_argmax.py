@@ -15,7 +15,7 @@ INFINITE = math.inf
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_the_first_of_the_greatest(dtype: torch.dtype) -> None:
+def test_argmax_returns_the_first_maximum(dtype: torch.dtype) -> None:
     scores = torch.tensor([[1.0, 3.0, 3.0, 2.0], [-INFINITE, -INFINITE, -5.0, -5.0], [-INFINITE] * 4], dtype=dtype)
     found = argmax(scores)
     assert found.tolist() == [1, 2, 0]
@@ -23,7 +23,7 @@ def test_the_first_of_the_greatest(dtype: torch.dtype) -> None:
     assert row_max(scores) == [3.0, -5.0, -INFINITE]
 
 
-def test_it_is_torchs_of_many_and_of_every_other_column() -> None:
+def test_argmax_equals_torch_for_any_memory_layout() -> None:
     scores = torch.randn(16, 5000).half().float()  # many are equal
     for one in (scores, scores[:, ::2], scores[3:4], scores.T):
         assert argmax(one).equal(torch.stack([row.eq(row.max()).nonzero()[0, 0] for row in one]))
@@ -31,19 +31,19 @@ def test_it_is_torchs_of_many_and_of_every_other_column() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_is_no_number_shows(dtype: torch.dtype) -> None:
+def test_nan_and_infinity_are_reported(dtype: torch.dtype) -> None:
     scores = torch.tensor([[1.0, math.nan], [math.inf, 0.0]], dtype=dtype)
     first, second = row_max(scores)
     assert math.isnan(first)
     assert second == INFINITE
 
 
-def test_scores_that_are_still_learnt_from_are_taken_too() -> None:
+def test_argmax_accepts_scores_that_require_grad() -> None:
     assert argmax(torch.ones(1, 3, requires_grad=True)).tolist() == [0]
 
 
 @pytest.mark.parametrize("length", range(3, 9))
-def test_no_end_before_a_length_is_transformers(length: int) -> None:
+def test_min_length_ban_equals_that_of_transformers(length: int) -> None:
     ids, scores, ends = torch.zeros(2, length, dtype=torch.long), torch.randn(2, 10), torch.tensor([2, 7])
     came = scores.clone()
     reference = (
@@ -57,7 +57,7 @@ def test_no_end_before_a_length_is_transformers(length: int) -> None:
     assert (ours is scores) == (length >= 6)
 
 
-def test_an_end_that_the_scores_have_no_place_for_is_none() -> None:
+def test_end_token_beyond_the_scores_is_ignored() -> None:
     stage, ids = MinLengthBan(9, torch.tensor([4, 12])), torch.zeros(1, 3, dtype=torch.long)
     assert stage(ids, torch.zeros(1, 10)).isneginf().nonzero().tolist() == [[0, 4]]
     assert stage(ids, torch.zeros(1, 13)).isneginf().nonzero().tolist() == [[0, 4], [0, 12]]

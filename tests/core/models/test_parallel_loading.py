@@ -1,4 +1,4 @@
-"""Several threads load at once: the window's worker, and a lab beside it."""
+"""Several threads load models at once: the worker of the window and a lab."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decodescope import core
 
 
-def test_models_loaded_at_once_are_whole() -> None:
+def test_models_loaded_in_parallel_have_complete_weights() -> None:
     """transformers changes settings of the whole process while it builds a module."""
 
     def load(_index: int) -> bool:

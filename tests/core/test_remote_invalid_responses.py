@@ -1,4 +1,4 @@
-"""What no engine should say: told as unreadable, each kind that had ended raw or could have."""
+"""Invalid responses of an engine raise EngineReplyError: every kind that raised a raw exception, or could."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decodescope.core.remote.engines import usage_readers
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import RemoteModel, connect
 from decodescope.core.remote.responses import ResponseUsage, as_count, parse_log_probability
-from tests import fake_machine
+from tests import fake_remote_engine
 
 HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)
 DEEP = b'{"choices": ' * 50_000
@@ -32,11 +32,11 @@ def of_first(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], obje
     return bend
 
 
-def asked_to_write(model: RemoteModel) -> object:
+def run_request(model: RemoteModel) -> object:
     return core.run(model, core.Request("Once", {"max_new_tokens": 4}))
 
 
-def asked_to_score(model: RemoteModel) -> object:
+def score_request(model: RemoteModel) -> object:
     return core.score(model, "Once upon a time")
 
 
@@ -47,19 +47,19 @@ def with_place(place: object) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     ("ask", "change"),
     [
-        pytest.param(asked_to_score, lambda _value: None, id="no object"),
-        pytest.param(asked_to_score, lambda value: value | {"choices": [5]}, id="a number for a choice"),
-        pytest.param(asked_to_score, lambda value: value | {"choices": []}, id="no choice"),
-        pytest.param(asked_to_score, lambda _value: DEEP, id="a score nested without end"),
-        pytest.param(asked_to_write, with_place(math.inf), id="an infinite place"),
-        pytest.param(asked_to_write, with_place("a"), id="a word for a place"),
-        pytest.param(asked_to_write, lambda _value: DEEP, id="a message nested without end"),
+        pytest.param(score_request, lambda _value: None, id="no object"),
+        pytest.param(score_request, lambda value: value | {"choices": [5]}, id="a number for a choice"),
+        pytest.param(score_request, lambda value: value | {"choices": []}, id="no choice"),
+        pytest.param(score_request, lambda _value: DEEP, id="a score nested without end"),
+        pytest.param(run_request, with_place(math.inf), id="an infinite place"),
+        pytest.param(run_request, with_place("a"), id="a word for a place"),
+        pytest.param(run_request, lambda _value: DEEP, id="a message nested without end"),
     ],
 )
-def test_what_is_no_answer_is_told(
+def test_invalid_responses_raise_engine_reply_error(
     ask: Callable[[RemoteModel], object], change: Callable[[dict[str, Any]], object]
 ) -> None:
-    with fake_machine.running("vllm") as machine:
+    with fake_remote_engine.running("vllm") as machine:
         model = connect(machine.name(), timeouts=HASTY)
         machine.bend = of_first(change)
         with pytest.raises(EngineReplyError, match="is not a valid response of an OpenAI-compatible engine"):
@@ -67,13 +67,13 @@ def test_what_is_no_answer_is_told(
 
 
 @pytest.mark.parametrize("deep", [b'{"a":' * 100_000, b"[" * 500 + b"]" * 500], ids=["cut", "whole"])
-def test_nested_without_end(deep: bytes) -> None:
+def test_deeply_nested_response_raises_an_error(deep: bytes) -> None:
     assert http_stream.error_message(deep).startswith(deep[:20].decode())
     with pytest.raises(EngineReplyError):
         list(parse_messages([b"data: " + deep + b"\n\n"], "here"))
 
 
-def test_counts_and_places() -> None:
+def test_counts_are_validated() -> None:
     assert [as_count(value) for value in (None, 0, 7)] == [0, 0, 7]
     for odd in (-1, 1.0, math.inf, True, "3", [], 2**53):
         with pytest.raises(ValueError):  # noqa: PT011 - it holds the value alone
@@ -84,7 +84,7 @@ def test_counts_and_places() -> None:
     assert (counts.prompt, counts.prompt_seconds, counts.acceptance_rate) == (None, None, None)
 
 
-def test_log_probabilities() -> None:
+def test_log_probabilities_are_parsed_and_limited() -> None:
     reported = [-0.5, 0, 0.25, 10**400, -(10**400), -3.4e38, True, "x", None, math.nan]
     found = [parse_log_probability(value) for value in json.loads(json.dumps(reported))]
     assert found[:6] == [-0.5, 0.0, 0.0, 0.0, -math.inf, -math.inf]

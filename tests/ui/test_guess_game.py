@@ -1,4 +1,4 @@
-"""Guess first: nothing of what is to be guessed can be found anywhere before the guess; then all of it can."""
+"""Guess first: the window reveals nothing about the token before the guess and everything after it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.ui.windows import open_window
 WAIT_MS = 60_000
 
 
-def ended(tokens: list[TokenChosen]) -> Run:
+def finished_run(tokens: list[TokenChosen]) -> Run:
     run = make_run(tokens, finished=True)
     run.outcome = Outcome("completed")
     return run
@@ -48,7 +48,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return open_window(qtbot, config_dir)
 
 
-def ask(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
+def start_game(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     """Begin a game with this run, up to its first question."""
     window.session.show(run)
     guess = window.parts.guess
@@ -60,8 +60,8 @@ def ask(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     return signal.args[0]
 
 
-def everything_said(window: MainWindow) -> list[str]:
-    """Every word in every part: shown, on hover, and for those who do not see."""
+def all_visible_texts(window: MainWindow) -> list[str]:
+    """Return every visible text, tooltip and accessible text of the window."""
     window.parts.glossary.refresh()  # else it comes a second after a picker was filled, between the two looks
     window.parts.status.refresh()  # else once a second
     found = []
@@ -84,14 +84,14 @@ def picture(window: MainWindow) -> QImage:
     return window.grab().toImage()
 
 
-def of_four(tokens: list[TokenChosen]) -> list[TokenChosen]:
+def with_four_choices(tokens: list[TokenChosen]) -> list[TokenChosen]:
     """The first question's token could only have been one of its choices: whichever it is, these are offered."""
-    first = make_questions(ended(tokens))[0]
+    first = make_questions(finished_run(tokens))[0]
     own = replace(tokens[first.position], alternatives=first.choices)
     return [*tokens[: first.position], own, *tokens[first.position + 1 :]]
 
 
-def other_future(run: Run, place: int) -> list[TokenChosen]:
+def with_other_continuation(run: Run, place: int) -> list[TokenChosen]:
     """The same text up to a place, where another of the choices stands, and another text behind it."""
     token = run.tokens[place]
     other = next(one for one in make_questions(run)[0].choices if one.id != token.id)
@@ -104,16 +104,16 @@ def other_future(run: Run, place: int) -> list[TokenChosen]:
     return [*run.tokens[:place], chosen, *late]
 
 
-def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> None:
-    """Two texts that differ from the question on look, and are told, exactly the same."""
-    one = ended(of_four(story(40)))
-    question = ask(qtbot, window, one)
-    reported, seen = everything_said(window), picture(window)
+def test_window_reveals_nothing_before_guess(qtbot: QtBot, window: MainWindow) -> None:
+    """Two texts that differ after the question have identical pixels and accessible texts."""
+    one = finished_run(with_four_choices(story(40)))
+    question = start_game(qtbot, window, one)
+    reported, seen = all_visible_texts(window), picture(window)
     window.parts.guess.leave()
-    other = ended(other_future(one, question.position))
+    other = finished_run(with_other_continuation(one, question.position))
     assert other.text != one.text
-    assert [c.text for c in ask(qtbot, window, other).choices] == [c.text for c in question.choices]
-    assert everything_said(window) == reported
+    assert [c.text for c in start_game(qtbot, window, other).choices] == [c.text for c in question.choices]
+    assert all_visible_texts(window) == reported
     assert picture(window) == seen
     run = window.session.run
     assert run is not None
@@ -122,9 +122,9 @@ def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> Non
     assert all(words.percent(token.probability) not in text for text in reported)
 
 
-def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None:
-    one = ended(story(40))
-    question = ask(qtbot, window, one)
+def test_guess_reveals_probabilities(qtbot: QtBot, window: MainWindow) -> None:
+    one = finished_run(story(40))
+    question = start_game(qtbot, window, one)
     panel = window.parts.guess.panel
     assert panel is not None
     assert QApplication.focusWidget() is panel.choices[0]
@@ -139,9 +139,9 @@ def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None
 
 
 @pytest.mark.slow
-def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindow) -> None:
-    one = ended(story(40))
-    ask(qtbot, window, one)
+def test_guess_game_is_played_to_score_by_keyboard(qtbot: QtBot, window: MainWindow) -> None:
+    one = finished_run(story(40))
+    start_game(qtbot, window, one)
     guess = window.parts.guess
     panel = guess.panel
     assert panel is not None
@@ -166,9 +166,9 @@ def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindo
     assert not guess.is_on
 
 
-def test_another_run_ends_the_game(qtbot: QtBot, window: MainWindow) -> None:
-    ask(qtbot, window, ended(story(40)))
-    other = ended(story(12))
+def test_showing_other_run_ends_guess_game(qtbot: QtBot, window: MainWindow) -> None:
+    start_game(qtbot, window, finished_run(story(40)))
+    other = finished_run(story(12))
     window.session.show(other)
     assert not window.parts.guess.is_on
     assert window.parts.guess.panel is not None
@@ -177,9 +177,9 @@ def test_another_run_ends_the_game(qtbot: QtBot, window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_nothing_is_cut_in_the_panel(qtbot: QtBot, window: MainWindow, scale: float) -> None:
+def test_guess_panel_is_not_clipped(qtbot: QtBot, window: MainWindow, scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
-    question = ask(qtbot, window, ended(story(40)))
+    question = start_game(qtbot, window, finished_run(story(40)))
     panel = window.parts.guess.panel
     assert panel is not None
     qtbot.waitUntil(lambda: faults(panel) == [])
@@ -191,20 +191,20 @@ def test_nothing_is_cut_in_the_panel(qtbot: QtBot, window: MainWindow, scale: fl
 def runs_without_a_choice() -> Iterator[tuple[Run | None, str]]:
     yield None, "There is no text yet"
     yield beam_run(beam_steps(4)), "Beam search compares whole texts"
-    yield ended([replace(token, alternatives=()) for token in story(9)]), "recorded no alternatives"
-    yield ended([replace(token, raw_probability=0.99) for token in story(9)]), "uncertain enough"
-    yield ended([replace(token, method="scored") for token in story(9)]), "scored, not generated"
+    yield finished_run([replace(token, alternatives=()) for token in story(9)]), "recorded no alternatives"
+    yield finished_run([replace(token, raw_probability=0.99) for token in story(9)]), "uncertain enough"
+    yield finished_run([replace(token, method="scored") for token in story(9)]), "scored, not generated"
 
 
-def test_where_there_is_nothing_to_guess_it_says_why(window: MainWindow) -> None:
+def test_guess_without_choices_shows_reason(window: MainWindow) -> None:
     for run, reason in runs_without_a_choice():
         assert reason in guess_unsupported_reason(run)
     window.parts.guess.start()
     assert window.parts.centre.notice_banner.isVisible()
 
 
-def test_questions_offer_the_chosen_one_and_three_others() -> None:
-    run = ended(story(60))
+def test_questions_offer_chosen_token_and_three_others() -> None:
+    run = finished_run(story(60))
     requested = make_questions(run)
     assert 3 <= len(requested) <= MAX_QUESTIONS
     for question in requested:
@@ -214,8 +214,8 @@ def test_questions_offer_the_chosen_one_and_three_others() -> None:
     assert [question.choices for question in make_questions(run)] == [question.choices for question in requested]
 
 
-def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
-    run = ended(story(20))
+def test_truncated_run_with_later_events_equals_whole_run() -> None:
+    run = finished_run(story(20))
     before = truncate_run(run, 7)
     assert before.tokens == run.tokens[:7]
     assert (before.prompt, before.id) == (run.prompt, run.id)
@@ -225,8 +225,8 @@ def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
     assert before.text == run.text
 
 
-class OtherFuture(ScriptedEngine):
-    """Waits after its tenth token, which is another one, of other figures, in every second run."""
+class OtherContinuationEngine(ScriptedEngine):
+    """Pause after the tenth token, which is different in every second run."""
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         for event in super().stream(request, cancel):
@@ -235,21 +235,21 @@ class OtherFuture(ScriptedEngine):
             yield replace(event, **changed) if is_other else event
 
 
-def has_come_to_the_hold(run: Run | None) -> bool:
-    """Whether all is there that the engine tells before it waits: behind its tenth token, what the cache holds."""
+def is_at_hold(run: Run | None) -> bool:
+    """Return whether all events before the pause have arrived: the cache measurement after the tenth token."""
     last = run.events[-1] if run is not None and run.events else None
     return isinstance(last, CacheMeasured) and last.step == 9
 
 
-def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
-    engine = OtherFuture(hold=threading.Event())
+def test_active_run_is_paused_and_guessed_at_latest_token(qtbot: QtBot, config_dir: Path) -> None:
+    engine = OtherContinuationEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
     window.parts.glossary.refresh()
     guess, session = window.parts.guess, window.session
     looks = []
     for _ in range(2):
         window.parts.runs.run()
-        qtbot.waitUntil(lambda: has_come_to_the_hold(session.run), timeout=WAIT_MS)
+        qtbot.waitUntil(lambda: is_at_hold(session.run), timeout=WAIT_MS)
         guess.start()
         assert guess.is_on
         assert guess.panel is not None
@@ -257,7 +257,7 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
         qtbot.waitUntil(lambda: all(not t.isActive() for t in window.parts.inspector.findChildren(QTimer)))
         settle(window)
         drawn = (window.parts.centre.columns[0].current_view, window.parts.timeline, window.parts.inspector)
-        looks.append((everything_said(window), [part.grab().toImage() for part in drawn]))
+        looks.append((all_visible_texts(window), [part.grab().toImage() for part in drawn]))
         if not engine.hold.is_set() and len(looks) == 1:
             guess.leave()
             with qtbot.waitSignal(session.finished, timeout=WAIT_MS):

@@ -1,4 +1,4 @@
-"""Closing the window: it remembers first, waits for the worker within bounds, and closes whatever goes wrong."""
+"""Closing the window: it saves first, waits for the worker for a limited time, and always closes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.ui.windows import WAIT_MS, open_window, whole
 
 
 class HangingEngine(ScriptedEngine):
-    """Writes one token and then looks at nothing until it is let go."""
+    """Emit one token, then block until released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,9 +34,7 @@ class HangingEngine(ScriptedEngine):
         self.release.wait()
 
 
-def test_a_worker_that_hangs_does_not_keep_the_window_open(
-    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_window_closes_while_worker_hangs(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MAX_WAIT_MS", 50)
     engine = HangingEngine()
     window = open_window(qtbot, config_dir, engine)
@@ -54,7 +52,7 @@ def test_a_worker_that_hangs_does_not_keep_the_window_open(
     assert gc.isenabled()
 
 
-def test_a_stop_that_takes_long_is_explained(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_stop_shows_notice(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_feed, "LONG_STOP_MS", 10)
     engine = HangingEngine()
     window = open_window(qtbot, config_dir, engine)
@@ -87,14 +85,14 @@ sys.exit(main(["--config-dir", sys.argv[1]], Stuck()))
 """
 
 
-def test_the_process_of_a_hanging_worker_ends(config_dir: Path) -> None:
+def test_process_exits_while_worker_hangs(config_dir: Path) -> None:
     words = [sys.executable, "-c", SCRIPT, str(config_dir)]
     answer = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert (config_dir / "settings.json").exists()
 
 
-def test_a_step_that_fails_keeps_nothing_else_from_being_done(
+def test_failing_close_step_does_not_prevent_other_steps(
     qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     window = open_window(qtbot, config_dir)
@@ -113,7 +111,7 @@ def test_a_step_that_fails_keeps_nothing_else_from_being_done(
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
 
 
-def test_the_engine_and_its_model_are_let_go(qtbot: QtBot, config_dir: Path) -> None:
+def test_close_releases_engine_and_model(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     stored = weakref.ref(engine)
     window = whole(open_window(qtbot, config_dir, engine))
@@ -124,7 +122,7 @@ def test_the_engine_and_its_model_are_let_go(qtbot: QtBot, config_dir: Path) -> 
     assert window.is_closed
 
 
-def test_a_second_close_says_nothing_more(qtbot: QtBot, config_dir: Path) -> None:
+def test_second_close_emits_no_signal(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     window.close()
     with qtbot.assertNotEmitted(window.closed):

@@ -55,7 +55,9 @@ def line_of(text: str, width: float = 900) -> ShapedLine:
 
 @pytest.mark.parametrize("parts", WHOLE.values(), ids=WHOLE)
 @pytest.mark.parametrize("around", [("a", "b"), ("ש", "ל")], ids=["left", "right"])
-def test_tokens_of_one_character_share_its_width(qtbot: QtBot, parts: tuple[str, ...], around: tuple[str, str]) -> None:
+def test_tokens_of_one_character_divide_its_width(
+    qtbot: QtBot, parts: tuple[str, ...], around: tuple[str, str]
+) -> None:
     text = "".join((around[0], *parts, around[1]))
     line, ends = line_of(text), [1]
     for part in parts:
@@ -72,7 +74,7 @@ def test_tokens_of_one_character_share_its_width(qtbot: QtBot, parts: tuple[str,
 
 
 @pytest.mark.parametrize("text", MIXED)
-def test_every_letter_of_a_mixed_line_has_a_place_of_its_own(qtbot: QtBot, text: str) -> None:
+def test_letters_of_mixed_direction_line_do_not_overlap(qtbot: QtBot, text: str) -> None:
     line = line_of(text)
     cells = sorted(line.spans(place, place + 1)[0] for place in range(len(text)))
     whole = line.line.naturalTextRect()
@@ -81,7 +83,7 @@ def test_every_letter_of_a_mixed_line_has_a_place_of_its_own(qtbot: QtBot, text:
     assert all(b == pytest.approx(a, abs=1) for (_, a), (b, _) in pairwise(cells))
 
 
-def test_words_within_another_direction_run_in_their_own(qtbot: QtBot) -> None:
+def test_embedded_words_keep_their_direction(qtbot: QtBot) -> None:
     text = "שלום abc עולם"
     line = line_of(text)
     places = [line.spans(place, place + 1)[0][0] for place in range(len(text))]
@@ -102,7 +104,7 @@ def test_a_part_of_a_character_can_be_clicked(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-def test_no_script_is_higher_than_a_row(qtbot: QtBot, scale: float) -> None:
+def test_every_script_fits_row_height(qtbot: QtBot, scale: float) -> None:
     theme = theme_for("light", scale)
     column = TokenColumn(theme, 0)
     column.set_geometry(0, 0, 2000)
@@ -116,7 +118,7 @@ def test_no_script_is_higher_than_a_row(qtbot: QtBot, scale: float) -> None:
         assert bottom <= column.metrics.row + 1, f"{text} ends below its row"
 
 
-def test_a_chat_message_runs_as_it_is_read(qtbot: QtBot) -> None:
+def test_chat_message_paragraphs_follow_script_direction(qtbot: QtBot) -> None:
     font = theme_for("light").font(16)
     reported = plain_document("Hello\nمرحبا\nThis is a line that is longer than the others", font, 500)
     places = [reported.findBlockByNumber(n).layout().lineAt(0).naturalTextRect() for n in range(3)]
@@ -125,7 +127,7 @@ def test_a_chat_message_runs_as_it_is_read(qtbot: QtBot) -> None:
     assert places[2].right() <= reported.textWidth()
 
 
-def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) -> None:
+def test_chinese_wraps_anywhere_but_not_inside_latin_words(qtbot: QtBot) -> None:
     text = "从前有一只叫做 Benjamin 的小兔子" * 8
     reported = plain_document(text, theme_for("light").font(16), 300)
     layout = reported.firstBlock().layout()
@@ -136,7 +138,7 @@ def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) ->
     assert min(line.naturalTextWidth() for line in lines[:-1]) > 180
 
 
-def test_a_bubble_is_as_wide_as_its_words(qtbot: QtBot) -> None:
+def test_chat_bubble_of_hebrew_is_as_wide_as_text(qtbot: QtBot) -> None:
     theme = theme_for("light")
     bubble = Bubble(ConversationTurn("user", "שלום"), theme)
     bubble.lay_out(0, 800, theme)
@@ -154,7 +156,7 @@ def highest_ink(image: QImage, left: float, right: float) -> int:
     )
 
 
-def test_a_long_arabic_token_of_a_tree_is_cut_at_its_end(qtbot: QtBot) -> None:
+def test_long_arabic_token_in_tree_is_elided_at_left(qtbot: QtBot) -> None:
     """The dots, which are low, stand at the left, where reading ends."""
     theme, metrics = theme_for("light"), TreeMetrics(1.0)
     image = QImage(300, 60, QImage.Format.Format_ARGB32)
@@ -168,7 +170,7 @@ def test_a_long_arabic_token_of_a_tree_is_cut_at_its_end(qtbot: QtBot) -> None:
     assert highest_ink(image, 0, dots) > highest_ink(image, dots, 120) + 2
 
 
-def test_the_path_is_one_line_that_joins(qtbot: QtBot) -> None:
+def test_path_line_joins_arabic_letters(qtbot: QtBot) -> None:
     line = PathLine()
     qtbot.addWidget(line)
     line.set_theme(theme_for("light"))
@@ -181,7 +183,7 @@ def test_the_path_is_one_line_that_joins(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_machine_has_a_font_for(script: str, needs_font: Callable[[TestFont], None]) -> None:
+def test_font_for_script_is_installed(script: str, needs_font: Callable[[TestFont], None]) -> None:
     """A skip names the missing font; where `.ci/run` requires every tool, it is a failure."""
     needs_font(SCRIPTS[script])
     assert all(file.stat().st_size for file in SCRIPTS[script].found())

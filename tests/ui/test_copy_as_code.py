@@ -44,13 +44,13 @@ def test_both_flavours_are_shown_and_copied(qtbot: QtBot, window: MainWindow) ->
     assert QGuiApplication.clipboard().text() == expected
 
 
-def test_the_shown_run_counts_not_what_is_set_by_now(qtbot: QtBot, window: MainWindow) -> None:
+def test_script_uses_settings_of_shown_run(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     window.parts.setup.prompt.set_prompt("Something else", False)
     assert "Something else" not in opened(window).code.toPlainText()
 
 
-def test_it_is_said_why_there_is_only_one(qtbot: QtBot, window: MainWindow) -> None:
+def test_single_script_shows_reason(qtbot: QtBot, window: MainWindow) -> None:
     requested = RunRequest("Once", strategy="contrastive", load=LoadRequest("storyteller"))
     scripts, reason = run_scripts(Run(requested))
     assert list(scripts) == ["core"]
@@ -61,13 +61,13 @@ def test_it_is_said_why_there_is_only_one(qtbot: QtBot, window: MainWindow) -> N
     assert dialog.reason.isVisible()
 
 
-def test_before_the_first_run_it_is_said_what_to_do(qtbot: QtBot, window: MainWindow) -> None:
+def test_copy_code_without_run_shows_notice(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.actions.do("copy_code")
     assert not window.findChildren(CodeDialog)
     assert "Run something first" in window.parts.centre.notice_banner.cause.text()
 
 
-def test_phrases_are_the_ids_that_the_run_had() -> None:
+def test_script_has_token_ids_and_device_of_run() -> None:
     requested = RunRequest("Once", config={"bad_words_ids": ["wolf"]}, load=LoadRequest("storyteller"))
     run = Run(requested)
     run.apply([_started((("bad_words_ids", [[7, 9]]),))])
@@ -88,7 +88,7 @@ def _started(settings: tuple[tuple[str, object], ...]) -> RunStarted:
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_nothing_is_cut(qtbot: QtBot, window: MainWindow, font: str, scale: float) -> None:
+def test_code_dialog_is_not_clipped(qtbot: QtBot, window: MainWindow, font: str, scale: float) -> None:
     run(qtbot, window)
     window.parts.appearance.set_font_scale(scale)
     dialog = opened(window)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 MARKS = frozenset({"tr", "trn", "trc", "mark"})
 LOGS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 UNSAID = frozenset({"getLogger", "cast", "TypeVar", "NewType", "compile", "import_module", "setObjectName"})
-"""Functions whose texts nobody is shown."""
+"""Functions whose texts are not shown to users."""
 PROGRAMMERS = frozenset({"AttributeError", "TypeError", "NotImplementedError", "AssertionError"})
-"""Errors that tell a programmer of a mistake in the program."""
+"""Errors that report a mistake in the program to its developers."""
 SHOWS = frozenset(
     {"setText", "setToolTip", "setPlaceholderText", "setPrefix", "setSuffix", "setTitle", "setWindowTitle",
      "setAccessibleName", "setAccessibleDescription", "addAction", "addSection", "QLabel", "QPushButton", "Axis"}

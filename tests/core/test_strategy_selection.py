@@ -26,7 +26,7 @@ def test_any_flags_mean_exactly_one_strategy() -> None:
 @pytest.mark.parametrize("samples", [None, True])
 @pytest.mark.parametrize("alpha", [None, 0.6])
 @pytest.mark.parametrize("extra", [{}, {"dola_layers": "low"}, {"prompt_lookup_num_tokens": 3}, {"top_k": 1}])
-def test_it_is_the_rule_of_transformers(beams, groups, samples, alpha, extra) -> None:  # type: ignore[no-untyped-def]
+def test_flags_select_the_generation_mode_of_transformers(beams, groups, samples, alpha, extra) -> None:  # type: ignore[no-untyped-def]
     settings = {"num_beams": beams, "num_beam_groups": groups, "do_sample": samples, "penalty_alpha": alpha, **extra}
     config = GenerationConfig()
     for name, value in {"top_k": 50, **settings}.items():
@@ -43,7 +43,7 @@ def test_it_is_the_rule_of_transformers(beams, groups, samples, alpha, extra) ->
 @pytest.mark.parametrize(
     "settings", [{"top_k": "x"}, {"num_beams": "4"}, {"num_beam_groups": [2]}, {"penalty_alpha": "0.6"}]
 )
-def test_a_flag_that_is_no_number_is_named(settings: dict[str, object]) -> None:
+def test_non_numeric_flag_raises_parameter_error(settings: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(settings))):
         core.run(tiny.shared("llama"), core.Request([5], core.make_config(settings)))
 
@@ -55,7 +55,7 @@ def test_drafts_with_beams_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", registry)
-def test_what_speculates_takes_tokens_back(name: str) -> None:
+def test_speculative_strategies_need_truncation(name: str) -> None:
     strategy = registry[name]
     assert strategy.speculates == ("truncate" in strategy.needs)
 
@@ -63,18 +63,18 @@ def test_what_speculates_takes_tokens_back(name: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "rows"), [({}, 4), ({"top_k": 7}, 7), ({"num_beams": 3}, 3), ({"top_k": 500}, 90)]
 )
-def test_rows_of_the_cache(settings: dict[str, int], rows: int) -> None:
+def test_strategies_declare_their_cache_rows(settings: dict[str, int], rows: int) -> None:
     name = "beam_search" if "num_beams" in settings else "contrastive"
     config = core.make_config({"top_k": 4, **settings})
     assert registry[name].rows(config, 90) == rows
 
 
-def test_a_cache_that_cannot_take_drafts_back_is_the_one_to_blame() -> None:
+def test_cache_without_truncation_is_named_in_the_error() -> None:
     with pytest.raises(CacheError, match="drop its last tokens"):
         core.run(tiny.shared("llama"), core.Request([5], strategy="prompt_lookup", cache="sink"))
 
 
-def test_half_a_cache_that_cannot_serve_is_named() -> None:
+def test_unsupported_half_of_a_cache_is_named_in_the_error() -> None:
     options = {"self": "quantized"}
     with pytest.raises(CacheError, match="drop its last tokens"):
         core.run(
@@ -83,7 +83,7 @@ def test_half_a_cache_that_cannot_serve_is_named() -> None:
         )
 
 
-def test_a_request_is_plain_data_and_what_is_alive_comes_beside_it() -> None:
+def test_request_is_picklable_and_live_objects_are_passed_separately() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     request = core.Request([5, 6, 7], core.make_config({"max_new_tokens": 8}), strategy="assisted")
     assert pickle.loads(pickle.dumps(request)) == request
@@ -97,7 +97,7 @@ def test_a_request_is_plain_data_and_what_is_alive_comes_beside_it() -> None:
     assert core.estimate(model, request, drafters=(model,)).needed == inside.needed
 
 
-def test_a_models_own_wish_for_heads_is_passed_over_where_it_has_none() -> None:
+def test_use_mtp_default_without_heads_is_ignored() -> None:
     model = tiny.shared("llama")
     with pytest.raises(StrategyError, match="no multi-token prediction heads"):
         core.run(model, core.Request(tiny.prompt(), {"use_mtp": True, "max_new_tokens": 2}))

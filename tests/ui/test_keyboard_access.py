@@ -39,7 +39,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return window
 
 
-def room(window: MainWindow) -> str:
+def focused_region(window: MainWindow) -> str:
     """The part of the window that has the cursor."""
     parts, here = window.parts, QApplication.focusWidget()
     rooms = {"toolbar": parts.toolbar, "setup": parts.setup, "centre": parts.centre, "inspector": parts.inspector,
@@ -51,28 +51,28 @@ def press(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoMo
     QTest.keyClick(QApplication.focusWidget(), key, modifiers)
 
 
-def test_f6_goes_from_room_to_room_and_back_to_where_one_was(window: MainWindow) -> None:
+def test_f6_cycles_through_regions_and_restores_focus(window: MainWindow) -> None:
     window.parts.toolbar.cache.setFocus()
     there = []
     for _ in range(6):
-        there.append(room(window))
+        there.append(focused_region(window))
         press(Qt.Key.Key_F6)
     assert there == ["toolbar", "setup", "centre", "inspector", "timeline", "status"]
     assert QApplication.focusWidget() is window.parts.toolbar.cache
     for name in reversed(there):
         press(Qt.Key.Key_F6, SHIFT)
-        assert room(window) == name
+        assert focused_region(window) == name
 
 
-def test_a_room_that_is_closed_is_passed_by(window: MainWindow) -> None:
+def test_f6_skips_closed_region(window: MainWindow) -> None:
     window.parts.layout.toggle_setup()
     window.parts.toolbar.cache.setFocus()
     press(Qt.Key.Key_F6)
-    assert room(window) == "centre"
+    assert focused_region(window) == "centre"
     assert window.parts.centre.columns[0].current_view.isAncestorOf(QApplication.focusWidget())
 
 
-def test_the_menu_opens_below_the_picked_token(window: MainWindow) -> None:
+def test_shift_f10_opens_menu_below_selected_token(window: MainWindow) -> None:
     view = window.parts.centre.columns[0].view("tokens")
     view.setFocus()
     for _ in range(3):
@@ -88,7 +88,7 @@ def test_the_menu_opens_below_the_picked_token(window: MainWindow) -> None:
     menu.close()
 
 
-def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow) -> None:
+def test_palette_contains_actions_of_token_menu(qtbot: QtBot, window: MainWindow) -> None:
     window.session.select_token(3)
     before = len(window.session.run.tokens), window.session.run.id
     entry = next(
@@ -107,7 +107,7 @@ def name_of(widget: QWidget) -> str:
 
 
 def is_part_of_another(widget: QWidget) -> bool:
-    """Qt's own buttons and fields inside a control, and what is a second way to one."""
+    """Return whether a widget is part of another control or a second way to it."""
     inside = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit)
     inside = inside or isinstance(widget, ValueSlider)  # the number beside it is the same setting
     return inside or isinstance(widget, QScrollBar) or widget.objectName().startswith(("qt_", "Scroll"))
@@ -115,7 +115,7 @@ def is_part_of_another(widget: QWidget) -> bool:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("view", ["tokens", "chat", "tree", "speculation", "memory", "compare"])
-def test_whatever_can_be_pressed_is_reached_by_keys(window: MainWindow, view: str) -> None:
+def test_every_clickable_control_is_reachable_by_keyboard(window: MainWindow, view: str) -> None:
     window.parts.centre.show_view(view)
     window.parts.centre.split_button.setChecked(view == "tree")
     if view == "memory":

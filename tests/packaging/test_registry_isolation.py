@@ -25,7 +25,7 @@ OTHER_WORDS = {
     ("core/explain/settings.py", "beam"): "a value of the event's `method`",
     ("core/explain/settings.py", "greedy"): "a value of the event's `method`",
 }
-"""Words that are spelled like a strategy, and are none."""
+"""Words that are spelled like a strategy and are not one."""
 
 
 def compared(code: str, names: Set[str] = NAMES) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _sources(*folders: str, but: tuple[str, ...] = ()) -> Iterator[tuple[str, st
                 yield name, path.read_text("utf-8")
 
 
-def test_no_strategy_is_treated_otherwise_by_its_name() -> None:
+def test_strategies_are_not_special_cased_by_name() -> None:
     """The labs compare strategies, which they name."""
     found = {
         (file, name)
@@ -68,7 +68,7 @@ def test_no_strategy_is_treated_otherwise_by_its_name() -> None:
     assert found == set(OTHER_WORDS)
 
 
-def test_no_entry_of_a_registry_is_imported_from_outside_its_room() -> None:
+def test_registry_entries_are_not_imported_from_outside() -> None:
     found = [
         (file, module)
         for file, code in _sources("core", "app")
@@ -79,7 +79,7 @@ def test_no_entry_of_a_registry_is_imported_from_outside_its_room() -> None:
     assert found == []
 
 
-def test_both_would_be_found() -> None:
+def test_name_comparisons_and_entry_imports_are_detected() -> None:
     code = (
         "def f(run):\n    from decodescope.core.strategies.sampling import SEED_EACH\n"
         "    import decodescope.core.caches.sink\n"

@@ -19,7 +19,7 @@ ODD: list[Any] = [
 ODDER: list[Any] = [
     10**5000, float("inf"), 0, "\0", "\ud800", torch.tensor(1), torch.tensor([1, 2]), [[]], [""], bytearray(b"a"), 1j,
 ]  # fmt: skip
-"""What cannot be printed, is no number that counts, no text that can be written, or cannot be asked whether it is."""
+"""Values without a printable form, invalid numbers, invalid texts, and values without a truth value."""
 Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 """Functions with arguments of the right kind."""
 

@@ -44,24 +44,24 @@ def asked(name: str) -> core.Request:
 
 
 @cache
-def ran(name: str, budget: int = 2**20) -> tuple[core.Result, ScoreCache]:
+def run_case(name: str, budget: int = 2**20) -> tuple[core.Result, ScoreCache]:
     stored = ScoreCache(budget)
     return core.run(tiny.shared("llama"), asked(name), scores=stored), stored
 
 
-def told(result: core.Result) -> list[TokenChosen]:
+def chosen_tokens(result: core.Result) -> list[TokenChosen]:
     return [event for event in result.events if isinstance(event, TokenChosen)]
 
 
 def recorded(event: TokenChosen) -> TokenChosen:
-    """Without what a step cannot be asked for again."""
+    """Return the event without the fields that a replay cannot restore."""
     return replace(event, seconds=0.0, origin="target", sequence=0)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> None:
-    result, stored = ran(name)
-    for event in told(result)[::2]:
+def test_replay_without_changes_is_bit_identical(name: str) -> None:
+    result, stored = run_case(name)
+    for event in chosen_tokens(result)[::2]:
         found = core.replay_step(
             tiny.shared("llama"), asked(name), result.sequences[event.sequence], event.step,
             sequence=event.sequence, scores=stored,
@@ -72,9 +72,9 @@ def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["greedy", "dice and memory", "dola", "lookup"])
-def test_what_was_not_kept_is_read_again(name: str) -> None:
-    result, _ = ran(name)
-    event = told(result)[6]
+def test_missing_scores_are_recomputed(name: str) -> None:
+    result, _ = run_case(name)
+    event = chosen_tokens(result)[6]
     found = core.replay_step(tiny.shared("llama"), asked(name), result.sequences[0], 6)
     assert not found.is_kept
     assert found.before.id == found.after.id == event.id
@@ -93,46 +93,46 @@ def test_what_was_not_kept_is_read_again(name: str) -> None:
         ("dola", {"dola_layers": [1]}),
     ],
 )
-def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[str, Any]) -> None:
-    """No text stands between the two at the first step: the same event, dice and all."""
-    model, request, (result, stored) = tiny.shared("llama"), asked(name), ran(name)
+def test_first_step_equals_that_of_a_run_with_the_changes(name: str, changes: dict[str, Any]) -> None:
+    """At the first step no text differs, so the events are equal, random numbers included."""
+    model, request, (result, stored) = tiny.shared("llama"), asked(name), run_case(name)
     found = core.replay_step(model, request, result.sequences[0], 0, changes, scores=stored)
     options = {**request.options, **{key: value for key, value in changes.items() if key in ("stages", "mirostat_tau")}}
     config = {**request.config, **{key: value for key, value in changes.items() if key not in options}}  # type: ignore[dict-item]
-    so = told(core.run(model, replace(request, config=config, options=options)))[0]
-    assert found.before == recorded(told(result)[0])
+    so = chosen_tokens(core.run(model, replace(request, config=config, options=options)))[0]
+    assert found.before == recorded(chosen_tokens(result)[0])
     assert found.is_decided
     assert found.after == recorded(so)
     assert found.after.funnel != found.before.funnel or name == "contrastive"
     assert found.is_kept is (name != "dola"), "of other layers nothing was kept"
 
 
-def test_a_later_step_is_what_a_branch_draws_from() -> None:
-    """The funnel of a run that goes on behind the same text with those settings."""
-    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+def test_later_step_equals_that_of_a_branch_with_the_changes() -> None:
+    """The funnel of a run that continues the same text with those settings."""
+    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), run_case("sampling")
     ids = result.sequences[0]
     found = core.replay_step(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=stored)
     config = {**SAMPLING, "temperature": 3.0, "top_k": 0, "max_new_tokens": 1, "min_new_tokens": 9}
-    (branch,) = told(core.run(model, replace(request, config=config, beginning=ids[:5])))
+    (branch,) = chosen_tokens(core.run(model, replace(request, config=config, beginning=ids[:5])))
     assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in branch.funnel]
     assert dict(found.after.funnel[-1].top) == pytest.approx(dict(branch.funnel[-1].top), abs=1e-5)
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_other_layers_are_contrasted_as_a_run_with_them_does(kept: bool) -> None:
-    model, request, (result, scores) = tiny.shared("llama"), asked("dola"), ran("dola")
+def test_changed_dola_layers_equal_those_of_a_run(kept: bool) -> None:
+    model, request, (result, scores) = tiny.shared("llama"), asked("dola"), run_case("dola")
     ids, changes = result.sequences[0], {"dola_layers": [1]}
     found = core.replay_step(model, request, ids, 5, changes, scores=scores if kept else None)
     so = replace(request, config={**request.config, **changes, "max_new_tokens": 1}, beginning=ids[:5])
-    (branch,) = told(core.run(model, so))
+    (branch,) = chosen_tokens(core.run(model, so))
     assert found.before.layer_choice is not None
     assert branch.layer_choice is not None
     assert found.before.layer_choice.layer != found.after.layer_choice.layer == branch.layer_choice.layer == 1
     assert dict(found.after.funnel[-1].top) == pytest.approx(dict(branch.funnel[-1].top), abs=1e-5)
 
 
-def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
-    result, stored = ran("contrastive")
+def test_untried_candidates_leave_the_choice_undecided() -> None:
+    result, stored = run_case("contrastive")
     found = core.replay_step(
         tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=stored
     )
@@ -140,8 +140,8 @@ def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
     assert found.after.id == result.sequences[0][3]
 
 
-def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
-    result, stored = ran("greedy", budget=4 * tiny.VOCABULARY * 4)
+def test_scores_beyond_the_budget_are_evicted() -> None:
+    result, stored = run_case("greedy", budget=4 * tiny.VOCABULARY * 4)
     ids = result.sequences[0]
     held = [step for step in range(9) if stored.get(PROMPT, ids, step, 0) is not None]
     assert held == [5, 6, 7, 8]
@@ -160,7 +160,7 @@ def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
         ("prompt_lookup", {"xtc_probability": 0.5}, {}, StrategyError, "the one drawn here is unknown"),
     ],
 )
-def test_what_cannot_be_asked_is_said(
+def test_unsupported_replays_raise_an_error(
     strategy: str, options: dict[str, Any], changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     request = core.Request(PROMPT, {"do_sample": strategy == "prompt_lookup"}, strategy, options)
@@ -168,20 +168,20 @@ def test_what_cannot_be_asked_is_said(
         core.replay_step(tiny.shared("llama"), request, [5, 6], 1, changes)
 
 
-def test_the_sentence_says_what_the_figures_say() -> None:
-    """Many steps under many settings: who is chosen, how many are left, who is out or in."""
-    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+def test_explanation_matches_the_replayed_step() -> None:
+    """Many steps under many settings: the chosen token, the number of tokens left, and tokens removed or added."""
+    model, request, (result, stored) = tiny.shared("llama"), asked("sampling"), run_case("sampling")
     ids, seen = result.sequences[0], set[str]()
     for step in range(len(ids)):
         for changes in ({}, {"temperature": 0.4}, {"top_k": 2}, {"top_p": 1.0, "top_k": 0}, {"suppress_tokens": ids}):
             found = core.replay_step(model, request, ids, step, changes, scores=stored)
             for one, other in ((found.before, found.after), (found.after, found.before)):
-                seen |= _held(core.explain_what_if(one, other, found.is_decided), one, other)
+                seen |= _checked_claims(core.explain_what_if(one, other, found.is_decided), one, other)
     assert seen == {"nothing", "other", "still", "left", "cut", "kept"}
 
 
-def test_the_sentence_says_what_is_not_known() -> None:
-    result, stored = ran("assisted")
+def test_explanation_states_what_is_unknown() -> None:
+    result, stored = run_case("assisted")
     model, ids = tiny.shared("llama"), result.sequences[0]
     found = core.replay_step(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=stored)
     reported = core.explain_what_if(found.before, found.after, found.is_decided)
@@ -196,7 +196,7 @@ def test_the_sentence_says_what_is_not_known() -> None:
     [("ids", "abc"), ("ids", None), ("ids", [[5]]), ("ids", [5, 10**6]), ("ids", [True]), ("step", "0"), ("step", 0.5),
      ("step", -1), ("step", 2), ("step", True), ("sequence", 1), ("sequence", "x"), ("changes", ["top_k"])],
 )  # fmt: skip
-def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
+def test_invalid_replay_argument_is_named(named: str, wrong: Any) -> None:
     asks = {"ids": [5], "step": 0, "changes": {"top_k": 3}, **({named: wrong})}
     more = {"sequence": asks.pop("sequence")} if "sequence" in asks else {}
     with pytest.raises((ParameterError, PromptError)) as caught:
@@ -205,9 +205,9 @@ def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
     assert named == "ids" or caught.value.parameter == named
 
 
-def test_another_choice_that_was_as_likely_is_told_so() -> None:
+def test_equally_likely_choice_is_described_as_before() -> None:
     """Shares that read alike are not set against each other."""
-    (result, stored) = ran("sampling")
+    (result, stored) = run_case("sampling")
     found = core.replay_step(
         tiny.shared("llama"), asked("sampling"), result.sequences[0], 4, {"temperature": 0.4}, scores=stored
     )
@@ -216,11 +216,11 @@ def test_another_choice_that_was_as_likely_is_told_so() -> None:
     after = replace(before, id=second.id, piece=second.text, probability=second.probability)
     reported = str(core.explain_what_if(before, after, True))
     assert reported == f"{words.quote(second.text)} would be chosen instead of {words.quote(first.text)}, with " + (
-        f"{_told(second.probability)} as before."
+        f"{_format_share(second.probability)} as before."
     )
 
 
-def _held(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
+def _checked_claims(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
     """The claims of a sentence, each of which is true of the two sides."""
     if said == "Nothing would be different at this step.":
         assert before == after
@@ -246,7 +246,7 @@ _CLAIMS = {
 }
 
 
-def _told(share: float) -> str:
+def _format_share(share: float) -> str:
     return words.percent(share, "under", "over")
 
 
@@ -258,14 +258,14 @@ def _check_other(match: re.Match[str], before: TokenChosen, after: TokenChosen) 
     assert (match[1], match[2]) == (after.piece, before.piece)
     assert after.id != before.id
     was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
-    assert (match[3], match[4] or match[3]) == (_told(after.probability), _told(was))
+    assert (match[3], match[4] or match[3]) == (_format_share(after.probability), _format_share(was))
 
 
 def _check_still(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
     assert match[1] == after.piece
     assert after.id == before.id
-    assert match[2] == _told(after.probability)
-    assert (match[3] or match[2]) == _told(before.probability)
+    assert match[2] == _format_share(after.probability)
+    assert (match[3] or match[2]) == _format_share(before.probability)
 
 
 def _check_left(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
@@ -274,12 +274,12 @@ def _check_left(match: re.Match[str], before: TokenChosen, after: TokenChosen) -
 
 def _check_cut(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
     assert _share_of(match[1], after) == 0.0
-    assert match[2] == _told(_share_of(match[1], before))
+    assert match[2] == _format_share(_share_of(match[1], before))
 
 
 def _check_kept(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
     assert _share_of(match[1], before) == 0.0
-    assert match[2] == _told(_share_of(match[1], after))
+    assert match[2] == _format_share(_share_of(match[1], after))
 
 
 _CHECKS = {

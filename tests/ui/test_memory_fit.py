@@ -1,4 +1,4 @@
-"""Whether the run that is set fits into memory: said at the foot of the setup panel, and kept up to date."""
+"""The memory estimate of the current settings at the bottom of the setup panel."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 @pytest.mark.slow
-def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
+def test_memory_estimate_follows_settings(qtbot: QtBot, window: MainWindow) -> None:
     seen = []
     for change in (
         lambda: window.parts.settings_controller.set_values({"max_new_tokens": 100}),
@@ -71,7 +71,7 @@ def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
     window.close()
 
 
-def test_what_would_make_it_fit_is_said_before_it_is_loaded(
+def test_estimate_without_free_memory_suggests_remedy(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit, "free_memory", lambda: 0)
@@ -86,7 +86,7 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
     window.close()
 
 
-def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: QtBot, config_dir: Path) -> None:
+def test_estimate_waits_for_end_of_run_and_hides_when_unknown(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(estimate=TOLD)
     window = open_window(qtbot, config_dir, engine)
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):

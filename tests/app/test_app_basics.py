@@ -16,7 +16,7 @@ from decodescope.core import strategies
 from decodescope.core.errors import ParameterError, PromptTooLongError
 
 
-def test_chat_turns() -> None:
+def test_parse_chat_splits_turns() -> None:
     text = "Hello\nthere\nassistant: Hi.\nUser:  What now?\n\nsystem:\n"
     assert conversation.parse(text) == (
         {"role": "user", "content": "Hello\nthere"},
@@ -26,7 +26,7 @@ def test_chat_turns() -> None:
     assert conversation.parse("") == ()
 
 
-def test_chats_come_back() -> None:
+def test_chat_turns_survive_round_trip() -> None:
     turns = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "two\nlines"})
     assert conversation.parse(conversation.format_turns(turns)) == turns
 
@@ -40,7 +40,7 @@ def test_shipped_examples_fit_their_strategies() -> None:
         assert set(example.params) <= set(strategies.registry[example.strategy].parameter_names), example.id
 
 
-def test_example_files_may_know_more(tmp_path: Path) -> None:
+def test_example_files_may_have_unknown_fields_and_strategies(tmp_path: Path) -> None:
     path = tmp_path / "examples.json"
     entries = [
         {"id": "a", "title": "A", "messages": [{"role": "user", "content": "hi"}], "news": 1},
@@ -53,7 +53,7 @@ def test_example_files_may_know_more(tmp_path: Path) -> None:
     assert examples.load_examples(tmp_path / "none.json") == []
 
 
-def test_errors_of_the_core_keep_their_words() -> None:
+def test_error_report_of_core_error_keeps_its_text() -> None:
     words = make_error_report(PromptTooLongError(600, 512), "trace")
     assert (words.title, words.kind, words.details) == ("The prompt cannot be used", "PromptTooLongError", "trace")
     assert "88 more" in words.cause
@@ -69,14 +69,14 @@ def test_errors_of_the_core_keep_their_words() -> None:
         (ValueError("odd"), "odd", "Try again."),
     ],
 )
-def test_other_errors_get_some(error: BaseException, cause: str, remedy: str) -> None:
+def test_error_report_of_other_error_has_cause_and_remedy(error: BaseException, cause: str, remedy: str) -> None:
     words = make_error_report(error)
     assert words.cause == cause
     assert remedy in words.remedy
 
 
-def test_no_key_has_two_meanings() -> None:
-    """On the stage, and off it: what is presented hides what the other keys are for."""
+def test_shortcut_keys_are_unique() -> None:
+    """Keys are unique during a presentation and outside it; a presentation hides the other commands."""
     for on_stage in (False, True):
         keys = [key for one in SHORTCUTS for key in one.keys if (one.group == "Presenting") == on_stage]
         assert len(keys) == len(set(keys))
@@ -85,7 +85,7 @@ def test_no_key_has_two_meanings() -> None:
     assert next(s.label for s in SHORTCUTS if s.action == "enlarge_text") == "Ctrl++"
 
 
-def test_command_line() -> None:
+def test_command_line_options_are_parsed() -> None:
     options = cli.parse(
         ["--model", "m", "--param", "temperature=0.8", "--param", "stop_strings=a=b", "--size", "1280x800",
          "--seed", "7", "--run", "--font-scale", "1.5", "--theme", "dark", "--screenshot", "x.png"]
@@ -99,7 +99,7 @@ def test_command_line() -> None:
     "arguments",
     [["--param", "x"], ["--size", "big"], ["--seed", "-1"], ["--font-scale", "9"], ["--theme", "pink"], ["--mod", "x"]],
 )
-def test_command_line_refuses(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_command_line_option_is_rejected(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.parse(arguments)
     assert end.value.code == 2

@@ -32,15 +32,13 @@ def fail(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     assert window.parts.status.outcome.text() == "The prompt cannot be used"
 
 
-def test_a_failure_leaves_the_status_line_when_it_is_closed(
-    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
-) -> None:
+def test_closing_error_clears_status_line(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     fail(qtbot, window, engine)
     window.parts.centre.error_banner.close_button.click()
     assert window.parts.status.outcome.text() == ""
 
 
-def test_a_failure_leaves_the_status_line_when_the_prompt_is_changed(
+def test_editing_prompt_clears_failure_from_status_line(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
 ) -> None:
     fail(qtbot, window, engine)
@@ -48,7 +46,7 @@ def test_a_failure_leaves_the_status_line_when_the_prompt_is_changed(
     assert window.parts.status.outcome.text() == ""
 
 
-def test_an_outcome_stays_when_the_settings_are_changed(qtbot: QtBot, window: MainWindow) -> None:
+def test_editing_prompt_keeps_outcome_in_status_line(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     reported = window.parts.status.outcome.text()
     assert reported
@@ -56,7 +54,7 @@ def test_an_outcome_stays_when_the_settings_are_changed(qtbot: QtBot, window: Ma
     assert window.parts.status.outcome.text() == reported
 
 
-def test_a_game_tells_no_end_of_its_text(qtbot: QtBot, window: MainWindow) -> None:
+def test_guess_game_hides_outcome(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     reported = window.parts.status.outcome.text()
     with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS):
@@ -66,7 +64,7 @@ def test_a_game_tells_no_end_of_its_text(qtbot: QtBot, window: MainWindow) -> No
     assert window.parts.status.outcome.text() == reported
 
 
-def test_one_more_setting_is_one(window: MainWindow) -> None:
+def test_more_settings_button_uses_singular_for_one(window: MainWindow) -> None:
     panel = window.parts.setup.parameters
     for strategy in window.parts.chosen.strategy.registry:
         window.parts.settings_controller.choose(strategy=strategy)
@@ -77,7 +75,7 @@ def test_one_more_setting_is_one(window: MainWindow) -> None:
             assert (hidden == 1) == ("settings" not in panel.more_button.text())
 
 
-def test_the_newest_token_is_not_claimed_of_an_older_one(qtbot: QtBot, window: MainWindow) -> None:
+def test_inspector_heading_omits_newest_after_run(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     qtbot.waitUntil(lambda: window.parts.inspector.page.heading.text() != "", timeout=WAIT_MS)
     run_shown = window.session.run
@@ -86,11 +84,11 @@ def test_the_newest_token_is_not_claimed_of_an_older_one(qtbot: QtBot, window: M
     assert "NEWEST" not in window.parts.inspector.page.heading.text()
 
 
-def test_the_hint_of_the_chat_is_true_in_both_modes() -> None:
+def test_empty_chat_hint_applies_to_both_modes() -> None:
     assert "Choose Chat" not in EMPTY_HINT
 
 
-def test_the_length_of_the_tours_is_the_same_everywhere(qtbot: QtBot, window: MainWindow) -> None:
+def test_stated_tour_length_matches_tours(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.welcome.show()
     page = window.parts.welcome.page
     assert page is not None

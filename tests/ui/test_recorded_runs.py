@@ -1,4 +1,4 @@
-"""Recorded runs in the window: what a view shows of one is what it showed while the run was there."""
+"""Recorded runs in the window: views show them exactly as they showed the live run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def texts(part: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_recorded_run_is_shown_like_live_run(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     """One window with the real core, one run of each kind: recorded, another run shown, opened again."""
     window = build_window(config_dir)
     qtbot.addWidget(window)
@@ -111,7 +111,7 @@ def recorded(qtbot: QtBot, config_dir: Path, path: Path) -> Run:
     return window.session.run
 
 
-def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_opened_recording_shows_banner_and_keeps_prompt(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     window = open_window(qtbot, config_dir)
@@ -148,7 +148,7 @@ def test_a_file_that_is_dropped_onto_the_window_is_opened(qtbot: QtBot, config_d
     assert window.session.run.events == live.events
 
 
-def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_invalid_recording_shows_error_and_keeps_run(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     before = window.session.run
@@ -158,7 +158,7 @@ def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, con
     assert window.session.run is before
 
 
-def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_truncated_recording_is_shown_with_notice(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     path.write_bytes(path.read_bytes()[:-3])
@@ -168,7 +168,7 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
     assert "is incomplete" in window.parts.centre.notice_banner.cause.text()
 
 
-def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_recording_of_unknown_strategy_is_shown(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     from decodescope.app.state.recorded_run import WINDOW_REQUEST_KEY
 
     live = recorded(qtbot, config_dir, tmp_path / "run.decodescope")
@@ -185,7 +185,7 @@ def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, con
     assert "divination" in window.parts.centre.notice_banner.cause.text()
 
 
-def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_unwritable_recording_file_shows_error(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.recorded_runs.choose_save_path()
     assert window.parts.centre.notice_banner.title.text() == "Nothing to save yet"
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, t
     assert list(tmp_path.rglob("*.part")) == []
 
 
-def test_the_first_run_is_recorded_as_it_goes_on(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+def test_record_option_records_first_run(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.decodescope"
     window = open_window(qtbot, config_dir, RecordingEngine(ScriptedEngine(), path))
     run(qtbot, window)
@@ -205,14 +205,12 @@ def test_the_first_run_is_recorded_as_it_goes_on(qtbot: QtBot, config_dir: Path,
     assert core.trace.read(path).is_whole
 
 
-def test_a_place_that_cannot_be_written_ends_the_run_with_the_reason(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path
-) -> None:
+def test_unwritable_record_path_fails_run_with_trace_error(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir, RecordingEngine(ScriptedEngine(), tmp_path / "none" / "run"))
     assert run(qtbot, window).error.kind == TraceError.__name__
 
 
-def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
+def test_command_line_shows_recording_with_report_of_view(
     qtbot: QtBot, qapp: QApplication, config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, seen = tmp_path / "run.decodescope", list[list[str]]()
