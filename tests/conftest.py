@@ -47,6 +47,7 @@ def _isolate() -> None:
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
         DECODESCOPE_NATIVE_STEP="0",  # only tests of the native step start a compiler
+        DECODESCOPE_UNPACK="0",  # the tests of GGUF files test their blocks
         GSETTINGS_BACKEND="memory",  # reading a desktop's settings creates a file
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",
