@@ -32,12 +32,15 @@ from commit_builds import ReleaseError, build, commit_date, export  # noqa: E402
 from distribution_files import checksums  # noqa: E402
 from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
-from installer_parts.tools import InstallerError, run  # noqa: E402
+from installer_parts.stripping import strip_folder  # noqa: E402
+from installer_parts.tools import Build, InstallerError, run  # noqa: E402
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")
+LARGEST = 20
+"""Parts of the program's folder that are printed with their sizes."""
 DISTRIBUTIONS = """
 import json, sys
 from importlib import metadata
@@ -81,8 +84,12 @@ def make_installers(
 ) -> list[Path]:
     """Write the installers, their bill of materials and their checksums into `output`; return their paths.
 
-    Raises InstallerError, or SetupError if PyTorch cannot be installed.
+    Everything that can be refused is checked before anything is packed. The files are written into a folder beside
+    their places and moved there at the end, the checksums last, so a failure leaves `output` as it was. Raises
+    InstallerError, or SetupError if PyTorch cannot be installed.
     """
+    system = {"win32": windows, "darwin": macos}.get(sys.platform, linux)
+    system.check_machine(platform.machine())
     epoch = commit_date("HEAD")
     output.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
@@ -91,27 +98,36 @@ def make_installers(
     python = make_environment(work / "environment", wheel)
     program = build_program(python, work, epoch)
     folder = work / "dist" / "decodescope"
+    if system is linux:
+        print(f"{strip_folder(folder) / 1e6:8.1f} MB  of symbol tables removed")
     check_program(folder, version)
     print(sizes(folder), end="")
     if folder_only:
         return [program]
-    machine = platform.machine()
-    if sys.platform == "win32":
-        files = windows.make_packages(program, version, ROOT, output)
-    elif sys.platform == "darwin":
-        files = macos.make_packages(program, version, machine, output)
-    else:
-        files = linux.make_packages(program, version, machine, ROOT, output, epoch, level)
-    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
-    bill = output / f"decodescope-{version}-{system}-installer.cdx.json"
-    text = run([python, "-c", BILL, ROOT / "packaging", ROOT / "pyproject.toml", str(epoch)], folder=work)
-    bill.write_text(text, encoding="utf-8", newline="\n")
-    files.append(bill)
-    sums = output / f"SHA256SUMS-{system}"
-    sums.write_text(checksums(files), encoding="utf-8", newline="\n")
-    for file in files:
+    name = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    bill = run([python, "-c", BILL, ROOT / "packaging", ROOT / "pyproject.toml", str(epoch)], folder=work)
+    with tempfile.TemporaryDirectory(dir=output, prefix=".partial-") as partial:
+        build = Build(folder=program, version=version, machine=platform.machine(), root=ROOT, python=python,
+                      output=Path(partial), epoch=epoch, level=level)  # fmt: skip
+        files = system.make_packages(build)
+        files.append(build.output / f"decodescope-{version}-{name}-installer.cdx.json")
+        files[-1].write_text(bill, encoding="utf-8", newline="\n")
+        files.append(build.output / f"SHA256SUMS-{name}")
+        files[-1].write_text(checksums(files[:-1]), encoding="utf-8", newline="\n")
+        placed = move_into_place(files, output)
+    for file in placed:
         print(f"{file.stat().st_size / 1e6:8.1f} MB  {file.name}")
-    return [*files, sums]
+    return placed
+
+
+def move_into_place(files: list[Path], output: Path) -> list[Path]:
+    """Move files into a folder of the same disk and return their new paths. The last one has the checksums: that of an
+    earlier build is removed first, so there are never checksums of other files.
+    """
+    (output / files[-1].name).unlink(missing_ok=True)
+    for file in files:
+        os.replace(file, output / file.name)
+    return [output / file.name for file in files]
 
 
 def build_wheel(epoch: int, work: Path) -> Path:
@@ -196,7 +212,7 @@ def sizes(folder: Path) -> str:
             parts = path.relative_to(inside).parts if path.is_relative_to(inside) else (path.name,)
             name = "/".join(parts[:3]) if parts[0] == "decodescope" and len(parts) > 3 else parts[0]
             totals[name] = totals.get(name, 0) + path.stat().st_size
-    largest = sorted(totals.items(), key=lambda item: -item[1])[:20]
+    largest = sorted(totals.items(), key=lambda item: -item[1])[:LARGEST]
     return "".join(f"{size / 1e6:8.1f} MB  {name}\n" for name, size in [("in all", sum(totals.values())), *largest])
 
 
