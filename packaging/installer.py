@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import venv
@@ -48,6 +49,19 @@ import torch
 found = sorted((one.metadata["Name"], one.version) for one in metadata.distributions())
 print(json.dumps({"cuda": torch.version.cuda, "torch": torch.__version__, "distributions": found}))
 """
+UNLISTED = """
+import json, sys
+from decodescope.app.state.bundled_libraries import unlisted_files
+print(json.dumps(unlisted_files(sys.stdin.read().splitlines())))
+"""
+UPDATES = """
+import json, tomllib
+from decodescope import resources
+from decodescope.app.features.updates.state import read_source
+source = read_source()
+filled = any(tomllib.loads(resources.path("updates.toml").read_text(encoding="utf-8")).values())
+print(json.dumps({"address": source.address if source else "", "filled": filled}))
+"""
 BILL = """
 import sys, tomllib
 sys.path.insert(0, sys.argv[1])
@@ -71,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--level", type=int, default=6, choices=range(10), help="compression, 0 to 9 (default: 6)")
     parser.add_argument("--folder-only", action="store_true", help="make the program's folder and no installer of it")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # temporary folders are removed then too
     try:
         make_installers(options.wheel, options.output, options.work, options.level, options.folder_only)
     except (InstallerError, SetupError) as error:
@@ -101,6 +116,8 @@ def make_installers(
     if system is linux:
         print(f"{strip_folder(folder) / 1e6:8.1f} MB  of symbol tables removed")
     check_program(folder, version)
+    check_licences(folder, python)
+    print(update_check(python))
     print(sizes(folder), end="")
     if folder_only:
         return [program]
@@ -201,6 +218,32 @@ def check_program(folder: Path, version: str) -> None:
         run([executable, *FIRST_RUN, "--screenshot", picture])
         if not picture.is_file():
             raise InstallerError("The program's first run wrote no picture.")
+
+
+def check_licences(folder: Path, python: Path) -> None:
+    """Raise InstallerError unless the licence of each compiled library in the program's folder is known."""
+    inside = folder / "_internal"
+    names = [path.relative_to(inside).as_posix() for path in inside.rglob("*") if path.is_file()]
+    unlisted = json.loads(run([python, "-c", UNLISTED], folder=folder, text="\n".join(names)))
+    if unlisted:
+        raise InstallerError(
+            f"No licence is known for {', '.join(unlisted)}. Add the libraries to resources/licences/libraries.toml."
+        )
+
+
+def update_check(python: Path) -> str:
+    """Return a sentence on whether the program can look for new versions. Raises InstallerError for an address without
+    a key, or the other way round.
+    """
+    source = json.loads(run([python, "-c", UPDATES]))
+    if source["address"]:
+        return f"New versions are announced at {source['address']}."
+    if source["filled"]:
+        raise InstallerError(
+            "resources/updates.toml needs both an https address and a key of 32 bytes in Base64. Make the key with "
+            "packaging/update_notice.py, or leave both empty."
+        )
+    return "resources/updates.toml is empty: this installer does not look for new versions."
 
 
 def sizes(folder: Path) -> str:

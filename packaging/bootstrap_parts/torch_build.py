@@ -118,7 +118,7 @@ def install(python: Path, requirement: str, build: str, folder: Path, agreed: bo
     is left to the following installation after consent: `agreed`, or the answer to a question.
 
     Raises:
-        SetupError: PyTorch cannot be had, or the download is large and nobody agreed to it.
+        SetupError: PyTorch cannot be had, or the download is large and was not agreed to.
     """
     if is_installed(python, requirement):
         return
@@ -185,7 +185,7 @@ def require_consent(wanted: str, plan: Plan | None, having: str, agreed: bool) -
     """Ask before a large download, unless `agreed`.
 
     Raises:
-        SetupError: The answer is no, or nobody can answer.
+        SetupError: The answer is no, or there is no terminal for one.
     """
     size = plan.described if plan else typical_size("cuda")
     if agreed or (plan is not None and 0 < plan.size <= LARGE):

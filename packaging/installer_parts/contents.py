@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
@@ -138,6 +139,17 @@ def debian_package(library: str) -> str | None:
     if library in PACKAGES:
         return PACKAGES[library][0]
     return next(filter(None, map(_package_of_file, _installed_copies(library))), None)
+
+
+def system_copyrights(paths: Iterable[Path]) -> str:
+    """Return the copyright files of the Debian packages that the files of the system among `paths` belong to."""
+    files = {str(path) for path in paths if str(path).startswith(("/lib/", "/usr/lib/"))}
+    texts = []
+    for package in sorted(filter(None, set(map(_package_of_file, files)))):
+        text = Path("/usr/share/doc", package, "copyright")
+        if text.is_file():
+            texts += ["", "-" * 80, f"{package} of Debian", "-" * 80, "", text.read_text(encoding="utf-8").strip(), ""]
+    return "\n".join(texts)
 
 
 def _installed_copies(library: str) -> list[str]:

@@ -52,14 +52,21 @@ def run(
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
     quiet: bool = False,
+    text: str | None = None,
 ) -> str:
-    """Run a program and return its output. The command is printed unless `quiet`. Raises InstallerError with the end of
-    what it printed if it fails.
+    """Run a program and return its output. The command is printed unless `quiet`; `text` is the program's input. Raises
+    InstallerError with the end of what it printed if it fails.
     """
     if not quiet:
         print("+", shlex.join(map(str, command)), file=sys.stderr, flush=True)
     answer = subprocess.run(
-        [str(part) for part in command], cwd=folder, env=variables, capture_output=True, text=True, errors="replace"
+        [str(part) for part in command],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        input=text,
     )
     if answer.returncode:
         output = (answer.stdout + answer.stderr)[-SHOWN:]

@@ -34,6 +34,12 @@ print(json.dumps({"code": code, "files": sorted(files)}))
 """
 
 
+@pytest.fixture(autouse=True)
+def this_checkout(root, monkeypatch) -> None:
+    """Let programs that are started import this checkout, whatever is installed."""
+    monkeypatch.setenv("PYTHONPATH", str(root))
+
+
 @pytest.fixture
 def needs_packing_tools() -> None:
     if not all(map(shutil.which, ("dpkg-deb", "xz"))):
@@ -291,7 +297,7 @@ def test_failed_build_leaves_the_output_folder_as_it_was(program, root, tmp_path
     for name, value in {
         "commit_date": lambda _: EPOCH, "make_environment": lambda *_: Path(sys.executable), "sizes": lambda _: "",
         "build_program": lambda *_: program, "strip_folder": lambda _: 0, "check_program": lambda *_: None,
-        "run": lambda *_, **__: "{}",
+        "check_licences": lambda *_: None, "update_check": lambda _: "", "run": lambda *_, **__: "{}",
     }.items():  # fmt: skip
         monkeypatch.setattr(installer, name, value)
     monkeypatch.setattr(linux, "check_machine", lambda _: None)
@@ -492,6 +498,36 @@ def test_excluded_file_or_wrong_version_raises_installer_error(program):
     (inside / "torch" / "include" / "a.h").write_text("")
     with pytest.raises(tools.InstallerError, match=r"torch/include/a\.h"):
         installer.check_program(program, "2.0")
+
+
+def test_compiled_library_without_a_licence_is_refused(program):
+    inside = program / "_internal"
+    for name in ("a.so", "b.so"):
+        (inside / name).unlink()
+    (inside / "libz.so.1").write_bytes(b"z")
+    installer.check_licences(program, Path(sys.executable))
+    (inside / "new.libs").mkdir()
+    (inside / "new.libs" / "libnew.so.1").write_bytes(b"new")
+    with pytest.raises(tools.InstallerError, match=r"new\.libs/libnew\.so\.1.*libraries\.toml"):
+        installer.check_licences(program, Path(sys.executable))
+
+
+@pytest.mark.parametrize(
+    ("address", "filled", "expected"),
+    [("", False, "does not look for new versions"), ("https://a.example/n.json", True, "https://a.example/n.json")],
+)
+def test_build_states_whether_it_looks_for_new_versions(monkeypatch, address, filled, expected):
+    monkeypatch.setattr(installer, "run", lambda *_: json.dumps({"address": address, "filled": filled}))
+    assert expected in installer.update_check(Path(sys.executable))
+    monkeypatch.setattr(installer, "run", lambda *_: json.dumps({"address": "", "filled": True}))
+    with pytest.raises(tools.InstallerError, match="both an https address and a key"):
+        installer.update_check(Path(sys.executable))
+
+
+def test_build_reads_the_source_of_new_versions_in_the_environment():
+    assert installer.update_check(Path(sys.executable)) == (
+        "resources/updates.toml is empty: this installer does not look for new versions."
+    )
 
 
 def test_the_table_of_sizes_names_the_largest_parts(program):
