@@ -134,9 +134,9 @@ def _build_folder() -> Iterator[Path]:
 
 
 def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> BuildResult | None:
-    """Compile to `path` and return None, or the failed result. Retry without threads if the compiler lacks OpenMP."""
+    """Compile to `path` and return None, or the failed result. Retry without -pthread for compilers that refuse it."""
     target, output = folder_path / path.name, ""
-    for more in (("-fopenmp",), ()):
+    for more in (("-pthread",), ()):
         code, output = _compile(
             [compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel
         )
