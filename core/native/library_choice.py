@@ -167,14 +167,17 @@ def _check_request(
 
 
 def processor_features(folder: Path) -> frozenset[str]:
-    """Return the names in FEATURES of what processor and system support, as the library in `folder` for this question
-    reports. It is compiled for the oldest processor; no instruction is tried.
-    """
+    """Return the names in FEATURES of what processor and system support, as the library in `folder` reports them."""
     manifest = _manifest(folder)
-    if manifest is None:
-        return frozenset()
+    return frozenset() if manifest is None else features_reported_by(folder / manifest["features"]["file"])
+
+
+def features_reported_by(path: Path) -> frozenset[str]:
+    """Return the names in FEATURES that a library of `source/processor_features.c` reports; none if it cannot be
+    opened. It runs on the oldest processors, and no instruction is tried.
+    """
     try:
-        function = ctypes.CDLL(str(folder / manifest["features"]["file"])).decodescope_processor_features
+        function = ctypes.CDLL(str(path)).decodescope_processor_features
     except (OSError, AttributeError):
         return frozenset()
     function.restype = ctypes.c_uint
