@@ -40,6 +40,7 @@ def _cache_in(path: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
         patch.setenv(library_choice.LEVEL_VARIABLE, native_level.requested())
+        patch.setattr(library_choice, "SHIPPED", native_level.folder())
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
         yield
     native_library._HOLDER = before
@@ -50,6 +51,7 @@ def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     monkeypatch.setenv(library_choice.LEVEL_VARIABLE, native_level.requested())
+    monkeypatch.setattr(library_choice, "SHIPPED", native_level.folder())
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
 
 
