@@ -8,6 +8,7 @@ finds it ready and starts at once. What follows the command is handed on to the 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,7 @@ All options of the program are listed by the same command once the program has b
 python3 packaging/bootstrap.py run
 """
 COMPILE_CATALOGS = "from decodescope.resources.catalogs import compile_catalogs; compile_catalogs()"
+COMPILERS = ("g++", "clang++", "c++")  # those that the program itself starts
 MOST_PROCESSES = 4  # each loads torch and a model
 
 
@@ -113,6 +115,8 @@ def run(arguments: list[str], choices: dict[str, object]) -> int:
     compile_catalogs(environment)
     if need != "nothing":
         qt_libraries.check(environment.site_packages, variables)  # now by what the installed Qt names
+    if not {"--version", "-h", "--help", "show"} & set(arguments):  # what runs no model
+        build_native_code(environment)
     # -P: nothing in the current folder hides the modules that the program imports.
     return start([str(environment.python), "-P", "-m", "decodescope", *arguments], variables)
 
@@ -146,6 +150,16 @@ def compile_catalogs(environment: Environment) -> None:
     done = subprocess.run(command, cwd=str(ROOT), env={**clean_variables(), "PYTHONPATH": str(ROOT)}, check=False)
     if done.returncode:
         print("The translations could not be compiled; texts are in English.", file=sys.stderr)
+
+
+def build_native_code(environment: Environment) -> None:
+    """Make the native code for this processor where no C++ compiler would compile it when the program is idle. The
+    program starts without it if that fails.
+    """
+    if any(shutil.which(name) for name in COMPILERS):
+        return
+    command = [str(environment.python), "-P", str(HERE / "native_libraries.py"), "--here"]
+    subprocess.run(command, cwd=str(ROOT), env=clean_variables(), check=False)
 
 
 def workers(arguments: list[str]) -> list[str]:

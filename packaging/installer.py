@@ -2,11 +2,12 @@
 
 Run in the root of the repository, in an environment with the extra `dev`:
 
-    python packaging/installer.py [--wheel FILE] [--output dist] [--work build/installer]
+    python packaging/installer.py [--wheel PATH] [--output dist] [--work build/installer]
 
-The program's wheel is the one given, or built from the last commit. It is installed with the CPU build of PyTorch into
-an environment of its own, from which PyInstaller and packaging/decodescope.spec make the program's folder. Nothing of
-the environment that runs this gets into it. docs/building.md says what is left out, and how signing is set up.
+The program's wheel is the one given, or that of this system in a given folder, or built from the last commit with its
+native libraries. It is installed with the CPU build of PyTorch into an environment of its own, from which PyInstaller
+and packaging/decodescope.spec make the program's folder. Nothing of the environment that runs this gets into it.
+docs/building.md says what is left out, and how signing is set up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import signal
 import sys
 import tempfile
 import venv
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +38,7 @@ from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
 from installer_parts.stripping import strip_folder  # noqa: E402
 from installer_parts.tools import Build, InstallerError, run  # noqa: E402
+from native_libraries import NativeLibraryError, is_wanted, target_of_this_machine, ziglang  # noqa: E402
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
@@ -66,18 +70,20 @@ BILL = """
 import sys, tomllib
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from bill_of_materials import environment_bill
+from bill_of_materials import environment_bill, installed_native_files
 from decodescope.app.state.licences import third_party_parts
 project = tomllib.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))["project"]
 sys.stdout.reconfigure(encoding="utf-8", newline="\\n")
-sys.stdout.write(environment_bill(project, third_party_parts(), int(sys.argv[3])))
+sys.stdout.write(environment_bill(project, third_party_parts(), int(sys.argv[3]), *installed_native_files()))
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Make the installers and return the exit code."""
     parser = argparse.ArgumentParser(description="Make the installers of this system.")
-    parser.add_argument("--wheel", type=Path, help="the program's wheel (default: built from the last commit)")
+    parser.add_argument(
+        "--wheel", type=Path, help="the program's wheel, or a folder with it (default: built from the last commit)"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the installers (default: dist)")
     parser.add_argument(
         "--work", type=Path, default=ROOT / "build" / "installer", help="folder for the environment and the program"
@@ -108,6 +114,8 @@ def make_installers(
     epoch = commit_date("HEAD")
     output.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
+    if wheel is not None and wheel.is_dir():
+        wheel = wheel_for_this_machine(wheel.iterdir())
     wheel = wheel or build_wheel(epoch, work)
     version = version_of(wheel)
     python = make_environment(work / "environment", wheel)
@@ -149,12 +157,26 @@ def move_into_place(files: list[Path], output: Path) -> list[Path]:
 
 def build_wheel(epoch: int, work: Path) -> Path:
     """Build the wheel of the last commit, as a release does, and return its path."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            built = build(export("HEAD", Path(folder, "source")), Path(folder, "built"), epoch)
-        except ReleaseError as error:
-            raise InstallerError(str(error)) from error
-        return Path(shutil.copy(next(path for path in built if path.suffix == ".whl"), work))
+    target = target_of_this_machine() if is_wanted() else None
+    try:
+        with tempfile.TemporaryDirectory() as folder, ziglang() if target else nullcontext() as zig:
+            source = export("HEAD", Path(folder, "source"))
+            built = build(source, Path(folder, "built"), epoch, zig=zig, names=[target.name] if target else ())
+            return Path(shutil.copy(wheel_for_this_machine(built), work))
+    except (ReleaseError, NativeLibraryError) as error:
+        raise InstallerError(str(error)) from error
+
+
+def wheel_for_this_machine(files: Iterable[Path]) -> Path:
+    """Return the wheel with the native libraries of this machine, or the one for all machines. Raises InstallerError if
+    there is neither.
+    """
+    target = target_of_this_machine() if is_wanted() else None
+    names = {path.stem.rpartition("-")[2]: path for path in files if path.suffix == ".whl"}
+    found = names.get(target.tag if target else "any") or names.get("any")
+    if found is None:
+        raise InstallerError("There is no wheel for this system. Build one with packaging/release.py.")
+    return found
 
 
 def version_of(wheel: Path) -> str:

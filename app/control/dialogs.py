@@ -183,9 +183,10 @@ class Dialogs(QObject):
     @Slot()
     def open_about(self) -> None:
         """Open the window with name, version and licence."""
+        from decodescope import core
         from decodescope.app.panels.info_dialogs import about_dialog
 
-        about_dialog(own_version(), self._parent_window.window()).open()
+        about_dialog(own_version(), core.kernel_status().sentence, self._parent_window.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:

@@ -118,14 +118,17 @@ def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows
 
 
-def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
-    """Name, purpose, version and licence of the program, and the licences of the libraries that it uses."""
+def about_dialog(version: str, native_code: str, parent: QWidget | None) -> TableDialog:
+    """Name, purpose, version and licence of the program, and the licences of the libraries that it uses. `native_code`:
+    a sentence about the native code that this computer uses.
+    """
     privacy = tr(
         "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
     )
     rows = [
         (tr("Purpose"), tr("A playground for text generation: watch how every token is chosen.")),
         (tr("Version"), version),
+        (tr("Native code"), native_code),
         (tr("Licence"), tr("MIT. The bundled models are under the same licence.")),
         (tr("Privacy"), privacy),
     ]

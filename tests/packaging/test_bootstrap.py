@@ -28,6 +28,7 @@ def started(bootstrap, monkeypatch):
     monkeypatch.setattr(bootstrap, "start", lambda command, variables=None: calls.append((command, variables)) or 0)
     monkeypatch.setattr(bootstrap.Environment, "prepare", lambda self, wanted: calls.append((self.folder.name, wanted)))
     monkeypatch.setattr(bootstrap, "compile_catalogs", lambda environment: None)
+    monkeypatch.setattr(bootstrap, "build_native_code", lambda environment: None)
     monkeypatch.setattr(bootstrap.qt_libraries, "check", lambda *_: None)
     monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "chdir", lambda _: None)

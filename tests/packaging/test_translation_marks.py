@@ -117,7 +117,7 @@ ALLOWED = (
         "why the native step is not used: for the log",
     ),
     Allowed("core/native/native_library.py", r"\{…\} is of another version", "for the log"),
-    Allowed("core/native/native_library.py", r"CPU part|Features|model name", "what Linux calls it"),
+    Allowed("core/native/library_choice.py", r"CPU part|Features|model name", "what Linux calls it"),
     Allowed(
         "core/decoding/speculation/drafters/retokenizing_drafter.py",
         r"The Fox said.*",
