@@ -51,7 +51,8 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     width, picked = row_length(len(scores) - 1, top_n), chosen.to(torch.int64).contiguous()
     read = array("f", bytes(_FLOAT32_BYTES * rows * width))
     place, _ = read.buffer_info()
-    if any(not 0 <= token < vocabulary for token in picked.tolist()):
+    tokens = picked.tolist()
+    if min(tokens) < 0 or max(tokens) >= vocabulary:
         raise IndexError(tr("A chosen token is not in the vocabulary of {count:,} tokens.").format(count=vocabulary))
     count = rows * vocabulary
     addresses = [tensor_address(stage, torch.float32, count) for stage in contiguous]
