@@ -53,6 +53,7 @@ from decodescope.core.remote import remote_run as elsewhere
 from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -83,13 +84,13 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
     try:
         for event in events:
             if isinstance(event, RunStarted):
-                streamer.put(torch.tensor([[token.id for token in (*event.prompt, *event.beginning)]]))
+                streamer.put(_host_ids([[token.id for token in (*event.prompt, *event.beginning)]]))
             elif isinstance(event, TokenChosen) and event.sequence == 0:
                 streamed += 1
-                streamer.put(torch.tensor([event.id]))
+                streamer.put(_host_ids([event.id]))
             elif isinstance(event, Finished) and not streamed and event.sequences:
                 for token in event.sequences[0]:
-                    streamer.put(torch.tensor([token]))
+                    streamer.put(_host_ids([token]))
             yield event
     finally:
         streamer.end()
@@ -108,6 +109,12 @@ def _weight_notices(model: LoadedModel) -> Iterator[Notice]:
     yield Notice(
         "weights_unpacked", message.format(format=model.unpacked_format, dtype=kind, size=size(model.weight_bytes))
     )
+
+
+@isolated_construction
+def _host_ids(ids: Sequence[int] | Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return ids as a tensor in main memory, whatever the caller's default device is."""
+    return torch.tensor(ids, dtype=torch.int64, device="cpu")
 
 
 def unused_settings(

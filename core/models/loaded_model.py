@@ -41,6 +41,7 @@ from decodescope.core.models.text_decoder import as_encoder_decoder, cache_name
 from decodescope.core.models.token_bytes import word_spellings
 from decodescope.core.models.tokenizers import load_processor, load_tokenizer
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -326,6 +327,7 @@ def _device_name(device: object) -> str:
     return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
+@isolated_construction
 def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
     """Wrap a loaded transformers model; with its `processor` (or feature extractor, or image processor), one that reads
     audio or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
@@ -373,6 +375,7 @@ def needs_cpu(weights: object, memory_limit: MemoryLimit | None = None) -> bool:
     return memory_limit is not None or (weights in tuple(PACKED) and not can_quantize_on_card(str(weights)))
 
 
+@isolated_construction
 def load(
     name: str | Path,
     *,
@@ -432,6 +435,7 @@ class Blueprint(LoadedModel):
         return super().weight_bytes if self.stored_bytes is None else self.stored_bytes
 
 
+@isolated_construction
 def blueprint(
     name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
     allow_remote_code: bool = False, memory_limit: MemoryLimit | None = None,
