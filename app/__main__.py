@@ -98,8 +98,8 @@ def _crash_reporter(options: CommandLineOptions) -> AbstractContextManager[objec
     """Return what writes crash reports into the settings folder; nothing for runs that write files and exit."""
     if options.writes_files:
         return nullcontext()
-    from decodescope.app.control.dialogs import own_version
     from decodescope.app.start.crash_report import CrashReporter
+    from decodescope.app.state.versions import own_version
 
     return CrashReporter((options.config_dir or user_folder("config")) / "crashes", own_version())
 

@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import venv
@@ -35,19 +36,35 @@ from commit_builds import ReleaseError, build, commit_date, export  # noqa: E402
 from distribution_files import checksums  # noqa: E402
 from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
-from installer_parts.tools import InstallerError, run  # noqa: E402
+from installer_parts.stripping import strip_folder  # noqa: E402
+from installer_parts.tools import Build, InstallerError, run  # noqa: E402
 from native_libraries import NativeLibraryError, is_wanted, target_of_this_machine, ziglang  # noqa: E402
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")
+LARGEST = 20
+"""Parts of the program's folder that are printed with their sizes."""
 DISTRIBUTIONS = """
 import json, sys
 from importlib import metadata
 import torch
 found = sorted((one.metadata["Name"], one.version) for one in metadata.distributions())
 print(json.dumps({"cuda": torch.version.cuda, "torch": torch.__version__, "distributions": found}))
+"""
+UNLISTED = """
+import json, sys
+from decodescope.app.state.bundled_libraries import unlisted_files
+print(json.dumps(unlisted_files(sys.stdin.read().splitlines())))
+"""
+UPDATES = """
+import json, tomllib
+from decodescope import resources
+from decodescope.app.features.updates.state import read_source
+source = read_source()
+filled = any(tomllib.loads(resources.path("updates.toml").read_text(encoding="utf-8")).values())
+print(json.dumps({"address": source.address if source else "", "filled": filled}))
 """
 BILL = """
 import sys, tomllib
@@ -74,6 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--level", type=int, default=6, choices=range(10), help="compression, 0 to 9 (default: 6)")
     parser.add_argument("--folder-only", action="store_true", help="make the program's folder and no installer of it")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # temporary folders are removed then too
     try:
         make_installers(options.wheel, options.output, options.work, options.level, options.folder_only)
     except (InstallerError, SetupError) as error:
@@ -87,8 +105,12 @@ def make_installers(
 ) -> list[Path]:
     """Write the installers, their bill of materials and their checksums into `output`; return their paths.
 
-    Raises InstallerError, or SetupError if PyTorch cannot be installed.
+    Everything that can be refused is checked before anything is packed. The files are written into a folder beside
+    their places and moved there at the end, the checksums last, so a failure leaves `output` as it was. Raises
+    InstallerError, or SetupError if PyTorch cannot be installed.
     """
+    system = {"win32": windows, "darwin": macos}.get(sys.platform, linux)
+    system.check_machine(platform.machine())
     epoch = commit_date("HEAD")
     output.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
@@ -99,27 +121,38 @@ def make_installers(
     python = make_environment(work / "environment", wheel)
     program = build_program(python, work, epoch)
     folder = work / "dist" / "decodescope"
+    if system is linux:
+        print(f"{strip_folder(folder) / 1e6:8.1f} MB  of symbol tables removed")
     check_program(folder, version)
+    check_licences(folder, python)
+    print(update_check(python))
     print(sizes(folder), end="")
     if folder_only:
         return [program]
-    machine = platform.machine()
-    if sys.platform == "win32":
-        files = windows.make_packages(program, version, ROOT, output)
-    elif sys.platform == "darwin":
-        files = macos.make_packages(program, version, machine, output)
-    else:
-        files = linux.make_packages(program, version, machine, ROOT, output, epoch, level)
-    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
-    bill = output / f"decodescope-{version}-{system}-installer.cdx.json"
-    text = run([python, "-c", BILL, ROOT / "packaging", ROOT / "pyproject.toml", str(epoch)], folder=work)
-    bill.write_text(text, encoding="utf-8", newline="\n")
-    files.append(bill)
-    sums = output / f"SHA256SUMS-{system}"
-    sums.write_text(checksums(files), encoding="utf-8", newline="\n")
-    for file in files:
+    name = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
+    bill = run([python, "-c", BILL, ROOT / "packaging", ROOT / "pyproject.toml", str(epoch)], folder=work)
+    with tempfile.TemporaryDirectory(dir=output, prefix=".partial-") as partial:
+        build = Build(folder=program, version=version, machine=platform.machine(), root=ROOT, python=python,
+                      output=Path(partial), epoch=epoch, level=level)  # fmt: skip
+        files = system.make_packages(build)
+        files.append(build.output / f"decodescope-{version}-{name}-installer.cdx.json")
+        files[-1].write_text(bill, encoding="utf-8", newline="\n")
+        files.append(build.output / f"SHA256SUMS-{name}")
+        files[-1].write_text(checksums(files[:-1]), encoding="utf-8", newline="\n")
+        placed = move_into_place(files, output)
+    for file in placed:
         print(f"{file.stat().st_size / 1e6:8.1f} MB  {file.name}")
-    return [*files, sums]
+    return placed
+
+
+def move_into_place(files: list[Path], output: Path) -> list[Path]:
+    """Move files into a folder of the same disk and return their new paths. The last one has the checksums: that of an
+    earlier build is removed first, so there are never checksums of other files.
+    """
+    (output / files[-1].name).unlink(missing_ok=True)
+    for file in files:
+        os.replace(file, output / file.name)
+    return [output / file.name for file in files]
 
 
 def build_wheel(epoch: int, work: Path) -> Path:
@@ -209,6 +242,32 @@ def check_program(folder: Path, version: str) -> None:
             raise InstallerError("The program's first run wrote no picture.")
 
 
+def check_licences(folder: Path, python: Path) -> None:
+    """Raise InstallerError unless the licence of each compiled library in the program's folder is known."""
+    inside = folder / "_internal"
+    names = [path.relative_to(inside).as_posix() for path in inside.rglob("*") if path.is_file()]
+    unlisted = json.loads(run([python, "-c", UNLISTED], folder=folder, text="\n".join(names)))
+    if unlisted:
+        raise InstallerError(
+            f"No licence is known for {', '.join(unlisted)}. Add the libraries to resources/licences/libraries.toml."
+        )
+
+
+def update_check(python: Path) -> str:
+    """Return a sentence on whether the program can look for new versions. Raises InstallerError for an address without
+    a key, or the other way round.
+    """
+    source = json.loads(run([python, "-c", UPDATES]))
+    if source["address"]:
+        return f"New versions are announced at {source['address']}."
+    if source["filled"]:
+        raise InstallerError(
+            "resources/updates.toml needs both an https address and a key of 32 bytes in Base64. Make the key with "
+            "packaging/update_notice.py, or leave both empty."
+        )
+    return "resources/updates.toml is empty: this installer does not look for new versions."
+
+
 def sizes(folder: Path) -> str:
     """Return a table of what the parts of a program's folder take, largest first, in MB."""
     inside = folder / "_internal"
@@ -218,7 +277,7 @@ def sizes(folder: Path) -> str:
             parts = path.relative_to(inside).parts if path.is_relative_to(inside) else (path.name,)
             name = "/".join(parts[:3]) if parts[0] == "decodescope" and len(parts) > 3 else parts[0]
             totals[name] = totals.get(name, 0) + path.stat().st_size
-    largest = sorted(totals.items(), key=lambda item: -item[1])[:20]
+    largest = sorted(totals.items(), key=lambda item: -item[1])[:LARGEST]
     return "".join(f"{size / 1e6:8.1f} MB  {name}\n" for name, size in [("in all", sum(totals.values())), *largest])
 
 

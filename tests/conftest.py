@@ -49,6 +49,7 @@ def _isolate() -> None:
         # Only tests of the native code use it, and start a compiler; tests/native_level.py.
         DECODESCOPE_TEST_NATIVE_LEVEL=native_level.requested(),
         DECODESCOPE_NATIVE_LEVEL="off",
+        DECODESCOPE_UNPACK="0",  # the tests of GGUF files test their blocks
         GSETTINGS_BACKEND="memory",  # reading a desktop's settings creates a file
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton
 
 from decodescope.app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from decodescope.app.state import setting_values
-from decodescope.app.state.licences import third_party_parts
+from decodescope.app.state.licences import bundled_libraries, third_party_parts
 from decodescope.app.state.run import Run
 from decodescope.app.state.setting_changes import SettingChange
 from decodescope.app.theme.theme import tab_distance
@@ -133,7 +133,12 @@ def about_dialog(version: str, native_code: str, parent: QWidget | None) -> Tabl
         (tr("Privacy"), privacy),
     ]
     libraries = [(f"{part.name} {part.version}", part.licence) for part in third_party_parts()]
-    groups = [("Decodescope", rows), (tr("Libraries and their licences"), libraries)]
+    inside = [(library.title, library.licence) for library in bundled_libraries()]
+    groups = [
+        ("Decodescope", rows),
+        (tr("Libraries and their licences"), libraries),
+        (tr("Libraries inside these"), inside),
+    ]
     return TableDialog(tr("About Decodescope"), groups, "aboutDialog", parent)
 
 

@@ -43,6 +43,7 @@ from decodescope.core.events import (
     RunStarted,
     TokenChosen,
 )
+from decodescope.core.explain.words import size
 from decodescope.core.memory.out_of_memory import with_fallback
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel, check_model
@@ -92,6 +93,21 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
             yield event
     finally:
         streamer.end()
+
+
+def _weight_notices(model: LoadedModel) -> Iterator[Notice]:
+    """Yield, in the first run of a model, that its weights were unpacked."""
+    if not model.unpacked_format or "weights_unpacked" in model.strategy_data:
+        return
+    model.strategy_data["weights_unpacked"] = True
+    message = tr(
+        "There is no native code for this computer. So that the model is not slow, its {format} weights were unpacked "
+        "to {dtype}, which takes {size} of memory."
+    )
+    kind = str(model.dtype).removeprefix("torch.")
+    yield Notice(
+        "weights_unpacked", message.format(format=model.unpacked_format, dtype=kind, size=size(model.weight_bytes))
+    )
 
 
 def unused_settings(
@@ -311,6 +327,7 @@ def _decode_adapted(
         score_cache.start_run(decoding.start_ids)
         decoding.score_cache = score_cache
     yield decoding.build_start_event()
+    yield from _weight_notices(model)
     yield from decoding.inputs.notices
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)

@@ -144,6 +144,8 @@ class LoadedModel:
     """The layers offloaded to disk, which are read for each pass; None if all are in memory."""
     mapped_files: MappedFiles | None = None
     """Files whose pages hold its weights; None if the weights are copies."""
+    unpacked_format: str = ""
+    """Format of the GGUF file whose blocks were unpacked at loading, because there is no native code; else empty."""
     strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
 
@@ -387,7 +389,7 @@ def load(
     path = catalog.locate(name)
     where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     mapped = mapped_files(plan, weights_choice.dtype, where, weights_choice.packed, shelf)
     network = load_network(
@@ -399,6 +401,7 @@ def load(
     reads = plan.modalities if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
     model = LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf, mapped)
+    model.unpacked_format = plan.gguf_format if weights_choice.is_unpacked else ""
     model.adapters.set(choices, allow_pickle)
     return model
 
@@ -440,7 +443,7 @@ def blueprint(
     path = catalog.locate(name)
     where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = plan.outline(weights_choice.dtype)
     if plan.gguf is not None and weights_choice.packed is not None:

@@ -133,4 +133,5 @@ def test_about_lists_the_licences_of_the_libraries(qtbot: QtBot) -> None:
     assert any(text.startswith("PySide6_Essentials ") for text in texts)
     assert any("LGPL" in text for text in texts)
     assert any(text.startswith("torch ") for text in texts)
+    assert any(text.startswith("libsndfile ") for text in texts)
     assert dialog.height() <= 640
