@@ -18,7 +18,7 @@ import pytest
 from installer_parts import contents, entry_point, icons, linux, macos, manual_page, stripping, tools, windows
 
 from decodescope.app.start.qt_libraries import PACKAGES
-from decodescope.core.native.native_library import find_compiler
+from decodescope.core.native.library_choice import find_compiler
 
 EPOCH = 1_700_000_000
 TOOLCHAIN = pytest.mark.usefixtures("needs_packing_tools")
