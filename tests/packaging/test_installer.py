@@ -57,6 +57,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "torch/test/a.so", "torch\\include\\ATen\\a.h", "torch/lib/libtorchbind_test.so", "triton/__init__.py",
         "transformers/models/llama/modular_llama.py", "nvidia/cublas/lib/libcublas.so.12",
         "PySide6/Qt/lib/libQt6Quick.so.6", "PySide6/Qt/plugins/platforms/libqeglfs.so",
+        "PySide6/Qt/translations/qtbase_sv.qm", "PySide6/translations/qt_help_zh_CN.qm",
     ]  # fmt: skip
     kept = [
         "torch/lib/libtorch_cpu.so", "torch/bin/torch_shm_manager",
@@ -64,6 +65,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "transformers/models/llama/modeling_llama.py", "transformers/modeling_utils.py",
         "transformers/convert_slow_tokenizer.py", "PySide6/Qt/plugins/platforms/libqxcb.so",
         "PySide6/Qt/plugins/platforms/libqoffscreen.so", "PySide6/Qt/translations/qtbase_zh_CN.qm",
+        "PySide6\\translations\\qtbase_zh_CN.qm",
         "mytorch/test/a.so", "resources/models/storyteller/config.json",
     ]  # fmt: skip
     assert [path for path in left_out if not contents.is_left_out(path)] == []
