@@ -336,6 +336,7 @@ def _decode_adapted(
     yield decoding.build_start_event()
     yield from _weight_notices(model)
     yield from decoding.inputs.notices
+    yield from (Notice("not_told", text) for text in getattr(model.tokenizer, "notices", ()))
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)
     if decoding.is_cancelled():
