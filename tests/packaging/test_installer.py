@@ -443,6 +443,25 @@ def test_windows_script_defines_its_names_and_keeps_user_data(root, tmp_path, mo
     assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
 
 
+@pytest.fixture
+def needs_nsis() -> None:
+    if shutil.which("makensis") is None:
+        pytest.skip("NSIS makes the installer for Windows, and is not installed")
+
+
+@pytest.mark.usefixtures("needs_nsis")
+def test_windows_installer_is_compiled(program, root, tmp_path, monkeypatch):
+    monkeypatch.delenv(windows.SIGN, raising=False)
+    (program / "_internal" / "LICENSE").write_text("MIT")
+    windows.check_machine("AMD64")
+    (built,) = windows.make_packages(build_of(program, root, tmp_path / "output", "1.0.0rc1"))
+    assert built.name == "decodescope-1.0.0rc1-windows-x86_64.exe"
+    assert built.read_bytes().startswith(b"MZ")
+    monkeypatch.setenv(windows.SIGN, "signtool sign")
+    with pytest.raises(tools.InstallerError, match=r"\{file\}"):
+        windows.check_machine("AMD64")
+
+
 def test_versions_for_windows_have_four_numbers():
     assert windows.version_numbers("1.2.3rc1") == "1.2.3.0"
     with pytest.raises(tools.InstallerError, match="three numbers"):
