@@ -74,7 +74,7 @@ def wrong_decodings(path: Path, theirs: LlamaCppVocabulary) -> list[str]:
 
 
 @needs_llama_cpp
-@pytest.mark.every(12)
+@pytest.mark.every(24)
 @pytest.mark.parametrize("rule", [*RULES, None])
 def test_rule_splits_all_texts_as_llama_cpp(rule: str | None, theirs: LlamaCppVocabulary, tmp_path: Path) -> None:
     marks_spaces = rule is not None and RULES[rule].marks_spaces

@@ -30,7 +30,7 @@ SPECIAL_TOKENS = {
 
 
 class _ModelDefaults(NamedTuple):
-    """What llama.cpp assumes about vocabularies of one kind, `tokenizer.ggml.model`."""
+    """Defaults of llama.cpp for vocabularies of one kind, `tokenizer.ggml.model`."""
 
     ids: Mapping[str, int]
     adds_bos: bool = False
@@ -118,7 +118,7 @@ def read_vocabulary(file: GgufFile) -> GgufVocabulary | None:
     model = file.metadata.get("tokenizer.ggml.model")
     if model in (None, "none", "no_vocab"):
         return None
-    if model not in _MODELS:
+    if not isinstance(model, str) or model not in _MODELS:
         raise tokenizer_error(file, _unknown_model_reason(str(model)))
     defaults = _MODELS[model]
     rule_name, rule = _rule(file, model)
