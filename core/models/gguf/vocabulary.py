@@ -44,8 +44,10 @@ _MODELS = {
     "gemma4": _ModelDefaults({}),
     "bert": _ModelDefaults({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103}, adds_bos=True),
     "t5": _ModelDefaults({"eos": 1, "unk": 2, "pad": 0}, adds_eos=True),
+    "rwkv": _ModelDefaults({}),
+    "plamo2": _ModelDefaults({"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
 }  # fmt: skip
-_UNSUPPORTED_MODELS = frozenset({"rwkv", "plamo2", "hybriddna", "whitespace"})
+_UNSUPPORTED_MODELS = frozenset({"hybriddna", "whitespace"})
 """Kinds that llama.cpp reads and this program does not: no architecture here is published with them."""
 
 _ENDS_OF_TURN = frozenset({
