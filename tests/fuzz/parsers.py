@@ -491,7 +491,10 @@ PARSERS: Sequence[Parser] = (
     Parser("live_addresses", _read_live_address, ("core.trace.live_address",)),
     Parser(
         "gguf", _read_gguf,
-        ("core.models.gguf.gguf_file", "core.models.gguf.tokenizer", "core.models.gguf.file_summary"),
+        (
+            "core.models.gguf.gguf_file", "core.models.gguf.tokenizer", "core.models.gguf.vocabulary",
+            "core.models.gguf.file_summary",
+        ),
         tokens=(b"general.architecture", b"tokenizer.ggml.tokens", b"llama", b"GGUF"),
     ),
     Parser(
