@@ -63,7 +63,7 @@ class BeamRecorder(CallRecorder):
 
     def processed(self, ids: torch.Tensor, step: ProcessedStep) -> None:
         """Keep the log-probabilities of a step, before and after processing."""
-        if not self.runs:
+        if not self._searches:
             self.begin(ids)
             self._searches = [self._new_search(run) for run in self.runs]
             self._clock = time.perf_counter()

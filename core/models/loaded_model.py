@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
+from decodescope.core.common.text import cut_short
 from decodescope.core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from decodescope.core.events import ModelIdentity
 from decodescope.core.models import catalog, token_bytes
@@ -146,6 +147,10 @@ class LoadedModel:
     """Files whose pages hold its weights; None if the weights are copies."""
     strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
+
+    def __repr__(self) -> str:
+        name, kind = cut_short(self.name, 100), type(self.model).__name__
+        return f"<{type(self).__name__}: {name}, {kind}, {self.weights} on {self.device}>"
 
     @property
     def device(self) -> torch.device:
