@@ -12,7 +12,14 @@ Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "
 allowed by the grammar.
 """
 NoticeKind = Literal[
-    "memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut", "not_repeatable"
+    "memory_fallback",
+    "setting_ignored",
+    "read_anew",
+    "half_precision",
+    "not_told",
+    "media_cut",
+    "weights_unpacked",
+    "not_repeatable",
 ]
 RunEnd = Literal["completed", "stopped"]
 

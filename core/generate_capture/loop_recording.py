@@ -25,6 +25,7 @@ from decodescope.core.models.weight_samples import hash_weights
 from decodescope.core.parameter import Settings, short_repr
 from decodescope.core.request import Request
 from decodescope.core.settings import check_top_n, settings_by_name
+from decodescope.core.system.torch_state import library_settings
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class LoopRecording:
     def __enter__(self) -> Self:
         if self._writer is not None:
             raise ParameterError(tr("This loop has been recorded already."), tr("Call record_loop for each loop."))
+        with library_settings():
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
         model, rows = self._loaded, self._rows
         generator = read_generator(model.device)
         facts = (("function", self._name), ("weights", found := hash_weights(model.model)))
@@ -75,7 +81,6 @@ class LoopRecording:
             model, config, CapturedPrompt(self._prompt, start), self._name, rows, self._open.receive, origin
         )
         self._writer.start(time.perf_counter(), None)
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -112,6 +117,10 @@ class LoopRecording:
         own). Scores are copied, and never changed. Raises ParameterError for other shapes, ids outside the vocabulary,
         or after all texts have ended.
         """
+        with library_settings():
+            self._record(scores, chosen, stages, method)
+
+    def _record(self, scores: object, chosen: object, stages: object, method: Method) -> None:
         writer = self._started
         raw = self._checked_scores("scores", scores)
         ids = self._checked_ids(chosen, raw.shape[-1])

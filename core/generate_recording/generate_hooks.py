@@ -43,6 +43,7 @@ from decodescope.core.generate_recording.stage_headings import heading_of, is_tr
 from decodescope.core.models import catalog
 from decodescope.core.models.text_decoder import cache_name
 from decodescope.core.models.weight_samples import differs_from_files, hash_weights
+from decodescope.core.system.torch_state import library_settings
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
     if call is None or call.failed:
         return
     try:
-        observe()
+        with library_settings():
+            observe()
     except Exception as error:
         call.failed = True
         for capture in call.captures:
@@ -183,26 +185,53 @@ class _RecordingProcessors(LogitsProcessorList):
         if not call.is_recording or recorder is None:
             return super().__call__(input_ids, scores, **kwargs)
         call.passes = None
+        trace = _StageTrace(self._banning, self._headings)
         _observed(call, lambda: recorder.begin(input_ids))  # before a processor that generates, or fails
-        length, trace, headings = input_ids.shape[-1], [scores.detach().to(torch.float32, copy=True)], []
+        _observed(call, lambda: trace.start(scores))
         for number, processor in enumerate(self):
-            is_own = is_transformers_own(processor)
-            if not is_own and trace[-1].data_ptr() == scores.data_ptr():
-                trace[-1] = trace[-1].clone()  # it may modify its input
+            if not is_transformers_own(processor):
+                _observed(call, functools.partial(trace.keep, scores))
             scores = LogitsProcessorList([processor])(input_ids, scores, **kwargs)
-            heading = heading_of(processor, self._config)
-            if not is_own:
-                if number not in self._banning and removes_tokens(trace[-1], scores):
-                    self._banning.add(number)
-                if number in self._banning:
-                    heading = with_kind(heading, "ban")
-            is_plain = is_own and scores.dtype is torch.float32
-            trace.append(scores.detach() if is_plain else without_banned(scores.detach()))
-            headings.append(heading)
-        self._headings[:] = headings
-        if call.recorder is recorder and not call.muted:
-            _observed(call, lambda: recorder.processed(input_ids, ProcessedStep(length, trace, self._headings)))
+            heading = functools.partial(heading_of, processor, self._config)
+            _observed(call, functools.partial(trace.add, number, processor, heading, scores))
+        if call.recorder is recorder and call.is_recording:
+            step = ProcessedStep(input_ids.shape[-1], trace.scores, self._headings)
+            _observed(call, lambda: recorder.processed(input_ids, step))
         return scores
+
+
+class _StageTrace:
+    """The scores of one step, before the first processor and after each."""
+
+    def __init__(self, banning: set[int], headings: list[StageHeading]) -> None:
+        """`banning` and `headings` are those of the whole loop."""
+        self.scores: list[torch.Tensor] = []
+        self._banning, self._headings = banning, headings
+
+    def start(self, scores: torch.Tensor) -> None:
+        """Copy the model's scores."""
+        self.scores = [scores.detach().to(torch.float32, copy=True)]
+
+    def keep(self, scores: torch.Tensor) -> None:
+        """Copy the last scores if they are those that a processor of the caller is about to receive: it may modify its
+        input.
+        """
+        if self.scores[-1].data_ptr() == scores.data_ptr():
+            self.scores[-1] = self.scores[-1].clone()
+
+    def add(
+        self, number: int, processor: object, make_heading: Callable[[], StageHeading], scores: torch.Tensor
+    ) -> None:
+        """Add the scores after a processor."""
+        heading, is_own = make_heading(), is_transformers_own(processor)
+        if not is_own:
+            if number not in self._banning and removes_tokens(self.scores[-1], scores):
+                self._banning.add(number)
+            if number in self._banning:
+                heading = with_kind(heading, "ban")
+        self._headings[number:] = [heading, *self._headings[number + 1 :]]
+        is_plain = is_own and scores.dtype is torch.float32
+        self.scores.append(scores.detach() if is_plain else without_banned(scores.detach()))
 
 
 class _RecordingCriteria(StoppingCriteriaList):
@@ -528,7 +557,10 @@ class GenerateHooks:
                     BeamRecorder if name in _BEAM_STRATEGIES else DraftRecorder if name in _DRAFT_STRATEGIES
                     else SampleRecorder
                 )  # fmt: skip
-        call.recorder = recorder_class(self._loaded(call), self._call_inputs(call, config, source), self._new_run(call))
+        inputs, new_run = self._call_inputs(call, config, source), self._new_run(call)
+        call.recorder = recorder_class(self._loaded(call), inputs, new_run)
+        if call.chooses_tokens:
+            call.passes = PassRecorder(self._loaded(call), inputs, new_run, call.ids)
 
     def _call_inputs(self, call: _Call, config: GenerationConfig, source: torch.Tensor | None) -> CallInputs:
         name = strategy_name(config, bool(call.assistant))
@@ -602,12 +634,7 @@ class GenerateHooks:
             call.inputs = ("inputs_embeds",)
         call.processors = _own_processors(kwargs)
         _observed(call, lambda: self._begin(call, config, ids))
-        if not call.is_recording:
-            return found
-        if call.chooses_tokens:
-            inputs = self._call_inputs(call, config, ids)
-            call.passes = PassRecorder(self._loaded(call), inputs, self._new_run(call), call.ids)
-        return _RecordingProcessors(found, call, config)
+        return _RecordingProcessors(found, call, config) if call.is_recording else found
 
     def _get_criteria(self, original: _Method, *args: object, **kwargs: object) -> object:
         found, call = original(*args, **kwargs), _current_call()

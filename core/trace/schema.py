@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hin
 from decodescope.core.events import EVENTS, is_method_name
 from decodescope.resources.language import tr
 
-VERSION = (1, 4)
+VERSION = (1, 3)
 """(major, minor). A new field with a default or a new event raises the minor version; any other change the major one.
 """
 

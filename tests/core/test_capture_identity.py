@@ -274,3 +274,14 @@ def test_reprs_are_short() -> None:
         core.lens(model, PROMPT, 3),
     )
     assert [len(repr(value)) for value in values if len(repr(value)) > 300] == []
+
+
+def test_stages_of_captured_beams_have_the_names_of_own_processors() -> None:
+    model = tiny.make("llama")
+    with core.capture(model) as captured:
+        _generate(model.model, num_beams=3, logits_processor=[Masks()], repetition_penalty=1.2)
+    steps = [event for event in captured.run.events if isinstance(event, core.events.BeamStep)]
+    assert len(steps[0].funnels) == 1
+    assert all(step.funnels for step in steps)
+    kinds = {tuple((stage.name, stage.kind) for stage in one.stages) for step in steps for one in step.funnels}
+    assert kinds == {(("raw", "model"), ("repetition_penalty", "shift"), ("Masks", "ban"))}
