@@ -565,7 +565,6 @@ OTHER_TESTS: dict[str, tuple[str, ...]] = {
 """Fuzz tests without a corpus, which build their inputs, and the modules that they exercise."""
 
 OWN_DATA: dict[str, str] = {
-    "app.control.dialogs": "the program's own pyproject.toml",
     "app.state.bundled_libraries": "the list of libraries that the program is shipped with",
     "app.state.versions": "the program's own pyproject.toml",
     "core.common.generator_state": "a limited size, and errors for other text: tests/core/test_capture_identity.py",
