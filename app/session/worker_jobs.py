@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,7 +49,25 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
 def _device_note(requested: str, device: str) -> str:
     """Return why the automatic device is the CPU; empty otherwise."""
-    return tr("no GPU supported by this torch version") if requested == "auto" and device == "cpu" else ""
+    if requested != "auto" or device != "cpu":
+        return ""
+    import torch
+
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        return tr("these weights are for the CPU")
+    if not _has_nvidia_driver():
+        return tr("no GPU found")
+    if torch.version.cuda is None:
+        return tr("no GPU supported by this torch version")
+    return tr("GPU found, but this torch version cannot use its driver")
+
+
+_DRIVER_FOLDER = "/proc/driver/nvidia"
+
+
+def _has_nvidia_driver() -> bool:
+    """Return whether a driver for NVIDIA cards is installed."""
+    return os.path.exists(_DRIVER_FOLDER) or shutil.which("nvidia-smi") is not None
 
 
 def _model_defaults(config: GenerationConfig) -> Mapping[str, Any]:

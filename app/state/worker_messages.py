@@ -222,7 +222,7 @@ _SENTENCES = {
     "building": mark("Decode backend: PyTorch. Native code for this processor is being built."),
     "off": mark("Decode backend: PyTorch. Native code is turned off."),
     "no_compiler": mark(
-        "Decode backend: PyTorch. Install a C++ compiler (g++ or clang++) to use native code, which is faster."
+        "Decode backend: PyTorch. No native code came with the program, and there is no C++ compiler to build it."
     ),
     "failed": mark("Decode backend: PyTorch. Native code could not be built on this machine."),
 }

@@ -33,6 +33,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.events.search import (
         BeamCandidate,
         BeamFate,
+        BeamFunnel,
         BeamsRanked,
         BeamStep,
         ChoiceReason,

@@ -11,7 +11,9 @@ Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "
 """Why a sequence ended: end token, a limit, a stop string, stopped by the user, end of the given text, or no token
 allowed by the grammar.
 """
-NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut"]
+NoticeKind = Literal[
+    "memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut", "weights_unpacked"
+]
 RunEnd = Literal["completed", "stopped"]
 
 

@@ -28,6 +28,7 @@ from decodescope.core.generate_recording.draft_recorder import DraftRecorder
 from decodescope.core.generate_recording.run_writer import strategy_name
 from decodescope.core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
 from decodescope.core.models.text_decoder import cache_name
+from decodescope.core.system.torch_state import library_settings
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
     if call is None or call.failed:
         return
     try:
-        observe()
+        with library_settings():
+            observe()
     except Exception as error:
         call.failed = True
         for capture in call.captures:

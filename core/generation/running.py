@@ -43,6 +43,7 @@ from decodescope.core.events import (
     RunStarted,
     TokenChosen,
 )
+from decodescope.core.explain.words import size
 from decodescope.core.memory.out_of_memory import with_fallback
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel, check_model
@@ -52,6 +53,7 @@ from decodescope.core.remote import remote_run as elsewhere
 from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -82,16 +84,37 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
     try:
         for event in events:
             if isinstance(event, RunStarted):
-                streamer.put(torch.tensor([[token.id for token in (*event.prompt, *event.beginning)]]))
+                streamer.put(_host_ids([[token.id for token in (*event.prompt, *event.beginning)]]))
             elif isinstance(event, TokenChosen) and event.sequence == 0:
                 streamed += 1
-                streamer.put(torch.tensor([event.id]))
+                streamer.put(_host_ids([event.id]))
             elif isinstance(event, Finished) and not streamed and event.sequences:
                 for token in event.sequences[0]:
-                    streamer.put(torch.tensor([token]))
+                    streamer.put(_host_ids([token]))
             yield event
     finally:
         streamer.end()
+
+
+def _weight_notices(model: LoadedModel) -> Iterator[Notice]:
+    """Yield, in the first run of a model, that its weights were unpacked."""
+    if not model.unpacked_format or "weights_unpacked" in model.strategy_data:
+        return
+    model.strategy_data["weights_unpacked"] = True
+    message = tr(
+        "There is no native code for this computer. So that the model is not slow, its {format} weights were unpacked "
+        "to {dtype}, which takes {size} of memory."
+    )
+    kind = str(model.dtype).removeprefix("torch.")
+    yield Notice(
+        "weights_unpacked", message.format(format=model.unpacked_format, dtype=kind, size=size(model.weight_bytes))
+    )
+
+
+@isolated_construction
+def _host_ids(ids: Sequence[int] | Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return ids as a tensor in main memory, whatever the caller's default device is."""
+    return torch.tensor(ids, dtype=torch.int64, device="cpu")
 
 
 def unused_settings(
@@ -313,7 +336,9 @@ def _decode_adapted(
         score_cache.start_run(decoding.start_ids)
         decoding.score_cache = score_cache
     yield decoding.build_start_event()
+    yield from _weight_notices(model)
     yield from decoding.inputs.notices
+    yield from (Notice("not_told", text) for text in getattr(model.tokenizer, "notices", ()))
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)
     for name, reason in settings.ignored.items():

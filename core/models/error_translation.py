@@ -15,12 +15,13 @@ from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.system.device_memory import is_out_of_memory
 from decodescope.core.system.gpu import device_memory
 from decodescope.core.system.plugin_code import attribute_error
+from decodescope.core.system.torch_state import isolated_iterator
 from decodescope.resources.language import tr
 
 T = TypeVar("T")
 
 
-@torch.inference_mode()
+@isolated_iterator
 def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Iterate over `make_iterator()`, usually events: translate out-of-memory errors into errors with sizes, those of a
     plug-in into errors that name it, and unexpected ones into errors with message and traceback. No item is yielded

@@ -22,7 +22,8 @@ from transformers.models.auto import processing_auto
 
 from decodescope.core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
 from decodescope.core.models.gguf.gguf_file import GgufFile
-from decodescope.core.models.gguf.tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
+from decodescope.core.models.gguf.tokenizer import load_gguf_tokenizer
+from decodescope.core.models.gguf.vocabulary import MAX_TOKEN_CHARACTERS
 from decodescope.core.models.modalities import Modalities
 from decodescope.core.models.model_files import (
     INDEX_BYTES,

@@ -252,12 +252,13 @@ def _call(
     import torch
 
     from decodescope.core.generate_recording.generate_hooks import GenerateHooks
+    from decodescope.core.system.torch_state import library_settings
 
     def generate(*, custom_generate: str, **given: object) -> object:
         return function.function(model=module, **given)
 
     devices = [run.device] if run.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad():
+    with library_settings(), torch.random.fork_rng(devices), torch.no_grad():
         torch.manual_seed(run.request.seed)
         given = {"custom_generate": function.source.title, **function.arguments(run)}
         found = GenerateHooks.record_call(module, generate, (), given)

@@ -22,7 +22,7 @@ from decodescope.core.errors import CorruptWeightsError
 from decodescope.core.models import mapped_files
 from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.model_saving import save_gguf
-from decodescope.core.native import native_library
+from decodescope.core.native import library_choice, native_library
 from tests.core import gguf_models
 from tests.core.test_gguf_smollm2 import smollm2
 
@@ -113,7 +113,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "mapped":
         request.getfixturevalue("built")
     else:
-        monkeypatch.setenv(native_library.SWITCH_VARIABLE, "0")
+        monkeypatch.setenv(library_choice.LEVEL_VARIABLE, library_choice.OFF)
         monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     return str(request.param)
 

@@ -52,6 +52,9 @@ ALLOWED = (
     Allowed("app/control/dialogs.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
     Allowed("app/start/crash_report.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
     Allowed("app/state/licences.py", r"[\s\S]*", "fields of metadata, and the head of THIRD_PARTY.txt"),
+    Allowed("app/state/bundled_libraries.py", r"[\s\S]*", "THIRD_PARTY.txt, which is English as the licences are"),
+    Allowed("app/state/versions.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
+    Allowed("app/start/cli/parser.py", r"Decodescope \{…\}", "the name of the program and its version"),
     Allowed("app/widgets/banner.py", r"Action", "the class of a button"),
     Allowed("app/start/qt_variables.py", r"[A-Z][A-Za-z, ]+", "values of Qt's variables"),
     Allowed("core/models/token_scheme.py", r"[A-Z][A-Za-z]+", "names of decoders in tokenizer.json"),
@@ -114,7 +117,7 @@ ALLOWED = (
         "why the native step is not used: for the log",
     ),
     Allowed("core/native/native_library.py", r"\{…\} is of another version", "for the log"),
-    Allowed("core/native/native_library.py", r"CPU part|Features|model name", "what Linux calls it"),
+    Allowed("core/native/library_choice.py", r"CPU part|Features|model name", "what Linux calls it"),
     Allowed(
         "core/decoding/speculation/drafters/retokenizing_drafter.py",
         r"The Fox said.*",

@@ -36,7 +36,7 @@ def model(name: str) -> core.LoadedModel:
 def events(kind: str) -> tuple[Event, ...]:
     settings: dict[str, dict[str, Any]] = {
         "sampling": {"do_sample": True, "temperature": 0.8, "top_p": 0.92, "num_return_sequences": 2},
-        "beam_search": {"num_beams": 3, "num_return_sequences": 2},
+        "beam_search": {"num_beams": 3, "num_return_sequences": 2, "repetition_penalty": 1.05},
         "speculative": {},
     }
     drafters = (model("storyteller-draft"),) if kind == "speculative" else ()
@@ -207,6 +207,9 @@ def test_beam_tree_shows_candidates_and_their_explanations(page: Browser) -> Non
     pruned = next(candidate for candidate in steps[2].candidates if candidate.fate == "pruned")
     page.click(f"#tree-canvas-{pruned.node} rect")
     assert page.text("#panel .why") == f"Pruned at step 3. {core.explain_candidate(pruned, steps[2], 3)}"
+    funnel = next(one for one in steps[2].funnels if one.parent == pruned.parent)
+    shown = "[...document.querySelectorAll('#panel .funnel b')].map((count) => count.textContent)"
+    assert page.evaluate(shown) == [*(f"{stage.survivors:,}" for stage in funnel.stages), "1"]
     page.press("ArrowLeft")
     assert page.evaluate("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
     overlaps = page.evaluate(

@@ -1,13 +1,8 @@
-"""Commands that need no window: `decodescope generate …`. The first argument selects one."""
+"""The commands that need no window (`decodescope generate …`) and their exit codes."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Sequence
-from contextlib import suppress
-
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import mark
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "generate": (
@@ -21,27 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
+INFORMATION = frozenset({"-h", "--help", "--version"})
+"""Options that print something and end the program."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done; something failed; wrong command line or input; interrupted with Ctrl+C."""
-
-
-def run_command(arguments: Sequence[str]) -> int | None:
-    """Run the command that the first argument names and return its exit code; None if it names none."""
-    if not arguments or arguments[0] not in COMMANDS:
-        return None
-    with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
-        _use_saved_language()
-    try:
-        code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
-    except KeyboardInterrupt:
-        print(tr("Interrupted."), file=sys.stderr)
-        return INTERRUPTED
-    return code
-
-
-def _use_saved_language() -> None:
-    """Use the language of the settings. Raises ImportError without Qt."""
-    from decodescope.app.storage.settings_file import SettingsStore
-    from decodescope.app.theme.language import set_language
-
-    set_language(SettingsStore().saved_language)

@@ -120,6 +120,16 @@ class TextArray(Sequence[str]):
         (length,) = _U64.unpack_from(self._data, start)
         return bytes(self._data[start + 8 : start + 8 + length]).decode("utf-8", "replace")
 
+    def is_text(self, index: int) -> bool:
+        """Return whether an entry is valid UTF-8; what is not is decoded with replacement characters."""
+        start = self._starts[index]
+        (length,) = _U64.unpack_from(self._data, start)
+        try:
+            bytes(self._data[start + 8 : start + 8 + length]).decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
     def __iter__(self) -> Iterator[str]:
         if not self._starts:
             return

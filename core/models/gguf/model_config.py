@@ -23,7 +23,7 @@ from decodescope.core.models.gguf.metadata_checks import check_metadata
 from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
 from decodescope.core.models.gguf.tensor_names import LAYER_NAME
 from decodescope.core.models.gguf.tensor_operations import HeadCounts
-from decodescope.core.models.gguf.tokenizer import end_tokens
+from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.models.model_files import full_message, readable_reason
 from decodescope.resources.language import tr
 
