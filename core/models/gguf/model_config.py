@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
 
-from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError
+from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError, ModelError
 from decodescope.core.models.gguf.architectures import (
     ARCHITECTURES,
     Config,
@@ -19,6 +19,7 @@ from decodescope.core.models.gguf.architectures import (
 )
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
 from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
+from decodescope.core.models.gguf.metadata_checks import check_metadata
 from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
 from decodescope.core.models.gguf.tensor_names import LAYER_NAME
 from decodescope.core.models.gguf.tensor_operations import HeadCounts
@@ -39,20 +40,38 @@ _FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
 
 def build_config(file: GgufFile) -> PreTrainedConfig:
     """Return transformers' config. Raises UnknownArchitectureError, ConfigInvalidError."""
-    content = transformers_config(file)
     try:
+        content = transformers_config(file)
         kind = str(content.pop("model_type"))
         config: PreTrainedConfig = AutoConfig.for_model(kind, **content)
         config.architectures = [_class_name(config)]
+        _check_windows(file, config)
         return config
+    except ModelError:
+        raise
     except Exception as error:  # validators, and the arithmetic of each model family
-        raise ConfigInvalidError(
-            tr("The metadata of {file} do not describe a valid model: {reason}").format(
-                file=file.files[0].name, reason=readable_reason(error)
-            ),
-            tr("Copy or download the file again."),
-            full_message(error),
-        ) from error
+        raise metadata_error(file, error) from error
+
+
+def _check_windows(file: GgufFile, config: PreTrainedConfig) -> None:
+    """Check that layers with a window have one. Raises ConfigInvalidError."""
+    kinds: object = getattr(config, "layer_types", None)
+    if isinstance(kinds, list) and "sliding_attention" in kinds and not getattr(config, "sliding_window", None):
+        key = f"{file.architecture}.attention.sliding_window"
+        if key not in file.metadata:
+            raise missing_key_error(file, key)
+        raise invalid_value_error(file, key, file.metadata[key], tr("a whole number of at least 1"))
+
+
+def metadata_error(file: GgufFile, error: Exception) -> ConfigInvalidError:
+    """Return the error of metadata from which transformers cannot build a model."""
+    return ConfigInvalidError(
+        tr("The metadata of {file} do not describe a valid model: {reason}").format(
+            file=file.files[0].name, reason=readable_reason(error)
+        ),
+        tr("Copy or download the file again."),
+        full_message(error),
+    )
 
 
 def _class_name(config: PreTrainedConfig) -> str:
@@ -69,6 +88,7 @@ def transformers_config(file: GgufFile) -> Config:
             tr("Open the model that it was trained for, and add the adapter to it."),
         )
     known, prefix = architecture_of(file), file.architecture
+    check_metadata(file, known)
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults, **known.variant}
     for key, name in known.keys.items():
         value = _checked_number(file, f"{prefix}.{key}")
@@ -76,6 +96,9 @@ def transformers_config(file: GgufFile) -> Config:
             config[name] = value
         elif key in _REQUIRED:
             raise missing_key_error(file, f"{prefix}.{key}")
+    width = known.keys.get("attention.key_length")
+    if width is not None and config.get(width) is None:
+        config[width] = _width_of_heads(file)
     if config.get("sliding_window") == 0:
         config["sliding_window"] = None
     _check_layers(file)
@@ -107,24 +130,35 @@ def transformers_config(file: GgufFile) -> Config:
     return config
 
 
+def _width_of_heads(file: GgufFile) -> int:
+    """Return the numbers of a head by llama.cpp's rule for files that do not say. Raises ConfigInvalidError."""
+    prefix = file.architecture
+    hidden, heads = (file.number(f"{prefix}.{key}") for key in ("embedding_length", "attention.head_count"))
+    if not isinstance(hidden, int) or not isinstance(heads, int) or not 0 < heads <= hidden:
+        raise missing_key_error(file, f"{prefix}.attention.key_length")
+    return hidden // heads
+
+
 def _check_layers(file: GgufFile) -> None:
     """Check that the metadata count the layers that are there, before anything is built of them.
 
     Raises ConfigInvalidError.
     """
-    there: dict[str, int] = {}
+    there: dict[str, set[int]] = {}
     for name in file.tensors:
         if found := LAYER_NAME.match(name):
-            there[found["stack"]] = max(there.get(found["stack"], 0), 1 + int(found["number"]))
-    counted = file.number(f"{file.architecture}.block_count")
-    stated = {stack: counted for stack in there or ("",)}
+            there.setdefault(found["stack"], set()).add(int(found["number"]))
+    key = f"{file.architecture}.block_count"
+    stated = {stack: (key, file.number(key)) for stack in there or ("",)}
     if "dec." in stated:
-        stated["dec."] = file.number(f"{file.architecture}.decoder_block_count", counted)
-    for stack, number in stated.items():
-        if number != there.get(stack, 0):
+        own = f"{file.architecture}.decoder_block_count"
+        stated["dec."] = (own, file.number(own)) if file.number(own) is not None else stated["dec."]
+    for stack, (key, number) in stated.items():
+        numbers = there.get(stack, set())
+        if number != len(numbers) or numbers != set(range(len(numbers))):
             raise ConfigInvalidError(
-                tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
-                    file=file.files[0].name, stated=number, contained=there.get(stack, 0)
+                tr("{file} gives {stated} as its number of layers ({key}), but contains {contained}.").format(
+                    file=file.files[0].name, stated=number, key=key, contained=len(numbers)
                 ),
                 tr("Copy or download the file again."),
             )
