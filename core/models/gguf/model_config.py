@@ -209,7 +209,7 @@ def _whole_inverse_square(scale: Any) -> float | None:
     number = _positive(scale, 0)
     if number is None or not 1e-6 < number < 1e6:
         return None
-    square = number**-2.0
+    square = 1 / (number * number)
     whole = max(round(square), 1)
     return whole if math.isclose(whole**-0.5, number, rel_tol=1e-6) else square
 
