@@ -14,6 +14,7 @@ import tarfile
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import installer
 import pytest
@@ -364,14 +365,29 @@ def test_desktop_files_are_valid(program, root, tmp_path):
     metainfo.write_text(linux.metainfo_text(folder / metainfo.name, build.version, build.epoch))
     manual = tmp_path / "decodescope.1"
     manual.write_text(linux.manual_text(build), encoding="utf-8")
+    checked = ["appstreamcli", "validate", "--no-net", str(metainfo)]
+    reported = subprocess.run(checked, capture_output=True, text=True).stdout
+    faults = [line for line in reported.splitlines() if re.match("[EW]:", line)]
+    assert [line for line in faults if "url-homepage-missing" not in line] == []
+    assert "Validation" in reported
     for command in (
         ["desktop-file-validate", folder / "decodescope.desktop"],
-        ["appstreamcli", "validate", "--no-net", metainfo],
         ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", manual],
     ):
         answer = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
         assert (answer.returncode, answer.stderr) == (0, ""), answer.stdout
     assert '<release version="1.0.0~rc1" date="2023-11-14" type="development"/>' in metainfo.read_text()
+
+
+def test_homepage_of_the_publisher_is_in_the_package(root, monkeypatch):
+    source = root / "packaging" / "desktop" / f"{linux.APPLICATION_ID}.metainfo.xml"
+    monkeypatch.delenv(linux.HOMEPAGE, raising=False)
+    assert "homepage" not in linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert "Homepage" not in linux.control_text("1.0.0", "amd64", "libc6", 1)
+    monkeypatch.setenv(linux.HOMEPAGE, "https://a.example/?b=1&c")
+    text = linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert ElementTree.fromstring(text).find("url[@type='homepage']").text == "https://a.example/?b=1&c"
+    assert "Homepage: https://a.example/?b=1&c\n" in linux.control_text("1.0.0", "amd64", "libc6", 1)
 
 
 def test_manual_page_names_every_option_and_command():
