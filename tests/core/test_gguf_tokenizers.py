@@ -252,6 +252,15 @@ def test_missing_rule_is_reported_in_the_run(tmp_path: Path) -> None:
     assert any("does not say how its tokenizer splits words" in message for message in messages)
 
 
+def test_suppressed_tokens_are_never_chosen(tmp_path: Path) -> None:
+    metadata = bpe_metadata(byte_level(), "gpt-2")
+    request = core.Request("Once", {"max_new_tokens": 3, "do_sample": False, "eos_token_id": None})
+    free = core.run(core.load(write(tmp_path / "free.gguf", metadata), device="cpu"), request).sequences[0]
+    metadata["tokenizer.ggml.suppress_tokens"] = [free[0], 10**6]
+    bound = core.run(core.load(write(tmp_path / "bound.gguf", metadata), device="cpu"), request).sequences[0]
+    assert free[0] not in bound
+
+
 def broken(change: dict[str, Any], kind: str = "gpt2") -> dict[str, Any]:
     whole = bpe_metadata(byte_level(), "gpt-2") if kind == "gpt2" else sentencepiece_metadata(marked())
     found = {**whole, **{f"tokenizer.ggml.{key}": value for key, value in change.items()}}

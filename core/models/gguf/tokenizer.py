@@ -2,7 +2,8 @@
 
 llama.cpp stores tokens, their kinds, merges or scores, and the name of the rule that splits text into words
 (`pre_tokenizer_rules.py`). What it assumes where a key is missing is in `vocabulary.py`. How texts become tokens:
-https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/gguf.md` lists the known differences.
+https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/gguf-tokenizers.md` lists the known
+differences.
 """
 
 from __future__ import annotations
