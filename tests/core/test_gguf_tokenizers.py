@@ -204,18 +204,28 @@ def random_vocabulary(numbers: random.Random) -> dict[str, Any]:
     return found
 
 
+def refusal(path: Path) -> str:
+    """Return the reason for which a vocabulary is refused here, or an empty text."""
+    try:
+        read_vocabulary(read_gguf(path))
+    except TokenizerMissingError as error:
+        return error.cause
+    return ""
+
+
 @needs_llama_cpp
-@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_end_tokens_and_defaults_equal_those_of_llama_cpp(
     count: int, theirs: LlamaCppVocabulary, tmp_path: Path
 ) -> None:
     numbers = random.Random(count)
     for _ in range(count):
         path = write(tmp_path / "random.gguf", random_vocabulary(numbers))
-        refusal = theirs.load(path)
-        if refusal:  # EOS or BOS wanted and missing
-            with pytest.raises(TokenizerMissingError, match="does not say which one"):
-                read_vocabulary(read_gguf(path))
+        assert theirs.load(path) == ""
+        if reason := refusal(path):  # llama.cpp's process ends where it needs the missing token
+            assert "does not say which one" in reason
+            with pytest.raises(RuntimeError):
+                theirs.tokenize(["a"], adds_special=True)
             continue
         own, facts = read_vocabulary(read_gguf(path)), theirs.facts()
         assert own is not None
