@@ -54,7 +54,15 @@ TUTORIAL_ORDER = (
     "study",
 )
 GENERATED_REFERENCE = ("reference/command-line.md", "reference/keys.md", "reference/api.md", "reference/glossary.md")
-REFERENCE = ("toml-files.md", "pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
+REFERENCE = (
+    "toml-files.md",
+    "pictures.md",
+    "cache-compatibility.md",
+    "models.md",
+    "gguf-tokenizers.md",
+    "stages.md",
+    "trace-format.md",
+)
 HOW_TO = ("programs.md", "translating.md")
 INSIDE = ("architecture.md", "tour-of-the-code.md", "building.md")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")

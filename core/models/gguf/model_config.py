@@ -353,10 +353,14 @@ def further_metadata(config: PreTrainedConfig, name: str, fields: Iterable[str])
 
 
 def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:
-    """Return the file's own decoding settings: its end tokens, and sampling settings if it contains any."""
+    """Return the file's own decoding settings: its end tokens, suppressed tokens, and sampling settings if any."""
     made = GenerationConfig.from_model_config(config)
     ends = end_tokens(file)
     made.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
+    suppressed = file.metadata.get("tokenizer.ggml.suppress_tokens")
+    if isinstance(suppressed, memoryview) and suppressed.format in ("i", "I"):
+        rows = config.get_text_config().vocab_size
+        made.suppress_tokens = [number for number in suppressed if 0 <= number < rows] or None
     for key, name in _SAMPLING.items():
         value = file.number(f"general.sampling.{key}")
         if value is not None and value >= 0:

@@ -32,6 +32,8 @@ class PreTokenizerRule(NamedTuple):
     """Whether tokens are written in GPT-2's alphabet of bytes; otherwise as text."""
     marks_spaces: bool = False
     """Whether spaces are written as ▁ in tokens."""
+    marks_lines: bool = False
+    """Whether a line that does not begin with a space gets one."""
 
 
 _CONTRACTION = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -203,7 +205,11 @@ _TABLE: tuple[tuple[PreTokenizerRule, str], ...] = (
     ),
     (PreTokenizerRule((r"\p{N}+", "(?=([0-9]{3})+(?![0-9]))")), "superbpe"),
     (_MARKED_SPACES._replace(adds_bos=True, always_adds_bos=True), "gemma4 granite-embed-multi-311m"),
-    (_MARKED_SPACES, "sarvam-moe mmbert"),
+    (_MARKED_SPACES, "sarvam-moe"),
+    (
+        _MARKED_SPACES._replace(patterns=(*_MARKED_SPACES.patterns, "▁[^▁]*|[^▁]+"), marks_lines=True),
+        "mmbert",
+    ),
 )  # fmt: skip
 RULES: dict[str, PreTokenizerRule] = {name: rule for rule, names in _TABLE for name in names.split()}
 """All rules by name."""

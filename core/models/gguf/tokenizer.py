@@ -2,7 +2,8 @@
 
 llama.cpp stores tokens, their kinds, merges or scores, and the name of the rule that splits text into words
 (`pre_tokenizer_rules.py`). What it assumes where a key is missing is in `vocabulary.py`. How texts become tokens:
-https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/gguf.md` lists the known differences.
+https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/gguf-tokenizers.md` lists the known
+differences.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def _byte_level(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
         steps.append(normalizers.NFC())
     if rule.marks_spaces:
         steps.append(normalizers.Replace(" ", "▁"))
+    if rule.marks_lines:
+        steps.append(normalizers.Replace(Regex(r"(?:\A|(?<=\n))(?=[^▁\n])"), "▁"))
     if steps:
         backend.normalizer = steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
     backend.pre_tokenizer = pre_tokenizer(rule)
@@ -119,8 +122,8 @@ def _sentencepiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     scores = _scores(file, len(words))
     numbers = _numbered(words)
     joined = _joining_pairs(file, vocabulary, numbers)
-    normal = {pair.token for pair in joined if vocabulary.kinds[pair.token] == NORMAL}
-    has_ties = len({scores[number] for number in normal}) < len(normal)
+    tokens = {pair.token for pair in joined if vocabulary.kinds[pair.token] not in (CONTROL, UNKNOWN)}
+    has_ties = len({scores[number] for number in tokens}) < len(tokens)
     joined.sort(key=lambda pair: (-scores[pair.token], pair.left, pair.right))
     unknown = vocabulary.special.get("unk")
     backend = Tokenizer(
@@ -236,16 +239,21 @@ class _JoiningPair(NamedTuple):
     right: int
 
 
+def _can_be_joined(vocabulary: GgufVocabulary, number: int) -> bool:
+    return vocabulary.kinds[number] != USER_DEFINED or "▁" in vocabulary.words[number]
+
+
 def _joining_pairs(file: GgufFile, vocabulary: GgufVocabulary, numbers: Mapping[str, int]) -> list[_JoiningPair]:
     """Return every pair of tokens that joins to a token. Raises TokenizerMissingError for a vocabulary with too many.
 
-    User-defined tokens are cut out of a text before, so that no pair joins to one.
+    User-defined tokens are cut out of a text before, so that no pair joins to one, unless it has spaces: those become
+    marks (▁) only afterwards.
     """
     found: list[_JoiningPair] = []
     limit = _MAX_MERGE_CHARACTERS * sum(map(len, vocabulary.words)) + _FREE_CHARACTERS
     joined, compared = 0, 0
     for number, word in enumerate(vocabulary.words):
-        if len(word) == 1 or vocabulary.kinds[number] == USER_DEFINED:
+        if len(word) == 1 or not _can_be_joined(vocabulary, number):
             continue
         compared += len(word) ** 2
         for cut in range(1, len(word)):
