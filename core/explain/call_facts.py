@@ -1,4 +1,4 @@
-"""What a captured call used that its request does not contain, in sentences."""
+"""Explain in sentences what a captured call used that its request does not contain."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import threading
 import time
 import warnings
@@ -146,25 +147,32 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
 
 
 class IncompleteRecordingError(Exception):
-    """What was recorded is not what `generate` returned."""
+    """The recorded ids are not those that `generate` returned."""
 
 
 def warn_incomplete(reason: str) -> None:
     """Issue a warning with the reason why the recording is not what `generate` returned."""
-    warnings.warn(
-        tr("The recording is incomplete: {reason} The result is not affected.").format(reason=reason),
-        RuntimeWarning, stacklevel=4,
-    )  # fmt: skip
+    _warn(tr("The recording is incomplete: {reason} The result is not affected.").format(reason=reason))
 
 
 def warn_not_recorded(error: Exception) -> None:
     """Issue a warning with the reason why a call is not recorded."""
-    warnings.warn(
+    _warn(
         tr("A generate call could not be recorded: {error}. Its result is not affected.").format(
             error=f"{type(error).__name__}: {error}"
-        ),
-        RuntimeWarning, stacklevel=4,
-    )  # fmt: skip
+        )
+    )
+
+
+_LIBRARIES = frozenset({"decodescope", "transformers", "torch", "peft", "contextlib"})
+
+
+def _warn(text: str) -> None:
+    """Issue a warning at the line of the caller's program."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
 
 
 class _RecordingProcessors(LogitsProcessorList):

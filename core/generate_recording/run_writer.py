@@ -81,7 +81,7 @@ class CapturedPrompt:
 
 
 class RunOrigin(NamedTuple):
-    """What is known about a call besides its prompt and its settings."""
+    """Properties of a call besides its prompt and its settings."""
 
     facts: CallFacts = ()
     generator: GeneratorStart = GeneratorStart()
