@@ -39,7 +39,7 @@ from decodescope.core.generate_recording.call_facts import (
 from decodescope.core.generate_recording.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
 from decodescope.core.generate_recording.draft_recorder import DraftRecorder
 from decodescope.core.generate_recording.pass_recorder import PassRecorder
-from decodescope.core.generate_recording.run_writer import RunOrigin, strategy_name
+from decodescope.core.generate_recording.run_writer import RunOrigin, objects_of, strategy_name
 from decodescope.core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
 from decodescope.core.models import catalog
 from decodescope.core.models.text_decoder import cache_name
@@ -594,6 +594,7 @@ class GenerateHooks:
         if call.custom:
             facts.append(("function", call.custom))
         facts += [("inputs", name) for name in call.inputs]
+        facts += [("setting", name) for name in objects_of(config)]
         if call.assistant:
             facts.append(("assistant", call.assistant))
         if self._model.training:
@@ -640,6 +641,8 @@ class GenerateHooks:
             call.inputs = (*call.inputs, str(getattr(self._model, "main_input_name", "inputs")))
         elif not call.inputs and call.ids is not None and not call.ids.shape[1]:
             call.inputs = ("inputs_embeds",)
+        if kwargs.get("negative_prompt_ids") is not None:
+            call.inputs = (*call.inputs, "negative_prompt_ids")
         call.processors = _own_processors(kwargs)
         _observed(call, lambda: self._begin(call, config, ids))
         return _RecordingProcessors(found, call, config) if call.is_recording else found
