@@ -176,6 +176,8 @@ def _unused_reason(
         and name not in strategy.flags
     ):
         return tr("The strategy set in the request takes precedence: {strategy}.").format(strategy=title)
+    if name == "min_length" and settings.get("min_new_tokens") is not None:
+        return tr("min_new_tokens takes precedence.")
     if name in settings_without_effect(strategy, settings):
         return tr("Sampling is off (do_sample).")
     if name == "num_assistant_tokens_schedule":
@@ -392,6 +394,8 @@ def _decode_adapted(
     yield from (Notice("not_told", text) for text in getattr(model.tokenizer, "notices", ()))
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)
+    for name, reason in settings.ignored.items():
+        yield _notice(tr("The model's own generation_config has a value that is ignored: {reason}"), [name], reason)
     if decoding.is_cancelled():
         decoding.results = [FinishedSequence((), "")]
     else:

@@ -33,7 +33,7 @@ from decodescope.core.models.load_plan import check_reads_text, plan_model
 from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.modalities import TEXT, Modalities, modalities_of
 from decodescope.core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
-from decodescope.core.models.model_loading import load_network, mapped_files
+from decodescope.core.models.model_loading import load_network
 from decodescope.core.models.quantized.card_quantization import can_quantize_on_card
 from decodescope.core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
 from decodescope.core.models.quantized.packed_loading import outline_packed
@@ -399,8 +399,7 @@ def load(
     plan = plan_model(path, allow_remote_code)
     weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
-    mapped = mapped_files(plan, weights_choice.dtype, where, weights_choice.packed, shelf)
-    network = load_network(
+    network, mapped = load_network(
         plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf, weights_choice.on_card,
         is_spread=device == SPREAD,
     )  # fmt: skip
