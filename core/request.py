@@ -17,6 +17,7 @@ from decodescope.resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+    from decodescope.core.events import CallFacts
     from decodescope.core.models.adapters.adapter_choice import Choice
     from decodescope.core.models.loaded_model import LoadedModel
 
@@ -133,6 +134,20 @@ _CONVERTED = (
     "steady",
 )  # fmt: skip
 """Fields of a request that may contain numbers."""
+
+
+def captured_facts(request: Request) -> CallFacts:
+    """Return what a captured call used that its request does not contain. Raises ParameterError for other values."""
+    given: object = request.call_facts
+    facts = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    found = [tuple(fact) for fact in facts if isinstance(fact, list | tuple) and len(fact) == 2]
+    if len(found) < len(facts) or not all(isinstance(one, str) for fact in found for one in fact):
+        raise ParameterError(
+            tr("The facts of the captured call are {value}.").format(value=short_repr(given)),
+            tr("Pass pairs of a kind and a name, as captured requests contain, or ()."),
+            "call_facts",
+        )
+    return tuple((kind, name) for kind, name in found)
 
 
 def check_request(request: object) -> None:

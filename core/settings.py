@@ -31,7 +31,7 @@ from decodescope.core.parameter import (
     quote_text,
     short_repr,
 )
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.strategies.base import Strategy
 from decodescope.resources.language import mark, tr
 
@@ -172,6 +172,13 @@ def check_request_fields(request: Request) -> None:
         settings_by_name("config", request.config)
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
+    if not isinstance(request.generator_state, str):
+        raise ParameterError(
+            tr("The state of the random generator is {value}.").format(value=short_repr(request.generator_state)),
+            tr("Pass the text that a captured request contains, or an empty one."),
+            "generator_state",
+        )
+    captured_facts(request)
     check_paths(request.media)
 
 

@@ -28,7 +28,7 @@ from decodescope.core.models import catalog
 from decodescope.core.models.config_validation import QUANTIZED_FORMATS
 from decodescope.core.parameter import display_name
 from decodescope.core.processors.pipeline_stages import OPTION, is_default_order
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def as_code(
 
 def _captured_comments(request: Request) -> list[str]:
     """Return why the script may write another text than the captured call that the request describes."""
-    facts = explain_call_facts(tuple(request.call_facts))
+    facts = explain_call_facts(captured_facts(request))
     if not facts:
         return []
     return [tr("This script does not contain all that the captured call used. {facts}").format(facts=" ".join(facts))]

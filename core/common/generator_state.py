@@ -7,6 +7,8 @@ import binascii
 import hashlib
 import zlib
 
+from decodescope.resources.language import tr
+
 _MAX_BYTES = 2**16
 """Maximum size of a state; torch's generator on the CPU has 5 kB."""
 
@@ -24,7 +26,7 @@ def decode_state(text: str) -> bytes:
     except (binascii.Error, zlib.error) as error:
         raise ValueError(str(error)) from None
     if not stream.eof:
-        raise ValueError("the state is incomplete")
+        raise ValueError(tr("the state is incomplete"))
     return state
 
 

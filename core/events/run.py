@@ -63,9 +63,9 @@ class ModelIdentity:
 
 CallFacts = tuple[tuple[str, str], ...]
 """What a captured call used that a request cannot contain, as (kind, name), explained by `core.explain.call_facts`:
-`processor` and `criterion` (class and arguments), `function`, `inputs`, `assistant`, `files` (the weights in memory
-differ from those on disk), `mode`, `rows` (prompts that share one generator), `draws` (the random numbers are not
-known), and `weights` (hash of the weights in memory).
+`processor` and `criterion` (class and arguments), `function`, `inputs`, `setting`, `assistant`, `files` (the weights in
+memory differ from those on disk), `mode`, `rows` (prompts that share one generator), `draws` (the random numbers are
+not known), and `weights` (hash of the weights in memory).
 """
 
 

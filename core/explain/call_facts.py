@@ -1,4 +1,4 @@
-"""What a captured call used that its request does not contain, in sentences."""
+"""Explain in sentences what a captured call used that its request does not contain."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _SENTENCES = {
     "processor": mark("Its own logits processors: {names}."),
     "criterion": mark("Its own stopping criteria: {names}."),
     "function": mark("Its own decoding function: {names}."),
-    "inputs": mark("Inputs besides token ids: {names}."),
+    "inputs": mark("Inputs besides the ids of the prompt: {names}."),
+    "setting": mark("Settings that are objects: {names}."),
     "assistant": mark("A draft model: {names}."),
     "files": mark("The weights in memory were other than those in the files."),
     "mode": mark("The model was in training mode, so dropout changed its scores."),
     "rows": mark("Its {names} prompts were sampled with one random generator."),
     "draws": mark("The random numbers it was sampled with are not known."),
 }
-_REQUIRED = ("processor", "criterion", "function", "inputs", "assistant")
+_REQUIRED = ("processor", "criterion", "function", "inputs", "setting", "assistant")
 """Facts without which the call cannot be repeated at all."""
 
 

@@ -221,7 +221,7 @@ def record_loop(
     prompt: object = (),
     *,
     rows: int = 1,
-    name: str = "own loop",
+    name: str = "own_loop",
     settings: Settings | None = None,
     top_n: int = 10,
     live: bool = False,
@@ -252,9 +252,9 @@ def record_loop(
     loaded = load_for_capture(model, tokenizer)
     given = {} if settings is None else settings_by_name("settings", settings)
     if isinstance(prompt, torch.Tensor):
-        prompt = prompt.reshape(-1).tolist() if prompt.dim() == 1 or len(prompt) == 1 else prompt
+        prompt = prompt.reshape(-1).tolist() if prompt.dim() == 1 or prompt.shape[:1] == (1,) else prompt.tolist()
     ids = encode(loaded, prompt)
     return LoopRecording(
-        loaded, ids, name=cut_short(name.strip() or "own loop", _MAX_NAME), rows=rows, settings=given, top_n=top_n,
+        loaded, ids, name=cut_short(name.strip() or "own_loop", _MAX_NAME), rows=rows, settings=given, top_n=top_n,
         window=live_address(live),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a `generate` call used that a request cannot contain, and the state of the generator before it."""
+"""Describe what a `generate` call used that a request cannot contain, and the state of the generator before it."""
 
 from __future__ import annotations
 

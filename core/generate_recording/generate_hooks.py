@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import threading
 import time
 import warnings
@@ -38,7 +39,7 @@ from decodescope.core.generate_recording.call_facts import (
 from decodescope.core.generate_recording.call_recorder import CallInputs, CallRecorder, ProcessedStep, SampleRecorder
 from decodescope.core.generate_recording.draft_recorder import DraftRecorder
 from decodescope.core.generate_recording.pass_recorder import PassRecorder
-from decodescope.core.generate_recording.run_writer import RunOrigin, strategy_name
+from decodescope.core.generate_recording.run_writer import RunOrigin, objects_of, strategy_name
 from decodescope.core.generate_recording.stage_headings import heading_of, is_transformers_own, with_kind
 from decodescope.core.models import catalog
 from decodescope.core.models.text_decoder import cache_name
@@ -146,25 +147,32 @@ def _observed(call: _Call | None, observe: Callable[[], object]) -> None:
 
 
 class IncompleteRecordingError(Exception):
-    """What was recorded is not what `generate` returned."""
+    """The recorded ids are not those that `generate` returned."""
 
 
 def warn_incomplete(reason: str) -> None:
     """Issue a warning with the reason why the recording is not what `generate` returned."""
-    warnings.warn(
-        tr("The recording is incomplete: {reason} The result is not affected.").format(reason=reason),
-        RuntimeWarning, stacklevel=4,
-    )  # fmt: skip
+    _warn(tr("The recording is incomplete: {reason} The result is not affected.").format(reason=reason))
 
 
 def warn_not_recorded(error: Exception) -> None:
     """Issue a warning with the reason why a call is not recorded."""
-    warnings.warn(
+    _warn(
         tr("A generate call could not be recorded: {error}. Its result is not affected.").format(
             error=f"{type(error).__name__}: {error}"
-        ),
-        RuntimeWarning, stacklevel=4,
-    )  # fmt: skip
+        )
+    )
+
+
+_LIBRARIES = frozenset({"decodescope", "transformers", "torch", "peft", "contextlib"})
+
+
+def _warn(text: str) -> None:
+    """Issue a warning at the line of the caller's program."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
 
 
 class _RecordingProcessors(LogitsProcessorList):
@@ -586,6 +594,7 @@ class GenerateHooks:
         if call.custom:
             facts.append(("function", call.custom))
         facts += [("inputs", name) for name in call.inputs]
+        facts += [("setting", name) for name in objects_of(config)]
         if call.assistant:
             facts.append(("assistant", call.assistant))
         if self._model.training:
@@ -632,6 +641,8 @@ class GenerateHooks:
             call.inputs = (*call.inputs, str(getattr(self._model, "main_input_name", "inputs")))
         elif not call.inputs and call.ids is not None and not call.ids.shape[1]:
             call.inputs = ("inputs_embeds",)
+        if kwargs.get("negative_prompt_ids") is not None:
+            call.inputs = (*call.inputs, "negative_prompt_ids")
         call.processors = _own_processors(kwargs)
         _observed(call, lambda: self._begin(call, config, ids))
         return _RecordingProcessors(found, call, config) if call.is_recording else found

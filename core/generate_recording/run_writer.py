@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from decodescope.core import caches
 from decodescope.core.caches.measurement import Measurement
 from decodescope.core.caches.tensors.cache_operations import measure_storages
-from decodescope.core.common.hf_generation import non_default
+from decodescope.core.common.hf_generation import WITHOUT_EFFECT, non_default
 from decodescope.core.decoding.prompt import to_prompt_tokens
 from decodescope.core.decoding.sequences import (
     AppendedToken,
@@ -81,7 +81,7 @@ class CapturedPrompt:
 
 
 class RunOrigin(NamedTuple):
-    """What is known about a call besides its prompt and its settings."""
+    """Properties of a call besides its prompt and its settings."""
 
     facts: CallFacts = ()
     generator: GeneratorStart = GeneratorStart()
@@ -236,8 +236,26 @@ def end_tokens(config: GenerationConfig) -> frozenset[int]:
 
 def plain_settings(config: GenerationConfig) -> dict[str, object]:
     """Return the settings of a call that differ from the defaults, as values that a recording can hold."""
-    found = non_default(config).items()
+    found = ((name, _to_plain(name, value)) for name, value in non_default(config).items())
     return {name: value for name, value in found if name not in _WITHOUT_EFFECT and _is_plain(value)}
+
+
+def objects_of(config: GenerationConfig) -> tuple[str, ...]:
+    """Return the names of settings of a call whose values a recording cannot hold."""
+    found = ((name, _to_plain(name, value)) for name, value in non_default(config).items())
+    return tuple(
+        name for name, value in found if name[0] != "_" and name not in WITHOUT_EFFECT and not _is_plain(value)
+    )
+
+
+def _to_plain(name: str, value: object) -> object:
+    """Return a bias for sequences as a list of pairs, and a watermark as its fields: both are accepted in this form."""
+    if name == "sequence_bias" and isinstance(value, dict):
+        return [[list(ids), bias] for ids, bias in value.items()]
+    if type(value).__name__ == "WatermarkingConfig":
+        fields: dict[str, object] = vars(value)
+        return dict(fields)
+    return value
 
 
 _WITHOUT_EFFECT = ("assistant_lookbehind", "target_lookbehind")

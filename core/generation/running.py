@@ -60,7 +60,7 @@ from decodescope.core.plugins.guarded_thread import iterate_guarded
 from decodescope.core.plugins.installation import used_plugins
 from decodescope.core.remote import remote_run as elsewhere
 from decodescope.core.remote.remote_model import RemoteModel
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
 from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
@@ -287,7 +287,7 @@ def stream(
 
 def _check_call_facts(request: Request) -> None:
     """Raise ParameterError for a captured request that no run can repeat."""
-    if missing := missing_facts(tuple(request.call_facts)):
+    if missing := missing_facts(captured_facts(request)):
         raise ParameterError(
             tr("The captured call used what a request cannot contain. {facts}").format(
                 facts=" ".join(explain_call_facts(missing))
@@ -299,7 +299,7 @@ def _check_call_facts(request: Request) -> None:
 
 def _repetition_notices(model: LoadedModel, request: Request) -> Iterator[Notice]:
     """Yield why the run may not repeat the captured call that its request describes."""
-    facts = tuple(request.call_facts)
+    facts = captured_facts(request)
     reasons = explain_call_facts(inexact_facts(facts))
     expected = expected_weights(facts)
     if expected and expected != hash_weights(model.model):

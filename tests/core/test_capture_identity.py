@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LogitsProcessor, StoppingCriteria
+from transformers import LogitsProcessor, StoppingCriteria, WatermarkingConfig
 
 from decodescope import core
 from decodescope.core.common.generator_state import decode_state, encode_state
@@ -285,3 +285,25 @@ def test_stages_of_captured_beams_have_the_names_of_own_processors() -> None:
     assert all(step.funnels for step in steps)
     kinds = {tuple((stage.name, stage.kind) for stage in one.stages) for step in steps for one in step.funnels}
     assert kinds == {(("raw", "model"), ("repetition_penalty", "shift"), ("Masks", "ban"))}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"sequence_bias": {(17, 34): -5.0, (3,): 2.0}}, {"watermarking_config": WatermarkingConfig(bias=3.0)},
+     {"bad_words_ids": [[3], [17, 34]]}, {"eos_token_id": [2, 11]}, {"guidance_scale": 1.5}],
+    ids=lambda settings: next(iter(settings)),
+)  # fmt: skip
+def test_settings_of_all_forms_are_repeated(settings: dict[str, Any]) -> None:
+    model = tiny.make("llama")
+    with core.capture(model) as captured:
+        _generate(model.model, do_sample=True, **settings)
+    assert not captured.run.why_not_repeated
+    assert core.run(model, captured.run.request).sequences == captured.run.sequences
+
+
+def test_negative_prompt_is_refused_by_name() -> None:
+    model = tiny.make("llama")
+    with core.capture(model) as captured:
+        _generate(model.model, guidance_scale=1.5, negative_prompt_ids=torch.tensor([[3, 4]]))
+    with pytest.raises(core.errors.ParameterError, match="negative_prompt_ids"):
+        core.run(model, captured.run.request)
