@@ -167,7 +167,7 @@ class Overruled:
 
 @dataclass(frozen=True, slots=True)
 class BeamFunnel:
-    """What each stage left of the distribution after a beam."""
+    """The stages of the distribution after a beam, and what each left."""
 
     parent: int
     """The node that its candidates continue."""

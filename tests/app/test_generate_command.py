@@ -85,23 +85,25 @@ def test_table_has_a_row_for_each_text_with_settings_and_metrics(tmp_path: Path)
          "settings": {"do_sample": True, "num_return_sequences": 2, "max_new_tokens": 4, "temperature": 0.5}},
         {"id": "beams", "prompt": PROMPT,
          "settings": {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 3}},
-        {"id": "lookup", "prompt": PROMPT, "settings": {"prompt_lookup_num_tokens": 2, "max_new_tokens": 6}},
+        {"id": "lookup", "prompt": PROMPT * 2, "settings": {"prompt_lookup_num_tokens": 2, "max_new_tokens": 6}},
     ]  # fmt: skip
     assert main(["generate", str(write(tmp_path, *lines)), "--out", str(tmp_path), "--quiet"]) == 0
     rows = table(tmp_path)
     assert [(row["id"], row["text_number"]) for row in rows] == [
         ("several", "1"), ("several", "2"), ("beams", "1"), ("beams", "2"), ("lookup", ""),
     ]  # fmt: skip
-    assert all(json.loads(row["prompt"]) == PROMPT and row["finish"] == "length" for row in rows)
+    assert [json.loads(row["prompt"]) for row in rows] == [*[PROMPT] * 4, PROMPT * 2]
+    assert {row["finish"] for row in rows} == {"length"}
     assert [(row["seed"], row["temperature"]) for row in rows[:3]] == [("3", "0.5"), ("3", "0.5"), ("0", "")]
     assert float(rows[-1]["acceptance_rate"]) >= 0
     assert int(rows[-1]["target_passes"]) > 0
     model = tiny.shared("llama")
     for row, one in zip(rows, [lines[0], lines[0], lines[1], lines[1], lines[2]], strict=True):
-        result = core.run(model, core.Request(PROMPT, one["settings"], seed=one.get("seed", 0)))
+        prompt = one["prompt"]
+        result = core.run(model, core.Request(prompt, one["settings"], seed=one.get("seed", 0)))
         place = int(row["text_number"] or 1) - 1
         assert row["text"] == result.texts[place]
-        scored = core.score(model, list(result.sequences[place]), given=PROMPT)
+        scored = core.score(model, list(result.sequences[place]), given=prompt)
         expected = sum(token.raw_log_probability for token in scored) / len(result.sequences[place])
         assert float(row["mean_log_probability"]) == pytest.approx(expected, abs=1e-4)
         if result.scores is not None:
