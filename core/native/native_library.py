@@ -6,7 +6,7 @@ import ctypes
 import logging
 import os
 import stat
-from ctypes import POINTER, c_double, c_int64, c_void_p
+from ctypes import POINTER, c_double, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
 from decodescope.core.native.library_choice import LibraryChoice, choose_library, is_intact
@@ -152,7 +152,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 13
+VERSION = 14
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -211,6 +211,7 @@ class NativeLibrary:
         for nothing in (self._norm, self._choices, self._rows):
             nothing.restype = None
         self.samplers = SamplerFunctions(at_once)
+        self.page_guard = PageGuard(at_once)
 
     def step(self, model: ModelStruct, pass_struct: PassStruct) -> None:
         """Run the model: write the logits and append the tokens to keys and values."""
@@ -330,6 +331,33 @@ class SamplerFunctions:
         last entry is for ids that are not tokens), and the vocabulary size.
         """
         return int(self._passages(text, count, *breaks, *lengths, output_address))
+
+
+class PageGuard:
+    """The functions that replace lost pages of mapped files by zeros, where the process would end by a signal:
+    `source/page_guard.h`.
+    """
+
+    def __init__(self, loaded: ctypes.CDLL) -> None:
+        self._guard, self._has_lost = loaded.decodescope_guard_pages, loaded.decodescope_has_lost_pages
+        self._release = loaded.decodescope_release_pages
+        self._guard.argtypes, self._guard.restype = (c_uint64, c_uint64), c_int64
+        self._has_lost.argtypes, self._has_lost.restype = (c_int64,), c_int64
+        self._release.argtypes, self._release.restype = (c_int64,), None
+
+    def guard(self, address: int, length: int) -> int:
+        """Guard the pages of a mapping of `length` bytes, a multiple of the page size; return the number of the range,
+        or 0 if it cannot be guarded.
+        """
+        return int(self._guard(address, length))
+
+    def has_lost_pages(self, guarded: int) -> bool:
+        """Return whether pages of a guarded range were lost, and read as zeros since."""
+        return bool(self._has_lost(guarded))
+
+    def release(self, guarded: int) -> None:
+        """End the guard of a range. Must be called before its pages are unmapped."""
+        self._release(guarded)
 
 
 def _check(failed: int) -> None:

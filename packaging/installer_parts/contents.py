@@ -17,6 +17,7 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
 from decodescope.app.start.qt_libraries import PACKAGES, dynamic_section
+from decodescope.resources.language import LANGUAGES
 
 LEFT_OUT = {
     "torch/test/*": "tests of PyTorch's C++ code",
@@ -60,13 +61,16 @@ LEFT_OUT = {
     "PySide6/Qt*/plugins/sqldrivers/*": "databases",
     "PySide6/Qt*/plugins/qmltooling/*": "Qt Quick",
     "PySide6/Qt*/qml/*": "Qt Quick",
-    "PySide6/Qt*/translations/qt_help*": "texts of Qt's help program",
+    "PySide6/Qt*/translations/*": "Qt's own texts in languages that the window does not have",
+    "PySide6/translations/*": "the same, on Windows",
 }  # fmt: skip
 """Patterns of files, relative to the environment's folder of packages, with the reason that nothing misses them.
 
 `*` also matches `/`. Qt lies in PySide6/Qt on Linux and macOS, and in PySide6 itself on Windows, where its hooks of
 PyInstaller collect only what the program imports.
 """
+KEPT_TRANSLATIONS = "*/translations/qtbase_{}.qm"
+"""Qt's own texts in a language of the window; the code is that of its folder in resources/translations."""
 PLUGIN_PACKAGES = (
     "_pydecimal", "asyncio", "concurrent.futures", "cProfile", "csv", "dbm.dumb", "decimal", "difflib", "email",
     "fractions",
@@ -100,11 +104,13 @@ LOADED_BY_NAME = ("libdbus-1.so.3", "libgcc_s.so.1")
 """Libraries that no file names as needed, because they are loaded while the program runs."""
 
 _LEFT_OUT = re.compile("|".join(translate(pattern) for pattern in LEFT_OUT))
+_KEPT = re.compile("|".join(translate(KEPT_TRANSLATIONS.format(code)) for code in LANGUAGES))
 
 
 def is_left_out(path: str) -> bool:
     """Return whether a file is on the list; `path` is relative to the folder of packages, with any separator."""
-    return _LEFT_OUT.match(path.replace("\\", "/")) is not None
+    path = path.replace("\\", "/")
+    return _LEFT_OUT.match(path) is not None and _KEPT.match(path) is None
 
 
 def is_left_out_module(name: str) -> bool:

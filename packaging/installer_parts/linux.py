@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from installer_parts.contents import debian_package, system_libraries
 from installer_parts.icons import write_icon
@@ -31,6 +32,8 @@ RENAMED = {"libglib2.0-0": "libglib2.0-0t64 | libglib2.0-0"}
 RECOMMENDED = "ca-certificates, desktop-file-utils, hicolor-icon-theme, libportaudio2, shared-mime-info"
 SUGGESTED = "espeak-ng, fonts-noto-cjk, g++, xdg-utils"
 C_LIBRARY_VERSION = re.compile(rb"GLIBC_2\.(\d+)")
+HOMEPAGE = "DECODESCOPE_HOMEPAGE"
+"""Variable with the address of the publisher's page about the program."""
 MAINTAINER = "DECODESCOPE_MAINTAINER"
 """Variable with name and address of who publishes the package."""
 UNPUBLISHED = "The Decodescope authors <decodescope@localhost>"
@@ -142,11 +145,15 @@ def manual_text(build: Build) -> str:
 
 
 def metainfo_text(source: Path, version: str, epoch: int) -> str:
-    """Return the description for software centres (AppStream) with this version as its release."""
+    """Return the description for software centres (AppStream) with this version as its release, and the homepage that
+    the publisher has set.
+    """
     text = source.read_text(encoding="utf-8")
     kind = "development" if re.search(r"[a-z]", version) else "stable"
     release = f'<release version="{debian_version(version)}" date="{_date(epoch)}" type="{kind}"/>'
-    return text.replace("</component>", f"  <releases>\n    {release}\n  </releases>\n</component>")
+    homepage = os.environ.get(HOMEPAGE)
+    url = f'  <url type="homepage">{escape(homepage)}</url>\n' if homepage else ""
+    return text.replace("</component>", f"{url}  <releases>\n    {release}\n  </releases>\n</component>")
 
 
 def build_package(stage: Path, target: Path, epoch: int, level: int) -> Path:
@@ -193,11 +200,12 @@ def oldest_c_library(folder: Path) -> int:
 
 def control_text(version: str, architecture: str, depends: str, size: int) -> str:
     """Return the control file; `size` is that of the installed files in KiB."""
+    homepage = f"Homepage: {os.environ[HOMEPAGE]}\n" if os.environ.get(HOMEPAGE) else ""
     return (
         f"Package: decodescope\nVersion: {debian_version(version)}\nArchitecture: {architecture}\n"
         f"Maintainer: {os.environ.get(MAINTAINER, UNPUBLISHED)}\nInstalled-Size: {size}\nDepends: {depends}\n"
         f"Recommends: {RECOMMENDED}\nSuggests: {SUGGESTED}\n"
-        f"Section: science\nPriority: optional\nDescription: {DESCRIPTION}\n"
+        f"Section: science\nPriority: optional\n{homepage}Description: {DESCRIPTION}\n"
     )
 
 

@@ -11,13 +11,17 @@ import struct
 import subprocess
 import sys
 import tarfile
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import installer
 import pytest
 from installer_parts import contents, entry_point, icons, linux, macos, manual_page, stripping, tools, windows
 
 from decodescope.app.start.qt_libraries import PACKAGES
+from decodescope.app.state import licences
 from decodescope.core.native.library_choice import find_compiler
 
 EPOCH = 1_700_000_000
@@ -57,6 +61,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "torch/test/a.so", "torch\\include\\ATen\\a.h", "torch/lib/libtorchbind_test.so", "triton/__init__.py",
         "transformers/models/llama/modular_llama.py", "nvidia/cublas/lib/libcublas.so.12",
         "PySide6/Qt/lib/libQt6Quick.so.6", "PySide6/Qt/plugins/platforms/libqeglfs.so",
+        "PySide6/Qt/translations/qtbase_sv.qm", "PySide6/translations/qt_help_zh_CN.qm",
     ]  # fmt: skip
     kept = [
         "torch/lib/libtorch_cpu.so", "torch/bin/torch_shm_manager",
@@ -64,6 +69,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "transformers/models/llama/modeling_llama.py", "transformers/modeling_utils.py",
         "transformers/convert_slow_tokenizer.py", "PySide6/Qt/plugins/platforms/libqxcb.so",
         "PySide6/Qt/plugins/platforms/libqoffscreen.so", "PySide6/Qt/translations/qtbase_zh_CN.qm",
+        "PySide6\\translations\\qtbase_zh_CN.qm",
         "mytorch/test/a.so", "resources/models/storyteller/config.json",
     ]  # fmt: skip
     assert [path for path in left_out if not contents.is_left_out(path)] == []
@@ -359,14 +365,29 @@ def test_desktop_files_are_valid(program, root, tmp_path):
     metainfo.write_text(linux.metainfo_text(folder / metainfo.name, build.version, build.epoch))
     manual = tmp_path / "decodescope.1"
     manual.write_text(linux.manual_text(build), encoding="utf-8")
+    checked = ["appstreamcli", "validate", "--no-net", str(metainfo)]
+    reported = subprocess.run(checked, capture_output=True, text=True).stdout
+    faults = [line for line in reported.splitlines() if re.match("[EW]:", line)]
+    assert [line for line in faults if "url-homepage-missing" not in line] == []
+    assert "Validation" in reported
     for command in (
         ["desktop-file-validate", folder / "decodescope.desktop"],
-        ["appstreamcli", "validate", "--no-net", metainfo],
         ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", manual],
     ):
         answer = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
         assert (answer.returncode, answer.stderr) == (0, ""), answer.stdout
     assert '<release version="1.0.0~rc1" date="2023-11-14" type="development"/>' in metainfo.read_text()
+
+
+def test_homepage_of_the_publisher_is_in_the_package(root, monkeypatch):
+    source = root / "packaging" / "desktop" / f"{linux.APPLICATION_ID}.metainfo.xml"
+    monkeypatch.delenv(linux.HOMEPAGE, raising=False)
+    assert "homepage" not in linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert "Homepage" not in linux.control_text("1.0.0", "amd64", "libc6", 1)
+    monkeypatch.setenv(linux.HOMEPAGE, "https://a.example/?b=1&c")
+    text = linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert ElementTree.fromstring(text).find("url[@type='homepage']").text == "https://a.example/?b=1&c"
+    assert "Homepage: https://a.example/?b=1&c\n" in linux.control_text("1.0.0", "amd64", "libc6", 1)
 
 
 def test_manual_page_names_every_option_and_command():
@@ -439,6 +460,25 @@ def test_windows_script_defines_its_names_and_keeps_user_data(root, tmp_path, mo
     assert r'"Software\Classes\.decodescope" "" "${RUN_CLASS}"' in code
     assert re.findall(r'RMDir /r "([^"]+)"', code) == [r"$INSTDIR\_internal"] * 2, "only what the installer wrote"
     assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
+
+
+@pytest.fixture
+def needs_nsis() -> None:
+    if shutil.which("makensis") is None:
+        pytest.skip("NSIS makes the installer for Windows, and is not installed")
+
+
+@pytest.mark.usefixtures("needs_nsis")
+def test_windows_installer_is_compiled(program, root, tmp_path, monkeypatch):
+    monkeypatch.delenv(windows.SIGN, raising=False)
+    (program / "_internal" / "LICENSE").write_text("MIT")
+    windows.check_machine("AMD64")
+    (built,) = windows.make_packages(build_of(program, root, tmp_path / "output", "1.0.0rc1"))
+    assert built.name == "decodescope-1.0.0rc1-windows-x86_64.exe"
+    assert built.read_bytes().startswith(b"MZ")
+    monkeypatch.setenv(windows.SIGN, "signtool sign")
+    with pytest.raises(tools.InstallerError, match=r"\{file\}"):
+        windows.check_machine("AMD64")
 
 
 def test_versions_for_windows_have_four_numbers():
@@ -554,3 +594,53 @@ def test_hosted_workflow_covers_all_systems(root):
         assert name in workflow
     release = (root / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "uses: ./.github/workflows/installers.yml" in release
+
+
+class SpecCalls:
+    """PyInstaller's names in a specification: they record what they are called with."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, tuple, dict]] = []
+
+    def names(self) -> dict:
+        def recorder(kind: str):
+            def call(*arguments, **options):
+                self.made.append((kind, arguments, options))
+                return SimpleNamespace(pure=[], datas=[], binaries=[], scripts=[], kind=kind)
+
+            return call
+
+        return {kind: recorder(kind) for kind in ("Analysis", "PYZ", "EXE", "COLLECT", "BUNDLE")}
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32", "darwin"])
+def test_specification_describes_the_programs_of_each_system(root, monkeypatch, platform):
+    hooks = SimpleNamespace(collect_submodules=lambda name, **_: [name], copy_metadata=lambda name: [(name, ".")])
+    monkeypatch.setitem(sys.modules, "PyInstaller", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
+    monkeypatch.setattr(licences, "third_party_text", lambda _: "licences\n")
+    monkeypatch.setattr(metadata, "version", lambda _: "1.0.0rc1")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    calls = SpecCalls()
+    spec = root / "packaging" / "decodescope.spec"
+    exec(compile(spec.read_text(encoding="utf-8"), spec, "exec"), {**calls.names(), "SPECPATH": str(spec.parent)})
+    kinds = [kind for kind, *_ in calls.made]
+    programs = {options["name"]: options for kind, _, options in calls.made if kind == "EXE"}
+    assert set(programs) == {"decodescope"} | ({"decodescope-console"} if platform == "win32" else set())
+    assert [options["console"] for options in programs.values()] == [False, True][: len(programs)]
+    suffix = {"win32": ".ico", "darwin": ".icns"}.get(platform)
+    for options in programs.values():
+        assert (Path(options["icon"]).suffix == suffix and Path(options["icon"]).is_file()) if suffix else True
+    _, _, analysis = next(call for call in calls.made if call[0] == "Analysis")
+    packed = {f"{target}/{Path(source).name}" for source, target in analysis["datas"] if Path(source).is_file()}
+    assert {"decodescope/resources/licences/libraries.toml", "./LICENSE", "./THIRD_PARTY.txt"} <= packed
+    assert set(contents.EXCLUDED_MODULES) <= set(analysis["excludes"])
+    assert ("BUNDLE" in kinds) == (platform == "darwin")
+    if platform == "darwin":
+        bundle = calls.made[-1][2]
+        plistlib.dumps(bundle["info_plist"])
+        (kind,) = bundle["info_plist"]["UTExportedTypeDeclarations"]
+        assert kind["UTTypeTagSpecification"]["public.filename-extension"] == ["decodescope"]
+        assert bundle["bundle_identifier"] == linux.APPLICATION_ID

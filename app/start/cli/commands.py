@@ -22,22 +22,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
-INFORMATION = frozenset({"-h", "--help", "--version"})
-"""Options that print something and end the program."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done; something failed; wrong command line or input; interrupted with Ctrl+C."""
 
 
 def run_command(arguments: Sequence[str]) -> int | None:
-    """Run the command that the first argument names and return its exit code; None if it names none. Help and version
-    are printed here too, and end the process: they need neither a screen nor Qt.
-    """
+    """Run the command that the first argument names and return its exit code; None if it names none."""
     if not arguments or arguments[0] not in COMMANDS:
-        if not INFORMATION.isdisjoint(arguments):
-            _print_information(arguments)
         return None
     with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
-        _use_saved_language()
+        use_saved_language()
     try:
         code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
     except KeyboardInterrupt:
@@ -46,21 +40,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     return code
 
 
-def _print_information(arguments: Sequence[str]) -> None:
-    """Parse the command line, which prints the help or the version and raises SystemExit."""
-    from decodescope.app.start.cli.parser import parse, peek_option
-    from decodescope.app.storage.settings import LANGUAGE_CHOICES
-    from decodescope.core.common.text import escape_streams
-
-    with suppress(ImportError):
-        _use_saved_language(
-            peek_option(arguments, "--language", LANGUAGE_CHOICES), peek_option(arguments, "--config-dir")
-        )
-    with escape_streams():
-        parse(arguments)
-
-
-def _use_saved_language(language: str = "", folder: str = "") -> None:
+def use_saved_language(language: str = "", folder: str = "") -> None:
     """Use a language, or that of the settings in a folder or in the default one. Raises ImportError without Qt."""
     from decodescope.app.storage.settings_file import SettingsStore
     from decodescope.app.theme.language import set_language

@@ -1,5 +1,6 @@
 // The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/kernel_build.py).
+#include "page_guard.h"
 #include "ragged_attention.h"
 #include "samplers.h"
 #include "decode_step.h"
@@ -11,7 +12,7 @@
 #endif
 
 // Version of the exported functions; Python checks it before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 13; }
+DECODESCOPE int64_t decodescope_version() { return 14; }
 
 // Whether the processor converts weights in float16 itself; otherwise they are slow.
 DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
@@ -143,3 +144,12 @@ DECODESCOPE int64_t decodescope_passages(
 ) {
     return write_passages(Passages{text, count, breaks, vocabulary, least, longest}, found);
 }
+
+// Guards the mapped pages [address, address + length) of a file; 0 without a guard, else the range (page_guard.h).
+DECODESCOPE int64_t decodescope_guard_pages(uint64_t address, uint64_t length) { return guard_pages(address, length); }
+
+// Whether pages of a guarded range were lost and read as zeros since.
+DECODESCOPE int64_t decodescope_has_lost_pages(int64_t range) { return has_lost_pages(range); }
+
+// Ends the guard of a range, before its pages are unmapped.
+DECODESCOPE void decodescope_release_pages(int64_t range) { release_pages(range); }
