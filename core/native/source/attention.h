@@ -7,9 +7,9 @@ template <typename Kept>
 inline float product(const float* query, const Kept* key, int64_t width) {
     Lanes sums = {};
     int64_t i = 0;
-    for (; i + LANES <= width; i += LANES) sums += load(query + i) * load(key + i);
+    for (; i + LANES <= width; i += LANES) sums = multiply_add(load(query + i), load(key + i), sums);
     float rest = 0;
-    for (; i < width; ++i) rest += query[i] * one(key + i);
+    for (; i < width; ++i) rest = multiply_add(query[i], one(key + i), rest);
     return sum(sums) + rest;
 }
 
@@ -20,7 +20,8 @@ inline void products_of(const float* query, const Kept* keys, int64_t count, int
     for (; width % LANES == 0 && place + 4 <= count; place += 4, keys += 4 * width) {
         Lanes sums[4] = {};
         for (int64_t i = 0; i < width; i += LANES)
-            for (int64_t key = 0; key < 4; ++key) sums[key] += load(query + i) * load(keys + key * width + i);
+            for (int64_t key = 0; key < 4; ++key)
+                sums[key] = multiply_add(load(query + i), load(keys + key * width + i), sums[key]);
         sum_four(sums[0], sums[1], sums[2], sums[3], found + place);
     }
     for (; place < count; ++place, keys += width) found[place] = product(query, keys, width);
@@ -81,7 +82,8 @@ inline void weigh(const Kept* values, const Query* queries, int64_t from, int64_
         Lanes parts[LONG];
         for (int64_t i = 0; i < LONG; ++i) parts[i] = load(value + i * LANES);
         for (int64_t query = 0; query < count; ++query)
-            for (int64_t i = 0; i < LONG; ++i) sums[query][i] += all(queries[query].shares[place]) * parts[i];
+            for (int64_t i = 0; i < LONG; ++i)
+                sums[query][i] = multiply_add(all(queries[query].shares[place]), parts[i], sums[query][i]);
     }
     for (int64_t query = 0; query < count; ++query)
         for (int64_t i = 0; i < LONG; ++i) store(queries[query].read + start + i * LANES, sums[query][i]);
@@ -129,7 +131,7 @@ inline void attend(const Query* queries, const Kept* keys, const Kept* values, i
         for (const Query* query = queries; query < queries + count; ++query) {
             float read = 0;
             for (int64_t place = query->first; place < query->last; ++place)
-                if (query->shares[place] != 0.0f) read += query->shares[place] * one(values + place * width + i);
+                if (query->shares[place] != 0.0f) read = multiply_add(query->shares[place], one(values + place * width + i), read);
             query->read[i] = read;
         }
 }

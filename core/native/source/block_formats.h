@@ -21,6 +21,8 @@ struct BlockScales {
     int16_t sub[2], less[2];
 };
 
+constexpr int64_t PANEL_ROWS = 8;          // rows of a panel of blocks
+constexpr int64_t ROW_AHEAD = 4096;        // bytes of weights that are fetched ahead: the processor stops at the end of a page
 constexpr int SIGNED = 127;     // greatest code of formats whose codes have a sign
 
 inline uint16_t load16(const uint8_t* place) {
@@ -248,6 +250,22 @@ struct Q2_K {
             scales[group] = {scale, offset, {int16_t(first & 15), int16_t(second & 15)}, {int16_t(first >> 4), int16_t(second >> 4)}};
         }
     }
+};
+
+template <typename Format>
+constexpr bool HAS_OFFSET = Format::SCALING == Scaling::OFFSET || Format::SCALING == Scaling::SUBOFFSETS;
+
+template <typename Format>
+constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
+
+template <typename Format>
+constexpr int64_t SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
+
+// What formats of the same products have in common.
+template <Scaling KIND, int GREATEST>
+struct Codes {
+    static constexpr Scaling SCALING = KIND;
+    static constexpr int MAX_CODE = GREATEST;
 };
 
 // Call `use` with a value of the format of a kind of weights.

@@ -9,6 +9,15 @@
 constexpr int64_t BLOCK_SIZE = 32;              // numbers of a vector that share a scale
 constexpr int64_t SPAN = 8;                // blocks that are multiplied at a time; vectors are padded with zeros to whole spans
 
+// What eight blocks of a vector are: codes, sums and so on from its first block on.
+struct SpanNumbers {
+    const int8_t* codes;
+    const float *scales, *totals;
+    const int16_t* sums;
+
+    void advance() { codes += SPAN * BLOCK_SIZE, scales += SPAN, totals += SPAN, sums += 2 * SPAN; }
+};
+
 // Vectors [rows, width] as integers of -127 ... 127: value = scale * code, off by at most half a scale.
 struct BlockVectors {
     int64_t rows = 0, blocks = 0;          // blocks: of a vector, padding included
@@ -23,13 +32,14 @@ struct BlockVectors {
     const float* scales_of(int64_t row) const { return &scales[row * blocks]; }
     const float* totals_of(int64_t row) const { return &totals[row * blocks]; }
     const int16_t* sums_of(int64_t row) const { return &sums[row * blocks * 2]; }
+    SpanNumbers numbers_of(int64_t row) const { return {codes_of(row), scales_of(row), totals_of(row), sums_of(row)}; }
 };
 
 constexpr float SMALLEST_BLOCK = 1e-30f;    // blocks of smaller numbers become zeros: the reciprocal has to be finite
 
-#ifdef __AVX2__
 // Quantize one block; return its scale, and the sum of the codes of each half. The scale is not a number if one of the
 // values is not finite: so is each product then.
+#ifdef __AVX2__
 inline float quantize_block(const float* values, int8_t* codes, int16_t* sums) {
     const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     __m256 number[4], size[4];
@@ -58,6 +68,32 @@ inline float quantize_block(const float* values, int8_t* codes, int16_t* sums) {
     }
     return greatest / 127.0f;
 }
+#elif DECODESCOPE_NEON
+inline float quantize_block(const float* values, int8_t* codes, int16_t* sums) {
+    float32x4_t number[8];
+    uint32x4_t most = vdupq_n_u32(0);       // sizes, as integers in the same order
+    for (int i = 0; i < 8; ++i) {
+        number[i] = vld1q_f32(values + 4 * i);
+        most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(number[i])));
+    }
+    const uint32_t bits = vmaxvq_u32(most);
+    float greatest;
+    std::memcpy(&greatest, &bits, sizeof greatest);
+    if (!(greatest >= SMALLEST_BLOCK && greatest <= std::numeric_limits<float>::max())) {
+        std::memset(codes, 0, BLOCK_SIZE), sums[0] = sums[1] = 0;
+        return greatest < SMALLEST_BLOCK ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+    }
+    const float factor = 127.0f / greatest;
+    int32x4_t whole[8];
+    for (int i = 0; i < 8; ++i) whole[i] = vcvtnq_s32_f32(vmulq_n_f32(number[i], factor));
+    for (int half = 0; half < 2; ++half) {
+        const int32x4_t* own = whole + 4 * half;
+        const int16x8_t low = vcombine_s16(vmovn_s32(own[0]), vmovn_s32(own[1])), high = vcombine_s16(vmovn_s32(own[2]), vmovn_s32(own[3]));
+        vst1q_s8(codes + 16 * half, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+        sums[half] = vaddvq_s16(vaddq_s16(low, high));
+    }
+    return greatest / 127.0f;
+}
 #else
 inline bool is_finite_block(const float* values) {
     uint32_t special = 0;
@@ -69,8 +105,6 @@ inline bool is_finite_block(const float* values) {
     return !special;
 }
 
-// Quantize one block; return its scale, and the sum of the codes of each half. The scale is not a number if one of the
-// values is not finite: so is each product then.
 inline float quantize_block(const float* __restrict values, int8_t* __restrict codes, int16_t* __restrict sums) {
     const float greatest = greatest_size(values, BLOCK_SIZE);
     if (!is_finite_block(values) || greatest < SMALLEST_BLOCK) {

@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #define CHECK(condition) \
-    ((condition) ? void() : (std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition), std::abort()))
+    ((condition) ? static_cast<void>(0) : (std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition), std::abort()))
 #else
-#define CHECK(condition) void()
+#define CHECK(condition) static_cast<void>(sizeof(bool(condition)))    // not evaluated, but what it names is used
 #endif
 
 template <typename Item>

@@ -55,8 +55,8 @@ inline void adapt(const Matrix& matrix, const float* low, int64_t rows, float* f
 // found[row · apart + output] for every output of the matrix.
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, int64_t apart, int64_t threads) {
     of.has_one_thread = threads <= 1;
-    if (matrix.kind == INT8) SHIFT ? of.shift() : of.join();
-    if (matrix.kind == INT4) of.deal();
+    if (matrix.kind == INT8) SHIFT ? of.shift() : DECODESCOPE_NEON ? of.split() : of.join();
+    if (matrix.kind == INT4) DECODESCOPE_NEON ? of.sum_groups() : of.deal();
     if (matrix.kind >= BLOCK_KINDS) of.quantize_blocks(threads);
     static thread_local Buffer<float> compressed;
     if (matrix.low_ranks) compress(matrix, of, compressed);

@@ -1,15 +1,10 @@
 // The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
-// interpreter between their operations. Built on the user's machine for its own processor (core/native/kernel_build.py).
+// interpreter between their operations. A build with -DDECODESCOPE_CHECKS checks the arguments of its functions.
+#include "checks.h"
 #include "page_guard.h"
 #include "ragged_attention.h"
 #include "samplers.h"
 #include "decode_step.h"
-
-#if defined(_WIN32)
-#define DECODESCOPE extern "C" __declspec(dllexport)
-#else
-#define DECODESCOPE extern "C" __attribute__((visibility("default")))
-#endif
 
 // Version of the exported functions; Python checks it before it calls any other.
 DECODESCOPE int64_t decodescope_version() { return 14; }
@@ -25,6 +20,7 @@ DECODESCOPE int64_t decodescope_panel() { return PANEL; }
 
 // Goes through the model; 0, or 1 where memory ended.
 DECODESCOPE int64_t decodescope_step(const Model* model, const Pass* pass) try {
+    check_step(*model, *pass);
     static thread_local Rooms rooms;
     for (int64_t number = 0; number < model->layers; ++number) through(*model, model->layer[number], number, *pass, rooms);
     score(*model, *pass, rooms);
@@ -38,6 +34,7 @@ DECODESCOPE int64_t decodescope_step(const Model* model, const Pass* pass) try {
 DECODESCOPE int64_t decodescope_multiply(
     const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
 ) try {
+    check_product(*matrix, halves, rows, found);
     Vectors of;     // not kept: a prompt may be long
     of.take(halves, steps, rows, matrix->inputs);
     multiply(*matrix, of, found, matrix->outputs, threads);
@@ -50,6 +47,7 @@ DECODESCOPE int64_t decodescope_multiply(
 DECODESCOPE int64_t decodescope_multiply_blocks(
     const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t threads
 ) try {
+    check_product(*matrix, vectors, rows, found);
     Vectors of;     // not kept: a prompt may be long
     of.aim(vectors, rows, matrix->inputs);
     multiply(*matrix, of, found, matrix->outputs, threads);
@@ -60,6 +58,7 @@ DECODESCOPE int64_t decodescope_multiply_blocks(
 
 // Rows of a matrix of floats or blocks as float32 [count, inputs]; `ids` [count] have to be below the number of outputs.
 DECODESCOPE void decodescope_rows(const Matrix* matrix, const int64_t* ids, int64_t count, float* found) {
+    check_product(*matrix, ids, count, found);
     write_rows(*matrix, ids, count, found);
 }
 
@@ -68,6 +67,7 @@ DECODESCOPE int64_t decodescope_read(
     const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
 ) try {
     static thread_local Shares shares;
+    for (int64_t stage = 0; stage <= stages; ++stage) check_scores(scores[stage], rows, vocabulary);
     Buffer<const float*> own;
     own.resize(stages + 1);
     for (int64_t row = 0; row < rows; ++row) {
@@ -81,6 +81,7 @@ DECODESCOPE int64_t decodescope_read(
 
 // What the heads of a layer read, of many tokens of several texts (ragged_attention.h).
 DECODESCOPE int64_t decodescope_ragged_attention(const RaggedAttention* pass) try {
+    check_ragged(*pass, BLOCK);
     attend_ragged(*pass);
     return 0;
 } catch (...) {
@@ -97,6 +98,7 @@ DECODESCOPE void decodescope_norm(const float* hidden, const Norm* norm, int64_t
 DECODESCOPE int64_t decodescope_product(
     const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t apart, int64_t adds, int64_t threads
 ) try {
+    check_product(*matrix, vectors, rows, found);
     multiply_many(*matrix, *matrix, vectors, rows, found, apart, adds ? ADDED : WRITTEN, threads);
     return 0;
 } catch (...) {
@@ -107,6 +109,7 @@ DECODESCOPE int64_t decodescope_product(
 DECODESCOPE int64_t decodescope_gated(
     const Matrix* gate, const Matrix* up, const float* vectors, int64_t rows, float* found, int64_t threads
 ) try {
+    check_product(*gate, vectors, rows, found), check_matrix(*up);
     multiply_many(*gate, *up, vectors, rows, found, gate->outputs, GATED, threads);
     return 0;
 } catch (...) {
@@ -115,11 +118,13 @@ DECODESCOPE int64_t decodescope_gated(
 
 // First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
 DECODESCOPE void decodescope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
+    check_scores(scores, rows, vocabulary);
     for (int64_t row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
 }
 
 // Six figures of each row of scores [rows, vocabulary] (samplers.h).
 DECODESCOPE void decodescope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found) {
+    check_scores(scores, rows, vocabulary);
     for (int64_t row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
 }
 
@@ -128,6 +133,7 @@ DECODESCOPE void decodescope_spread(const float* scores, int64_t rows, int64_t v
 DECODESCOPE int64_t decodescope_likely(
     const float* scores, int64_t vocabulary, double threshold, int64_t most, int64_t* tokens, float* found
 ) try {
+    check_scores(scores, 1, vocabulary);
     return write_likely(scores, vocabulary, threshold, most, tokens, found);
 } catch (...) {
     return -1;
@@ -135,6 +141,7 @@ DECODESCOPE int64_t decodescope_likely(
 
 // How the finite ones of scores [vocabulary] are spread over so many parts of their range.
 DECODESCOPE void decodescope_parts(const float* scores, int64_t vocabulary, double lowest, double highest, int64_t parts, int64_t* found) {
+    check_scores(scores, 1, vocabulary);
     count_parts(scores, vocabulary, float(lowest), float(highest), parts, found);
 }
 

@@ -103,6 +103,21 @@ struct Vectors {
 
     int64_t totals_apart() const { return (width / GROUP + 7) / 8 * 8; }
 
+    // The sums of the numbers of each group, which NEON multiplies as they are: coarse and fine ones in 8 bits.
+    void sum_groups() {
+        split();
+        if (is_dealt) return;
+        is_dealt = true;
+        totals.resize(rows * totals_apart());
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t group = 0; group < width / GROUP; ++group) {
+                const int8_t *first = &halves[row * width + group * GROUP], *second = first + rows * width;
+                int64_t total = 0;
+                for (int64_t i = 0; i < GROUP; ++i) total += FINER * first[i] + second[i];
+                totals[row * totals_apart() + group] = float(total);
+            }
+    }
+
     void deal() {
         join();
         if (is_dealt) return;
@@ -186,6 +201,9 @@ inline void four_rows(const Weight* weights, int64_t inputs, const float* vector
     }
 }
 
+// Rows of floats that are read at a time: with narrow registers, several sums have to be added to in turn.
+constexpr int STREAMS = LANES >= 8 ? 1 : 4;
+
 // Vectors at a time: as many as there are registers for their sums with four rows of weights.
 #if defined(__AVX__) && !defined(__AVX512F__)
 constexpr int SIDE_BY_SIDE = 3;
@@ -212,9 +230,9 @@ void floats(const Matrix& matrix, const Vectors& of, float* found, int64_t apart
     for (; output + 4 <= end; output += 4) {
         const Weight* rows = weights + output * inputs;
         if (of.rows > 1) tiles<4>(rows, inputs, of, found + output, apart);
-        else if (sizeof(Weight) == 4) four_rows<1, 0, FIRST_CACHE>(rows, inputs, of.values, found + output);
-        else if (of.has_one_thread) four_rows<2, 16384, SECOND_CACHE>(rows, inputs, of.values, found + output);
-        else four_rows<1, 4096, FIRST_CACHE>(rows, inputs, of.values, found + output);
+        else if (sizeof(Weight) == 4) four_rows<STREAMS, 0, FIRST_CACHE>(rows, inputs, of.values, found + output);
+        else if (of.has_one_thread) four_rows<(STREAMS > 2 ? STREAMS : 2), 16384, SECOND_CACHE>(rows, inputs, of.values, found + output);
+        else four_rows<STREAMS, 4096, FIRST_CACHE>(rows, inputs, of.values, found + output);
     }
     for (; output < end; ++output)
         tiles<1>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);

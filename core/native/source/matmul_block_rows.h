@@ -247,15 +247,7 @@ inline void scales_of(IQ4_XS, const uint8_t* block, SpanScales& scales) {
     scales.scale = _mm256_mul_ps(sub, _mm256_set1_ps(load_half(block)));
 }
 
-// What eight blocks of the vector are: codes, sums and so on from its first block on.
-struct SpanNumbers {
-    const int8_t* codes;
-    const float *scales, *totals;
-    const int16_t* sums;
-};
-
-// Up to eight blocks that follow each other. Behind the last one, the last one is read again: its numbers are multiplied
-// with zeros.
+// Up to eight blocks that follow each other. Behind the last one, the last one is read again, with scales of 0.
 template <typename Format, bool IS_WHOLE>
 struct Span {
     const uint8_t* first;
@@ -270,16 +262,16 @@ struct Span {
 
     template <int COUNT>
     void read(SpanScales& scales) const {
-        if constexpr (Format::WEIGHTS == BLOCK_SIZE) scales_of_blocks<Format, COUNT>(*this, scales);
-        else scales_of(Format{}, first, scales);
+        if constexpr (Format::WEIGHTS != BLOCK_SIZE) return scales_of(Format{}, first, scales);
+        else scales_of_blocks<Format, COUNT>(*this, scales);
+        if constexpr (!IS_WHOLE) {      // an infinite scale times 0 is no number
+            const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            const __m256 exists = _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(int(last) + 1), places));
+            scales.scale = _mm256_and_ps(scales.scale, exists);
+            if constexpr (HAS_OFFSET<Format>) scales.offset = _mm256_and_ps(scales.offset, exists);
+        }
     }
 };
-
-template <typename Format>
-constexpr int64_t SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
-
-template <typename Format>
-constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
 
 // The products of the first COUNT blocks, 4 or 8, added to the partial sums.
 template <typename Format, int COUNT, bool IS_WHOLE>
@@ -313,18 +305,16 @@ inline float sum_of_parts(__m256 parts) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-constexpr int64_t ROW_AHEAD = 4096;        // bytes of weights that are fetched ahead: the processor stops at the end of a page
-
 // A row of blocks times vector `number`.
 template <typename Format>
 inline float product_of_row(const uint8_t* row, int64_t blocks, const BlockVectors& of, int64_t number) {
-    SpanNumbers numbers{of.codes_of(number), of.scales_of(number), of.totals_of(number), of.sums_of(number)};
+    SpanNumbers numbers = of.numbers_of(number);
     __m256 parts = _mm256_setzero_ps();
     int64_t block = 0;
     for (; block + SPAN <= blocks; block += SPAN, row += SPAN_BYTES<Format>) {
         for (int64_t i = 0; i < SPAN_BYTES<Format>; i += 64) __builtin_prefetch(row + ROW_AHEAD + i);
         parts = add_span<Format, 8, true>({row, 7}, numbers, parts);
-        numbers.codes += SPAN * BLOCK_SIZE, numbers.scales += SPAN, numbers.totals += SPAN, numbers.sums += 2 * SPAN;
+        numbers.advance();
     }
     if constexpr (Format::WEIGHTS == BLOCK_SIZE) {
         const int64_t rest = blocks - block;

@@ -41,9 +41,9 @@ inline void begin_groups(
         std::copy_n(scales, count, last), std::copy_n(offsets, count, last + 8);
         scales = last, offsets = last + 8;
     }
-    const Eight scale = eight_of(scales), less = eight_of(offsets) - 8.0f * scale;
+    const Eight scale = eight_of(scales), less = _mm256_fmadd_ps(scale, _mm256_set1_ps(-8.0f), eight_of(offsets));
     _mm256_storeu_ps(own, scale);
-    for (int row = 0; row < ROWS; ++row) sums[row] += less * _mm256_loadu_ps(totals + row * apart);
+    for (int row = 0; row < ROWS; ++row) sums[row] = _mm256_fmadd_ps(less, _mm256_loadu_ps(totals + row * apart), sums[row]);
 }
 
 // Eight floats of 32 products: sums of four, which floats hold exactly.
@@ -77,8 +77,8 @@ inline void tile_of_fours(const Matrix& matrix, int64_t output, const Vectors& o
             const Eight scale = _mm256_set1_ps(own[group - from]), next = _mm256_set1_ps(own[group - from + 1]);
             for (int k = 0; k < ROWS; ++k) {
                 const int16_t* place = numbers + k * of.width + GROUP * group;
-                sums[k] += thirty_two(even, odd, place) * scale;
-                others[k] += thirty_two(more, most, place + GROUP) * next;
+                sums[k] = _mm256_fmadd_ps(thirty_two(even, odd, place), scale, sums[k]);
+                others[k] = _mm256_fmadd_ps(thirty_two(more, most, place + GROUP), next, others[k]);
             }
         }
     }
@@ -89,6 +89,51 @@ inline void tile_of_fours(const Matrix& matrix, int64_t output, const Vectors& o
         if (paired < groups) total += product_of_group(weights, scales, paired, groups, numbers + k * of.width);
         found[(row + k) * apart + output] = total * (of.steps[row + k] / float(FINER));
     }
+}
+#elif DECODESCOPE_NEON
+// The products of 32 codes in two registers with a vector's numbers: four whole numbers, which floats hold exactly.
+inline float32x4_t thirty_two(uint8x16_t low, uint8x16_t high, const int8_t* coarse, const int8_t* fine) {
+    const int8x16_t first = vreinterpretq_s8_u8(low), second = vreinterpretq_s8_u8(high);
+    const int32x4_t most = add_sixteen(add_sixteen(vdupq_n_s32(0), first, vld1q_s8(coarse)), second, vld1q_s8(coarse + 16));
+    const int32x4_t less = add_sixteen(add_sixteen(vdupq_n_s32(0), first, vld1q_s8(fine)), second, vld1q_s8(fine + 16));
+    return vcvtq_f32_s32(vmlaq_n_s32(less, most, int32_t(FINER)));
+}
+
+template <int ROWS>
+inline void tile_of_fours(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row, float* found, int64_t apart) {
+    const int64_t groups = matrix.inputs / GROUP, paired = groups / 2 * 2, width = of.width;
+    const uint8_t* weights = static_cast<const uint8_t*>(matrix.weights) + output * (matrix.inputs / 2);
+    const bfloat16 *scales = static_cast<const bfloat16*>(matrix.scales) + output * 2 * groups, *offsets = scales + groups;
+    const int8_t *coarse = &of.halves[row * width], *fine = &of.halves[(of.rows + row) * width];
+    const float* totals = &of.totals[row * of.totals_apart()];
+    const uint8x16_t mask = vdupq_n_u8(15);
+    float32x4_t sums[ROWS], others[ROWS];
+    for (int k = 0; k < ROWS; ++k) sums[k] = others[k] = vdupq_n_f32(0);
+    for (int64_t group = 0; group < paired; group += 2) {
+        const uint8x16_t low = vld1q_u8(weights + 16 * group), high = vld1q_u8(weights + 16 * group + 16);
+        const float scale = one(scales + group), next = one(scales + group + 1);
+        for (int k = 0; k < ROWS; ++k) {
+            const int64_t place = k * width + GROUP * group;
+            sums[k] = vfmaq_n_f32(sums[k], thirty_two(vandq_u8(low, mask), vandq_u8(high, mask), coarse + place, fine + place), scale);
+            others[k] = vfmaq_n_f32(others[k], thirty_two(vshrq_n_u8(low, 4), vshrq_n_u8(high, 4), coarse + place + GROUP,
+                                                          fine + place + GROUP), next);
+        }
+    }
+    if (paired < groups) {
+        const uint8x16_t both = vld1q_u8(weights + 16 * paired);
+        const float scale = one(scales + paired);
+        for (int k = 0; k < ROWS; ++k) {
+            const int64_t place = k * width + GROUP * paired;
+            sums[k] = vfmaq_n_f32(sums[k], thirty_two(vandq_u8(both, mask), vshrq_n_u8(both, 4), coarse + place, fine + place), scale);
+        }
+    }
+    float lesser[ROWS] = {};
+    for (int64_t group = 0; group < groups; ++group) {
+        const float less = one(offsets + group) - 8.0f * one(scales + group);
+        for (int k = 0; k < ROWS; ++k) lesser[k] = multiply_add(less, totals[k * of.totals_apart() + group], lesser[k]);
+    }
+    for (int k = 0; k < ROWS; ++k)
+        found[(row + k) * apart + output] = (vaddvq_f32(vaddq_f32(sums[k], others[k])) + lesser[k]) * (of.steps[row + k] / float(FINER));
 }
 #else
 template <int ROWS>

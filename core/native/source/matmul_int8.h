@@ -70,10 +70,55 @@ inline int64_t four_rows(const Matrix& matrix, const Vectors& of, float* found, 
     }
     return begin;
 }
+#elif DECODESCOPE_NEON
+// `OUTPUTS` rows of weights times `ROWS` vectors, whose coarse and fine numbers are multiplied one after the other.
+template <int OUTPUTS, int ROWS>
+inline void tile_of_halves(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row, float* found, int64_t apart) {
+    const int64_t inputs = matrix.inputs, whole = inputs / 16 * 16;
+    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * inputs;
+    const int8_t *coarse = &of.halves[row * of.width], *fine = &of.halves[(of.rows + row) * of.width];
+    int32x4_t first[ROWS][OUTPUTS], second[ROWS][OUTPUTS];
+    for (int k = 0; k < ROWS; ++k)
+        for (int j = 0; j < OUTPUTS; ++j) first[k][j] = second[k][j] = vdupq_n_s32(0);
+    for (int64_t i = 0; i < whole; i += 16) {
+        int8x16_t some[OUTPUTS];
+        for (int j = 0; j < OUTPUTS; ++j) some[j] = vld1q_s8(weights + j * inputs + i);
+        for (int k = 0; k < ROWS; ++k) {
+            const int8x16_t high = vld1q_s8(coarse + k * of.width + i), low = vld1q_s8(fine + k * of.width + i);
+            for (int j = 0; j < OUTPUTS; ++j) {
+                first[k][j] = add_sixteen(first[k][j], some[j], high);
+                second[k][j] = add_sixteen(second[k][j], some[j], low);
+            }
+        }
+    }
+    const float* scales = static_cast<const float*>(matrix.scales) + output;
+    for (int k = 0; k < ROWS; ++k)
+        for (int j = 0; j < OUTPUTS; ++j) {
+            int64_t sum = FINER * vaddlvq_s32(first[k][j]) + vaddlvq_s32(second[k][j]);
+            for (int64_t i = whole; i < inputs; ++i)
+                sum += weights[j * inputs + i] * (FINER * coarse[k * of.width + i] + fine[k * of.width + i]);
+            found[(row + k) * apart + output + j] = scaled(sum, scales[j], of.steps[row + k]);
+        }
+}
 #else
 inline int64_t four_rows(const Matrix&, const Vectors&, float*, int64_t, int64_t, int64_t begin, int64_t) { return begin; }
 #endif
 
+#if DECODESCOPE_NEON
+inline void eights(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
+    for (int64_t from = 0; from < of.rows; from += TOGETHER) {
+        const int64_t last = std::min(from + TOGETHER, of.rows);
+        int64_t output = begin;
+        for (; output + 4 <= end; output += 4) {
+            int64_t row = from;
+            for (; row + 2 <= last; row += 2) tile_of_halves<4, 2>(matrix, output, of, row, found, apart);
+            if (row < last) tile_of_halves<4, 1>(matrix, output, of, row, found, apart);
+        }
+        for (; output < end; ++output)
+            for (int64_t row = from; row < last; ++row) tile_of_halves<1, 1>(matrix, output, of, row, found, apart);
+    }
+}
+#else
 inline void eights(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
     const float* scales = static_cast<const float*>(matrix.scales);
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights);
@@ -84,6 +129,8 @@ inline void eights(const Matrix& matrix, const Vectors& of, float* found, int64_
                 found[row * apart + output] = scaled(sum, scales[output], of.steps[row]);
             }
 }
+
+#endif
 
 // Products with weights of eight bits by instructions that add up four products of bytes each (VNNI): one factor of
 // each has no sign, so that SHIFT is added to a vector's numbers, and taken out of their sums again.

@@ -91,7 +91,7 @@ inline void tile_panels(const Weight* numbers, const float* vectors, int64_t wid
             weights[half] = load(numbers + (half / 2 * width + i) * PANEL + half % 2 * LANES);
         for (int row = 0; row < ROWS; ++row) {
             const Lanes number = all(vectors[(first_row + row) * width + i]);
-            for (int half = 0; half < 2 * SIDE; ++half) sums[row][half] += number * weights[half];
+            for (int half = 0; half < 2 * SIDE; ++half) sums[row][half] = multiply_add(number, weights[half], sums[row][half]);
         }
     }
     for (int row = 0; row < ROWS; ++row) {

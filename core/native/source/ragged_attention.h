@@ -6,21 +6,6 @@
 
 constexpr int64_t BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
 
-struct RaggedAttention {
-    int64_t heads, kv_heads, width;     // width: a multiple of BLOCK
-    double scaling;
-    Norm q_norm, k_norm;
-    const float* cos;       // [positions, width]
-    const float* sin;       // the same, its first half negated
-    int64_t texts, last_only, threads, capacity;  // capacity: tokens from one head of the cache to the next
-    const int64_t* prefix_lengths;  // [texts]: cached tokens that a text begins with
-    const int64_t* counts;  // [texts]: its own tokens after them
-    const float* keys;      // of the cache [kv_heads, capacity, width]; not read if all prefix lengths are 0
-    const float* values;
-    float* joined;          // [own tokens of all, heads + 2 kv_heads, width]; queries and keys are turned in it
-    float* read;            // [the same or texts, heads, width]
-};
-
 struct Four {
     const float* queries[QUERIES];
     float* shares[QUERIES];
@@ -47,7 +32,8 @@ inline void score_some(const Four& four, const Text& text, int64_t start, int64_
     for (int64_t i = 0; i < width; ++i, keys += text.padded)
         for (int64_t tile = 0; tile < tiles; ++tile) {
             const Lanes key = load(keys + tile * LANES);
-            for (int64_t query = 0; query < QUERIES; ++query) sums[query][tile] += all(four.queries[query][i]) * key;
+            for (int64_t query = 0; query < QUERIES; ++query)
+                sums[query][tile] = multiply_add(all(four.queries[query][i]), key, sums[query][tile]);
         }
     for (int64_t query = 0; query < QUERIES; ++query)
         for (int64_t tile = 0; tile < tiles; ++tile)
@@ -67,7 +53,7 @@ inline void read_four(const Four& four, const Text& text, int64_t count, int64_t
         const Lanes first = load(value), second = load(value + LANES);
         for (int64_t query = 0; query < QUERIES; ++query) {
             const Lanes share = all(four.shares[query][from + place]);
-            sums[query][0] += share * first, sums[query][1] += share * second;
+            sums[query][0] = multiply_add(share, first, sums[query][0]), sums[query][1] = multiply_add(share, second, sums[query][1]);
         }
     }
 }
@@ -89,7 +75,7 @@ inline void attend_four(
     const RaggedAttention& pass, const Four& four, const int64_t* own, const Text& before, int64_t kept, const Text& text, float* const* to
 ) {
     const int64_t most = *std::max_element(own, own + QUERIES) + 1;
-    score_four(four, before, kept, pass.width, float(pass.scaling), 0);
+    if (kept > 0) score_four(four, before, kept, pass.width, float(pass.scaling), 0);
     score_four(four, text, most, pass.width, float(pass.scaling), kept);
     for (int64_t query = 0; query < QUERIES; ++query) {
         const int64_t sees = kept + own[query] + 1;
@@ -98,7 +84,8 @@ inline void attend_four(
     }
     for (int64_t start = 0; start < pass.width; start += BLOCK) {
         Lanes sums[QUERIES][2] = {};
-        read_four(four, before, kept, 0, start, sums), read_four(four, text, most, kept, start, sums);
+        if (kept > 0) read_four(four, before, kept, 0, start, sums);
+        read_four(four, text, most, kept, start, sums);
         for (int64_t query = 0; query < QUERIES; ++query)
             store(to[query] + start, sums[query][0]), store(to[query] + start + LANES, sums[query][1]);
     }
@@ -138,7 +125,7 @@ inline void attend_ragged(const RaggedAttention& pass) {
     for_each_part(pass.kv_heads, pass.threads, [&](int64_t head) {
         static thread_local Room room;
         const int64_t group = pass.heads / pass.kv_heads, from = head * pass.capacity * width;
-        room.before.take(pass.keys + from, pass.values + from, most, width, width);
+        if (most > 0) room.before.take(pass.keys + from, pass.values + from, most, width, width);
         for (int64_t number = 0, row = 0; number < pass.texts; row += pass.counts[number++]) {
             for (int64_t i = 0; i < pass.counts[number]; ++i) {
                 float* numbers = pass.joined + (row + i) * token;

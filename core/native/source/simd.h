@@ -12,7 +12,13 @@
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #endif
-#if defined(__F16C__) || defined(__AVX512F__)
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#define DECODESCOPE_NEON 1
+#else
+#define DECODESCOPE_NEON 0
+#endif
+#if defined(__F16C__) || defined(__AVX512F__) || DECODESCOPE_NEON
 #define DECODESCOPE_F16C 1
 #else
 #define DECODESCOPE_F16C 0
@@ -73,7 +79,15 @@ inline float one(const bfloat16* place) {
     return value;
 }
 
-#if DECODESCOPE_F16C
+#if DECODESCOPE_NEON
+inline Lanes load(const float16* place) { return (Lanes)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&place->bits))); }
+
+inline float one(const float16* place) {
+    uint16_t bits;
+    std::memcpy(&bits, place, sizeof bits);
+    return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits))), 0);
+}
+#elif DECODESCOPE_F16C
 inline Lanes load(const float16* place) {
 #ifdef __AVX512F__
     return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(place)));
@@ -115,13 +129,15 @@ inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
     return (Lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__AVX__) && defined(__FMA__)
     return (Lanes)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif DECODESCOPE_NEON
+    return (Lanes)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     return a * b + c;
 #endif
 }
 
 inline float multiply_add(float a, float b, float c) {
-#ifdef FP_FAST_FMAF
+#if defined(FP_FAST_FMAF) || defined(__FMA__) || DECODESCOPE_NEON
     return std::fma(a, b, c);
 #else
     return a * b + c;
@@ -229,3 +245,24 @@ inline Lanes power(Lanes x) {
 }
 
 inline float power(float x) { return power(all(x))[0]; }
+
+#if DECODESCOPE_NEON
+// Four sums of four products of bytes each.
+inline int32x4_t add_fours(int32x4_t sums, int8x16_t a, int8x16_t b) {
+#ifdef __ARM_FEATURE_DOTPROD
+    return vdotq_s32(sums, a, b);
+#else
+    const int16x8_t low = vmull_s8(vget_low_s8(a), vget_low_s8(b)), high = vmull_high_s8(a, b);
+    return vaddq_s32(sums, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+#endif
+}
+
+// The same sixteen products; which of them each of the four sums has is not defined.
+inline int32x4_t add_sixteen(int32x4_t sums, int8x16_t a, int8x16_t b) {
+#ifdef __ARM_FEATURE_DOTPROD
+    return vdotq_s32(sums, a, b);
+#else
+    return vpadalq_s16(vpadalq_s16(sums, vmull_s8(vget_low_s8(a), vget_low_s8(b))), vmull_high_s8(a, b));
+#endif
+}
+#endif

@@ -99,3 +99,61 @@ struct Pass {
     const float* mask;          // [count, past + count], added to the attention scores; null for causal attention
     const int64_t* positions;   // [count]; null if they follow the cached tokens
 };
+
+// Attention over many tokens of several texts, each after its prefix of a cached text (ragged_attention.h).
+struct RaggedAttention {
+    int64_t heads, kv_heads, width;     // width: a multiple of 32
+    double scaling;
+    Norm q_norm, k_norm;
+    const float* cos;       // [positions, width]
+    const float* sin;       // the same, its first half negated
+    int64_t texts, last_only, threads, capacity;  // capacity: tokens from one head of the cache to the next
+    const int64_t* prefix_lengths;  // [texts]: cached tokens that a text begins with
+    const int64_t* counts;  // [texts]: its own tokens after them
+    const float* keys;      // of the cache [kv_heads, capacity, width]; not read if all prefix lengths are 0
+    const float* values;
+    float* joined;          // [own tokens of all, heads + 2 kv_heads, width]; queries and keys are turned in it
+    float* read;            // [the same or texts, heads, width]
+};
+
+// The exported functions; decodescope.cpp describes them.
+#if defined(_WIN32)
+#define DECODESCOPE extern "C" __declspec(dllexport)
+#else
+#define DECODESCOPE extern "C" __attribute__((visibility("default")))
+#endif
+
+DECODESCOPE int64_t decodescope_version();
+DECODESCOPE int64_t decodescope_halves();
+DECODESCOPE int64_t decodescope_shift();
+DECODESCOPE int64_t decodescope_panel();
+DECODESCOPE int64_t decodescope_step(const Model* model, const Pass* pass);
+DECODESCOPE int64_t decodescope_multiply(
+    const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
+);
+DECODESCOPE int64_t decodescope_multiply_blocks(
+    const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t threads
+);
+DECODESCOPE void decodescope_rows(const Matrix* matrix, const int64_t* ids, int64_t count, float* found);
+DECODESCOPE int64_t decodescope_read(
+    const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
+);
+DECODESCOPE int64_t decodescope_ragged_attention(const RaggedAttention* pass);
+DECODESCOPE void decodescope_norm(const float* hidden, const Norm* norm, int64_t rows, int64_t width, float* normed);
+DECODESCOPE int64_t decodescope_product(
+    const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t apart, int64_t adds, int64_t threads
+);
+DECODESCOPE int64_t decodescope_gated(
+    const Matrix* gate, const Matrix* up, const float* vectors, int64_t rows, float* found, int64_t threads
+);
+DECODESCOPE void decodescope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found);
+DECODESCOPE void decodescope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found);
+DECODESCOPE int64_t decodescope_likely(
+    const float* scores, int64_t vocabulary, double threshold, int64_t most, int64_t* tokens, float* found
+);
+DECODESCOPE void decodescope_parts(
+    const float* scores, int64_t vocabulary, double lowest, double highest, int64_t parts, int64_t* found
+);
+DECODESCOPE int64_t decodescope_passages(
+    const int64_t* text, int64_t count, const int8_t* breaks, int64_t vocabulary, int64_t least, int64_t longest, int64_t* found
+);
