@@ -147,13 +147,15 @@ def _native(files: Sequence[NativeFile], compiler: str) -> list[dict[str, Any]]:
         }
         for file in files
     ]  # fmt: skip
-    return [
-        *own,
+    runtimes = [(LLVM_LIBRARIES, "Apache-2.0 WITH LLVM-exception")]
+    if any(file.name.endswith(".dll") for file in files):
+        runtimes.append(("MinGW-w64 runtime", "ZPL-2.1"))
+    return own + [
         {
-            "type": "library", "bom-ref": f"pkg:pypi/{name}@{version}#runtime", "name": LLVM_LIBRARIES,
-            "description": f"linked into the native libraries by {compiler}",
-            "licenses": [{"expression": "Apache-2.0 WITH LLVM-exception"}],
-        },
+            "type": "library", "bom-ref": f"pkg:pypi/{name}@{version}#{library}".replace(" ", ""), "name": library,
+            "description": f"linked into the native libraries by {compiler}", "licenses": [{"expression": licence}],
+        }
+        for library, licence in runtimes
     ]  # fmt: skip
 
 

@@ -29,7 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 
-from bootstrap_parts import torch_build  # noqa: E402  # after the root has been added to the path
+from bill_of_materials import MANIFEST_NAME  # noqa: E402  # after the root has been added to the path
+from bootstrap_parts import torch_build  # noqa: E402
 from bootstrap_parts.errors import SetupError  # noqa: E402
 from bootstrap_parts.project import requirements_in  # noqa: E402
 from commit_builds import ReleaseError, build, commit_date, export  # noqa: E402
@@ -38,7 +39,13 @@ from installer_parts import linux, macos, windows  # noqa: E402
 from installer_parts.contents import is_left_out  # noqa: E402
 from installer_parts.stripping import strip_folder  # noqa: E402
 from installer_parts.tools import Build, InstallerError, run  # noqa: E402
-from native_libraries import NativeLibraryError, is_wanted, target_of_this_machine, ziglang  # noqa: E402
+from native_libraries import (  # noqa: E402
+    SWITCH_VARIABLE,
+    NativeLibraryError,
+    is_wanted,
+    target_of_this_machine,
+    ziglang,
+)
 
 EXTRAS = ("grammar", "keyring", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
@@ -235,6 +242,10 @@ def check_program(folder: Path, version: str) -> None:
         raise InstallerError(f"The program has what should be left out: {', '.join(unwanted[:5])}. Correct the spec.")
     if not (inside / f"decodescope-{version}.dist-info").is_dir():
         raise InstallerError(f"The program is not of version {version}. Remove the folder of the environment.")
+    if is_wanted() and target_of_this_machine() and not (inside / MANIFEST_NAME).is_file():
+        raise InstallerError(
+            f"The program has no native libraries. Give --wheel the wheel of this system, or set {SWITCH_VARIABLE}=0."
+        )
     executable = folder / {"win32": "decodescope-console.exe"}.get(sys.platform, "decodescope")
     with tempfile.TemporaryDirectory() as scratch:
         picture = Path(scratch, "first-run.png")

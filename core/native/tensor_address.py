@@ -69,5 +69,5 @@ def _unsuitable_error(tensor: torch.Tensor, dtype: torch.dtype, count: int | Non
         tr("Native code cannot read a tensor of shape {shape}: {problem}.").format(
             shape=list(tensor.shape), problem=problem
         ),
-        tr("Repeat the run without plug-ins, or turn native code off (DECODESCOPE_NATIVE_STEP=0)."),
+        tr("Repeat the run without plug-ins, or turn native code off (DECODESCOPE_NATIVE_LEVEL=off)."),
     )

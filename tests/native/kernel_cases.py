@@ -1,8 +1,8 @@
 """Write a file of cases for tests/native/kernel_host.cpp: inputs of the native functions, and float64 references.
 
-The references are computed with NumPy from the definitions of the operations. Shapes are odd on purpose: a vocabulary of
-one token, one head, head sizes and widths that no vector of a processor divides, 1 to 17 rows, weights that are infinite or
-no numbers.
+The references are computed with NumPy from the definitions of the operations. Shapes are odd on purpose: a vocabulary
+of one token, one head, head sizes and widths that no vector of a processor divides, 1 to 17 rows, weights that are
+infinite or no numbers.
 """
 
 from __future__ import annotations
@@ -311,7 +311,8 @@ def _call_product(
 def block_product_cases() -> Iterator[CaseWriter]:
     """Products with weights in blocks, of 1 to 17 rows; a row is the same alone to the last bit."""
     for name, fmt in BLOCK_FORMATS.items():
-        sizes = ((256, 9), (512, 24), (1280, 400)) if fmt.block_weights == 256 else ((32, 1), (160, 7), (288, 20), (576, 400))
+        is_long = fmt.block_weights == 256
+        sizes = ((256, 9), (512, 24), (1280, 400)) if is_long else ((32, 1), (160, 7), (288, 20), (576, 400))
         for inputs, outputs in sizes:
             for rows in (1, 2, 5, 6, 7, 8, 17) if outputs < 100 else (1, 40):
                 yield _product_case(name, rows, inputs, outputs)
@@ -404,7 +405,8 @@ def row_cases() -> Iterator[CaseWriter]:
 def many_vector_cases() -> Iterator[CaseWriter]:
     """Products of many vectors with float32, added to what is there or not, and gated pairs."""
     for rows, inputs, outputs in ((1, 1, 1), (5, 3, 17), (14, 65, 33), (40, 80, 130)):
-        weights, up, vectors = Weights("float32", outputs, inputs), Weights("float32", outputs, inputs, 3), _vectors(rows, inputs)
+        weights, up = (Weights("float32", outputs, inputs, seed) for seed in (0, 3))
+        vectors = _vectors(rows, inputs)
         for adds in (0, 1):
             case = CaseWriter(f"many vectors {rows} x {inputs} x {outputs}, adds {adds}")
             apart = outputs + 3
@@ -580,7 +582,8 @@ def passage_cases() -> Iterator[CaseWriter]:
             if length >= 2:
                 wanted += [place + 1, length]
         found = case.output(2 * count, 8)
-        case.call("passages", case.add(text), count, case.add(np.zeros(4, np.int8)), 3, 2, 5, found, returns=len(wanted) // 2)
+        breaks, pairs = case.add(np.zeros(4, np.int8)), len(wanted) // 2
+        case.call("passages", case.add(text), count, breaks, 3, 2, 5, found, returns=pairs)
         case.expect(found, np.array(wanted), 0, "int64")
         yield case
 
@@ -604,7 +607,8 @@ def rotate(heads: Array, cos: Array, sin: Array) -> Array:
 def ragged_attention_cases() -> Iterator[CaseWriter]:
     """Attention over many tokens of several texts."""
     for heads, kv_heads, width, counts, prefixes, last_only in (
-        (1, 1, 32, (1,), (0,), 0), (2, 1, 32, (5, 1, 8), (0, 3, 7), 0), (6, 3, 64, (17, 2), (4, 9), 1), (4, 4, 96, (3,), (33,), 0),
+        (1, 1, 32, (1,), (0,), 0), (2, 1, 32, (5, 1, 8), (0, 3, 7), 0), (6, 3, 64, (17, 2), (4, 9), 1),
+        (4, 4, 96, (3,), (33,), 0),
     ):  # fmt: skip
         case = CaseWriter(f"ragged attention {heads} {kv_heads} {width} {counts} {prefixes}")
         tokens, capacity, texts = sum(counts), max(prefixes) + 2, len(counts)
@@ -669,8 +673,8 @@ class Decoder:
     def name(self) -> str:
         """Return the shape in words."""
         return (
-            f"step {self.kind} hidden {self.hidden} heads {self.heads}/{self.kv_heads} of {self.width} wide {self.wide} "
-            f"vocabulary {self.vocabulary} {self.norm} {self.act}"
+            f"step {self.kind} hidden {self.hidden} heads {self.heads}/{self.kv_heads} of {self.width} "
+            f"wide {self.wide} vocabulary {self.vocabulary} {self.norm} {self.act}"
         )
 
     def _scaled(self, outputs: int, inputs: int, seed: int) -> Weights:
@@ -683,7 +687,9 @@ class Decoder:
         bias = 0.1 * _vectors(1, width, seed + 50)[0] if self.norm == "layer_norm" else None
         return 1 + 0.1 * _vectors(1, width, seed)[0], bias
 
-    def _place_norm(self, case: CaseWriter, path: str, width: int, seed: int, to: dict[str, Place]) -> native.NormStruct:
+    def _place_norm(
+        self, case: CaseWriter, path: str, width: int, seed: int, to: dict[str, Place]
+    ) -> native.NormStruct:
         weight, bias = self._norm_weights(width, seed)
         to[f"{path}.weight"] = case.add(weight)
         if bias is not None:
@@ -707,18 +713,21 @@ class Decoder:
         keys, values = self._cache(texts, past, count)
         hidden = _vectors(texts * count, self.hidden, 11).reshape(texts, count, self.hidden)
         model = self._place_model(case, past + count)
-        logits = self._call(case, model, hidden, (keys, values), past, keep, threads)
+        cache = [case.add(part) for part in (keys, values)]
+        logits = self._call_placed(case, model, hidden, cache, (past, keep, past + count, threads))
         wanted = self._reference(hidden, keys, values, past)[:, count - keep :]
         case.expect(logits, wanted, 3e-4 * np.abs(wanted).max())
         if alone:
             rows, stored = [], (keys.copy(), values.copy())
             places = [case.add(part) for part in stored]
             for token in range(count):
-                rows.append(self._call_placed(case, model, hidden[:, token : token + 1], places, past + token, 1, past + count, 1))
+                own = hidden[:, token : token + 1]
+                rows.append(self._call_placed(case, model, own, places, (past + token, 1, past + count, 1)))
             size = 4 * self.vocabulary
             for token in range(count - keep, count):
                 for text in range(texts):
-                    case.expect_equal(logits + (text * keep + token - count + keep) * size, rows[token] + text * size, size)
+                    together = logits + (text * keep + token - count + keep) * size
+                    case.expect_equal(together, rows[token] + text * size, size)
         return case
 
     def _cache(self, texts: int, past: int, count: int) -> tuple[Array, Array]:
@@ -728,15 +737,11 @@ class Decoder:
             part[:, :, :, past:] = np.nan  # nothing of this is read before it is written
         return found[0], found[1]
 
-    def _call(
-        self, case: CaseWriter, model: Place, hidden: Array, cache: tuple[Array, Array], past: int, keep: int, threads: int
-    ) -> Place:
-        places = [case.add(part) for part in cache]
-        return self._call_placed(case, model, hidden, places, past, keep, past + hidden.shape[1], threads)
-
     def _call_placed(
-        self, case: CaseWriter, model: Place, hidden: Array, cache: list[Place], past: int, keep: int, capacity: int, threads: int
+        self, case: CaseWriter, model: Place, hidden: Array, cache: list[Place], sizes: tuple[int, int, int, int]
     ) -> Place:
+        """Call a pass and return its logits. `sizes`: cached tokens, kept tokens, capacity of the cache, threads."""
+        past, keep, capacity, threads = sizes
         texts, count = hidden.shape[:2]
         layer_bytes = 4 * texts * self.kv_heads * capacity * self.width
         pointers = [case.add_pointers(*(own + layer * layer_bytes for layer in range(self.layers))) for own in cache]
@@ -744,7 +749,8 @@ class Decoder:
         logits = case.output(texts * keep * self.vocabulary)
         addresses = {
             "hidden": case.add(hidden), "logits": logits, "old_keys": pointers[0], "old_values": pointers[1],
-            "new_keys": pointers[0], "new_values": pointers[1], "old_capacities": capacities, "new_capacities": capacities,
+            "new_keys": pointers[0], "new_values": pointers[1], "old_capacities": capacities,
+            "new_capacities": capacities,
         }  # fmt: skip
         fields = {"texts": texts, "count": count, "past": past, "keep": keep, "threads": threads}
         case.call("step", model, case.add_struct((native.PassStruct(**fields), addresses)))
@@ -852,8 +858,8 @@ def step_cases() -> Iterator[CaseWriter]:
 def all_cases() -> Iterator[CaseWriter]:
     """Yield every case."""
     for cases in (
-        float_product_cases, float_spoiled_cases, block_product_cases, small_integer_cases, row_cases, many_vector_cases,
-        norm_cases, score_cases, passage_cases, ragged_attention_cases, step_cases,
+        float_product_cases, float_spoiled_cases, block_product_cases, small_integer_cases, row_cases,
+        many_vector_cases, norm_cases, score_cases, passage_cases, ragged_attention_cases, step_cases,
     ):  # fmt: skip
         yield from cases()
 

@@ -540,6 +540,14 @@ def test_excluded_file_or_wrong_version_raises_installer_error(program):
         installer.check_program(program, "2.0")
 
 
+def test_program_without_native_libraries_is_refused_where_they_exist(program, monkeypatch):
+    (program / "_internal" / "decodescope-2.0.dist-info").mkdir()
+    monkeypatch.setattr(installer, "target_of_this_machine", lambda: "linux-x86_64")
+    monkeypatch.setattr(installer, "is_wanted", lambda: True)
+    with pytest.raises(tools.InstallerError, match="no native libraries"):
+        installer.check_program(program, "2.0")
+
+
 def test_compiled_library_without_a_licence_is_refused(program):
     inside = program / "_internal"
     for name in ("a.so", "b.so"):
