@@ -257,7 +257,8 @@ def check_program(folder: Path, version: str) -> None:
 def check_licences(folder: Path, python: Path) -> None:
     """Raise InstallerError unless the licence of each compiled library in the program's folder is known."""
     inside = folder / "_internal"
-    names = [path.relative_to(inside).as_posix() for path in inside.rglob("*") if path.is_file()]
+    files = (path for path in inside.rglob("*") if path.is_file() and not path.is_symlink())
+    names = [path.relative_to(inside).as_posix() for path in files]
     unlisted = json.loads(run([python, "-c", UNLISTED], folder=folder, text="\n".join(names)))
     if unlisted:
         raise InstallerError(

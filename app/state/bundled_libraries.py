@@ -99,22 +99,25 @@ def overview(libraries: Iterable[BundledLibrary]) -> list[str]:
 
 
 def _version(row: Mapping[str, Any], files: Mapping[str, Path], names: tuple[str, ...]) -> str:
-    """Return the version that a row names, or that its expression finds in the name or the content of a file."""
+    """Return the versions that a row's expression finds in the names or the contents of its files, mostly one."""
     expression = row.get("version", "")
     if not expression:
         return ""
     if "version_file" in row:
         chosen = re.compile(translate(row["version_file"]))
         names = tuple(name for name in names if chosen.match(name))
-    for name in names:
-        if found := re.search(expression, name):
-            return found[1]
-    wanted = re.compile(expression.encode())
-    for name in names:
-        with files[name].open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if match := wanted.search(content):
-                return match[1].decode()
-    return ""
+    found = {version: None for name in names if (version := _version_in(expression, name, files[name]))}
+    return " and ".join(found)
+
+
+def _version_in(expression: str, name: str, path: Path) -> str:
+    if match := re.search(expression, name):
+        return match[1]
+    if not path.stat().st_size:
+        return ""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        inside = re.search(expression.encode(), content)
+        return inside[1].decode() if inside else ""
 
 
 @cache

@@ -52,6 +52,15 @@ def test_versions_are_read_from_the_files_or_their_names(tmp_path: Path) -> None
     assert titles["libsndfile 1.2.2"].sources.endswith("/1.2.2")
 
 
+def test_differing_versions_of_one_library_are_all_named(tmp_path: Path) -> None:
+    for name, version in (("libssl.so.3", "3.0.17"), ("_rust.abi3.so", "4.0.3"), ("libcrypto.so.3", "3.0.17")):
+        (tmp_path / name).write_bytes(f"OpenSSL {version} 1 Jul 2025".encode())
+    files = {"cryptography/_rust.abi3.so": tmp_path / "_rust.abi3.so"}
+    files |= {name: tmp_path / name for name in ("libssl.so.3", "libcrypto.so.3")}
+    (openssl,) = bundled_libraries.libraries_in(files)
+    assert openssl.title == "OpenSSL 4.0.3 and 3.0.17"
+
+
 def test_overview_names_the_libraries_with_their_licences_and_sources() -> None:
     text = licences.third_party_text()
     for name, licence in {
