@@ -70,6 +70,8 @@ ALLOWED = (
     ),
     Allowed("core/decoding/forward/fused_decoder.py", r"(The quick|In 1969).*", "texts for a model that reads English"),
     Allowed("core/models/gguf/architectures.py", r"by head|minus one|rows of \w+", "names of operations"),
+    Allowed("core/models/gguf/tokenizer_samples.py", r"[\s\S]*", "texts on which tokenizers are compared"),
+    Allowed("core/models/gguf/pre_tokenizer_rules.py", r"[\s\S]*", "names of rules, and code points"),
     Allowed("core/models/gguf/block_matrix.py", r"Blocks .*|A row index .*", "errors for programmers"),
     Allowed(
         "core/models/gguf/local_models.py",
