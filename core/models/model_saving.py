@@ -12,9 +12,11 @@ from decodescope.core.errors import ModelFileError, ParameterError
 from decodescope.core.models.gguf.export import EXPORT_FORMATS, ExportedModel, export_model
 from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 
+@isolated_construction
 def save_gguf(model: LoadedModel, path: str | Path, weights: str = "Q8_0") -> Path:
     """Write a model with its tokenizer and chat template, with adapters merged into it, its matrices in the format
     `weights` (EXPORT_FORMATS).

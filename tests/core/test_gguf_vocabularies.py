@@ -387,7 +387,7 @@ def test_untied_head_stays_separate_in_packed_weights(weights: str, tmp_path: Pa
 def test_missing_decoder_layers_raise_config_invalid(tmp_path: Path) -> None:
     network = t5("t5")
     network.config.num_decoder_layers = 5
-    with pytest.raises(ConfigInvalidError, match="5 as its number of layers, but contains 3"):
+    with pytest.raises(ConfigInvalidError, match=r"5 as its number of layers .* but contains 3"):
         core.load(write_t5(network, tmp_path / "t5.gguf"))
 
 
