@@ -234,7 +234,8 @@ def hostile(path: Path, change: Callable[[Any], None]) -> Path:
 
 
 DAMAGED_MAPS = {
-    "short": b"\1\0", "length": struct.pack("<I", 2**31) + b"abcd",
+    "short": b"\1\0", "length": struct.pack("<I", 2**31) + b"abcd", "far": struct.pack("<I", 2**32 - 8) + b"abcdefgh",
+    "odd": struct.pack("<I", 5) + b"a" * 20, "all": struct.pack("<I", 8) + b"a" * 8,
     "offset": struct.pack("<II", 4, 0xFFFFFC00) + b"a\0",
 }  # fmt: skip
 
@@ -243,7 +244,10 @@ DAMAGED_MAPS = {
 def test_a_damaged_character_map_is_an_error(damage: str, tmp_path: Path) -> None:
     data = DAMAGED_MAPS[damage]
     path = hostile(tmp_path / "map.gguf", lambda writer: writer.add_precompiled_charsmap(data))
-    with pytest.raises((TokenizerMissingError, core.errors.PromptError), match=r"tokenizer (in|of)"):
+    kinds = core.errors.PromptError if damage == "offset" else TokenizerMissingError
+    with pytest.raises(
+        kinds, match="tokenizer of" if damage == "offset" else "its map of characters is cut or damaged"
+    ):
         core.run(core.load(path, device="cpu"), core.Request("text\n", {"max_new_tokens": 1}))
 
 
