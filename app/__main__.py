@@ -25,7 +25,7 @@ from decodescope.app import build_window
 from decodescope.app.start import qt_variables
 from decodescope.app.start.application import Application
 from decodescope.app.start.cli import CommandLineOptions, parse, peek_option
-from decodescope.app.start.cli.command_runner import run_command
+from decodescope.app.start.cli.commands import run_command
 from decodescope.app.start.display import (
     choose_platform,
     ignore_window_manager_warnings,

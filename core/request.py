@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,6 +64,14 @@ class Request:
     kinds.
     """
 
+    generator_state: str = ""
+    """State of the random generator before the first draw, in place of `seed`, as a captured run records it."""
+    call_facts: Sequence[tuple[str, str]] = ()
+    """What a captured call used that a request cannot contain (`core.events.CallFacts`). A run refuses own processors,
+    criteria, functions, draft models and inputs, and emits a notice about what may change the text. Replace it by () to
+    run without them.
+    """
+
     adapters: Sequence[Choice] | None = None
     """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the
     model uses anyway (`core.load(…, adapters=)`).
@@ -85,6 +93,16 @@ class Request:
             object.__setattr__(self, "config", {name: value for name, value in config.items() if name not in own})
             object.__setattr__(self, "options", {**own, **options})
 
+    def __repr__(self) -> str:
+        """Return the fields that are set, shortened to one line."""
+        shown = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            usual = one.default if one.default_factory is MISSING else one.default_factory()
+            if one.name == "prompt" or not (type(value) is type(usual) and value == usual):
+                shown.append(f"{one.name}={_cut(short_repr(value), _MAX_SHOWN_FIELD)}")
+        return _cut(f"{type(self).__name__}({', '.join(shown)})", _MAX_REPR)
+
     @property
     def settings(self) -> Settings:
         """The settings of the request by name: its configuration and its options."""
@@ -101,6 +119,13 @@ class Request:
         own = {name: value for name, value in changes.items() if name not in KNOWN_FIELDS}
         vars(config).update({name: value for name, value in changes.items() if name not in own})
         return replace(self, config=config, options={**self.options, **own})
+
+
+_MAX_SHOWN_FIELD, _MAX_REPR = 60, 300
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 _CONVERTED = (

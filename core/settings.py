@@ -15,6 +15,7 @@ from decodescope.core.common.hf_generation import (
     DEFAULTS,
     KNOWN_FIELDS,
     METADATA_FIELDS,
+    WITHOUT_EFFECT,
     generation_fields,
     to_generation_config,
 )
@@ -122,6 +123,24 @@ def merge_settings(request: Request, model_config: Settings) -> RunSettings:
         },
         {name: value for name, value in extras.items() if name not in request.options},
     )
+
+
+def unshown_settings(strategy: Strategy, settings: Settings, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide settings of a request that a strategy has no parameter for: return the names of unknown ones, and of those
+    that change the text in transformers.
+
+    Settings without effect, flags that select the strategy, and values that are defaults are in neither list.
+    """
+    fields = generation_fields()
+    unknown = [name for name in names if name not in fields]
+    idle = METADATA_FIELDS | WITHOUT_EFFECT.keys()
+    usual = {**DEFAULTS, **strategy.flags}
+    unshown = [
+        name
+        for name in names
+        if name in fields and name not in idle and settings[name] is not None and settings[name] != usual.get(name)
+    ]
+    return unknown, unshown
 
 
 def make_config(settings: Settings) -> GenerationConfig:

@@ -100,7 +100,8 @@ def __dir__() -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command named by the first argument, which needs no Qt, or open the window; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    code: int | None = importlib.import_module("decodescope.app.start.cli.command_runner").run_command(arguments)
+    code: int | None = importlib.import_module("decodescope.app.start.cli.commands").run_command(arguments)
     if code is None:
+        importlib.import_module("decodescope.app.start.cli.information").print_information(arguments)
         code = importlib.import_module("decodescope.app.__main__").main(arguments)
     return code

@@ -214,6 +214,7 @@ def make_environment(folder: Path, wheel: Path) -> Path:
 def build_program(python: Path, work: Path, epoch: int) -> Path:
     """Run PyInstaller and return the program's folder, on macOS its bundle."""
     variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
+    variables["PYINSTALLER_ZLIB_COMPRESSION_LEVEL"] = "0"  # modules that are not packed one by one pack better together
     for name in ("PYTHONPATH", "PYTHONHOME"):
         variables.pop(name, None)
     spec = ROOT / "packaging" / "decodescope.spec"

@@ -21,7 +21,7 @@ from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip, window_title
 from decodescope.app.widgets.text_documents import ExactTextEdit
-from decodescope.core import cache_title, strategy_title, words
+from decodescope.core import cache_title, explain_call_facts, seed_text, strategy_title, words
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
         (tr("strategy"), strategy_title(started)),
         (tr("cache"), cache_title(started)),
         (tr("device"), f"{started.device}, {started.dtype}"),
-        (tr("seed"), str(started.seed)),
+        (tr("seed"), seed_text(started)),
         (tr("prompt"), words.count(len(started.prompt), "token")),
+        *((tr("captured call"), sentence) for sentence in explain_call_facts(started.call_facts)),
     ]
 
 

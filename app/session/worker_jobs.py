@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from decodescope.app.state import conversation
-from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest, is_turns
 from decodescope.core.errors import ParameterError
 from decodescope.resources.language import tr
 
@@ -119,7 +119,7 @@ def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     from decodescope import core
 
     backend = core.caches.registry[request.cache]
-    if isinstance(request.prompt, str) or not request.when_full or backend.unbounded or model.context is None:
+    if not is_turns(request.prompt) or not request.when_full or backend.unbounded or model.context is None:
         return request
 
     def count(messages: Sequence[Any]) -> int:

@@ -14,6 +14,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         AdapterUsed,
         CacheMeasured,
         CachePlan,
+        CallFacts,
         Ending,
         Event,
         Finished,

@@ -25,13 +25,14 @@ from decodescope.core.common.hf_generation import (
     non_default,
 )
 from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.common.text import cut_short
 from decodescope.core.decoding.media_inputs import media_inputs
 from decodescope.core.decoding.prefill import PrefillStoppedError
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import ScoreCache, check_score_cache
 from decodescope.core.decoding.sequences import FinishedSequence
 from decodescope.core.decoding.speculation.tree_support import supports_drafts
-from decodescope.core.errors import AdapterError
+from decodescope.core.errors import AdapterError, ParameterError
 from decodescope.core.events import (
     BeamStep,
     Event,
@@ -43,10 +44,18 @@ from decodescope.core.events import (
     RunStarted,
     TokenChosen,
 )
+from decodescope.core.explain.call_facts import (
+    expected_weights,
+    explain_call_facts,
+    inexact_facts,
+    missing_facts,
+)
 from decodescope.core.explain.words import size
 from decodescope.core.memory.out_of_memory import with_fallback
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.weight_samples import hash_weights
+from decodescope.core.parameter import short_repr
 from decodescope.core.plugins.guarded_thread import iterate_guarded
 from decodescope.core.plugins.installation import used_plugins
 from decodescope.core.remote import remote_run as elsewhere
@@ -190,6 +199,19 @@ def _not_used_sentence(title: str) -> str:
     return tr("{strategy} does not use it.").format(strategy=title)
 
 
+def result_repr(result: Result, model: str) -> str:
+    """Return a short description of a run: its class, model, length and the beginning of its text."""
+    count, texts = sum(map(len, result.sequences)), result.texts
+    text = short_repr(texts[0]) if texts else "no text"
+    more = f" (1 of {len(texts)} texts)" if len(texts) > 1 else ""
+    return f"<{type(result).__name__}: {short_name(model)}, {count:,} tokens, {result.reason}: {text}{more}>"
+
+
+def short_name(name: str) -> str:
+    """Return the name of a model, shortened for a description."""
+    return cut_short(name, 60)
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A finished run; best sequence first."""
@@ -203,6 +225,10 @@ class Result:
     metrics: Metrics
     reason: RunEnd
     """"completed" or "stopped"."""
+
+    def __repr__(self) -> str:
+        name = next((event.model for event in self.events if isinstance(event, RunStarted)), "")
+        return result_repr(self, name)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per token, or per candidate of a beam search. Raises ParameterError without pandas."""
@@ -236,6 +262,7 @@ def stream(
     events yielded before remain valid.
     """
     check_request(request)
+    _check_call_facts(request)
     _check_stream_arguments(cancel, streamer, prefixes, scores)
     if drafters is not None:
         check_drafters(drafters)
@@ -256,6 +283,31 @@ def stream(
         )
         events = iterate_guarded(make_events, cancel) if used_plugins(request) else make_events()
     return feed_streamer(streamer, events) if streamer is not None else events
+
+
+def _check_call_facts(request: Request) -> None:
+    """Raise ParameterError for a captured request that no run can repeat."""
+    if missing := missing_facts(tuple(request.call_facts)):
+        raise ParameterError(
+            tr("The captured call used what a request cannot contain. {facts}").format(
+                facts=" ".join(explain_call_facts(missing))
+            ),
+            tr("Call generate in your own code. To run without them: dataclasses.replace(request, call_facts=())."),
+            "call_facts",
+        )
+
+
+def _repetition_notices(model: LoadedModel, request: Request) -> Iterator[Notice]:
+    """Yield why the run may not repeat the captured call that its request describes."""
+    facts = tuple(request.call_facts)
+    reasons = explain_call_facts(inexact_facts(facts))
+    expected = expected_weights(facts)
+    if expected and expected != hash_weights(model.model):
+        reasons.append(tr("The weights in memory are other than those of the captured call."))
+    if reasons:
+        yield Notice("not_repeatable", tr("The captured call cannot be repeated exactly. {reasons}").format(
+            reasons=" ".join(reasons)
+        ))  # fmt: skip
 
 
 def run(
@@ -338,6 +390,7 @@ def _decode_adapted(
     yield decoding.build_start_event()
     yield from _weight_notices(model)
     yield from decoding.inputs.notices
+    yield from _repetition_notices(model, request)
     yield from (Notice("not_told", text) for text in getattr(model.tokenizer, "notices", ()))
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)

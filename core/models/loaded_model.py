@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
+from decodescope.core.common.text import cut_short
 from decodescope.core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from decodescope.core.events import ModelIdentity
 from decodescope.core.models import catalog, token_bytes
@@ -149,6 +150,10 @@ class LoadedModel:
     """Format of the GGUF file whose blocks were unpacked at loading, because there is no native code; else empty."""
     strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
+
+    def __repr__(self) -> str:
+        name, kind = cut_short(self.name, 100), type(self.model).__name__
+        return f"<{type(self).__name__}: {name}, {kind}, {self.weights} on {self.device}>"
 
     @property
     def device(self) -> torch.device:

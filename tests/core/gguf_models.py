@@ -13,7 +13,7 @@ from decodescope import core
 from decodescope.core.models.gguf.export import export_model
 from decodescope.core.models.model_saving import exported_model
 
-_SHAPE = {
+SHAPE = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
     "intermediate_size": 128, "vocab_size": 259, "max_position_embeddings": 256, "bos_token_id": 256,
     "eos_token_id": 257, "pad_token_id": 258,
@@ -92,7 +92,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 64, "sliding_window": 8,
     },
 }  # fmt: skip
-"""Config values besides `_SHAPE`, by a name that is the model type unless one is given."""
+"""Config values besides `SHAPE`, by a name that is the model type unless one is given."""
 ALIASES = ("exaone", "internlm2", "minicpm")
 """Architectures of llama.cpp that are another one's model type in transformers."""
 PROMPT = [5, 99, 30, 77, 200, 14, 60, 120, 121, 33, 44, 101]
@@ -120,15 +120,20 @@ def make(kind: str, **shape: Any) -> core.LoadedModel:
     """Return a random model whose norms and biases are not trivial; called "tiny". `shape` replaces sizes."""
     torch.manual_seed(1)
     extra = dict(KINDS[kind])
-    config = AutoConfig.for_model(extra.pop("model_type", kind), **{**_SHAPE, **extra, **shape})
+    config = AutoConfig.for_model(extra.pop("model_type", kind), **{**SHAPE, **extra, **shape})
     network = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    randomize(network)
+    return core.wrap(network, tokenizer(), "tiny")
+
+
+def randomize(network: torch.nn.Module) -> None:
+    """Make norms and biases not trivial, and matrices larger."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if parameter.dim() == 1 or "norm" in name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
             else:
                 parameter.mul_(3)
-    return core.wrap(network, tokenizer(), "tiny")
 
 
 def save(kind: str, model: core.LoadedModel, path: Path, weights: str) -> Path:

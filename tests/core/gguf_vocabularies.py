@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -65,6 +66,39 @@ def marked() -> Vocabulary:
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[^\n]+|\n+"), "isolated")
     words, merges = _trained(backend, [*SPECIAL, *_BYTES], ["▁"], 4000)
     return Vocabulary(words, [*SPECIAL.values(), *[6] * 256, *[1] * (len(words) - len(SPECIAL) - 256)], merges)
+
+
+def rwkv_metadata() -> dict[str, Any]:
+    """Return all bytes and parts of the texts, escaped as in RWKV's vocabulary."""
+    parts = {
+        text.encode()[start : start + size] for text in TEXTS for start in range(0, 60, 3) for size in (2, 3, 5, 9)
+    }
+    tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *sorted(parts - {b""})])
+    words = ["<s>", *("".join(_escaped(byte) for byte in token) for token in tokens if token != b"<s>")]
+    return {
+        "tokenizer.ggml.model": "rwkv", "tokenizer.ggml.tokens": words,
+        "tokenizer.ggml.token_type": [3, *[1] * (len(words) - 1)], "tokenizer.ggml.eos_token_id": 0,
+    }  # fmt: skip
+
+
+def plamo_metadata() -> dict[str, Any]:
+    """Return parts of the texts with scores by their lengths, and all bytes."""
+    numbers = random.Random(7)
+    clean = [text.replace("\0", "") for text in TEXTS]
+    parts = {text[start : start + size] for text in clean for start in range(0, 40, 2) for size in (1, 2, 3, 5, 8)}
+    pieces = sorted(parts - {"", *SPECIAL, *_BYTES})
+    words = [*SPECIAL, *_BYTES, *pieces]
+    scores = [*[0.0] * len(SPECIAL), *[0.0] * 256, *(-numbers.random() * 12 for _ in pieces)]
+    kinds = [*SPECIAL.values(), *[6] * 256, *[1] * len(pieces)]
+    return {
+        "tokenizer.ggml.model": "plamo2", "tokenizer.ggml.tokens": words, "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.scores": scores,
+    }  # fmt: skip
+
+
+def _escaped(byte: int) -> str:
+    known = {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\", 39: "\\'"}
+    return known.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
 
 
 def bpe_metadata(vocabulary: Vocabulary, rule: str | None, model: str = "gpt2") -> dict[str, Any]:

@@ -435,7 +435,6 @@ def test_unusual_vocabularies_load_or_raise_a_clear_error(tmp_path: Path) -> Non
     for change, reason in (
         ({"tokenizer.ggml.tokens": ["a"] * 259}, "the tokens 0 and 1 are both “a”"),
         ({"tokenizer.ggml.tokens": ["a", "b"]}, r"its merge of “.+” and “.+” names “.+”, which is no token"),
-        ({"tokenizer.ggml.model": "llama"}, "it has no scores"),
         ({**scores, "tokenizer.ggml.scores": [1.0]}, "1 scores for 259 tokens"),
         (scores, "not numbers"),
         ({"tokenizer.ggml.model": "word2vec"}, "“word2vec” is unknown"),

@@ -74,7 +74,7 @@ def wrong_decodings(path: Path, theirs: LlamaCppVocabulary) -> list[str]:
 
 
 @needs_llama_cpp
-@pytest.mark.every(12)
+@pytest.mark.every(24)
 @pytest.mark.parametrize("rule", [*RULES, None])
 def test_rule_splits_all_texts_as_llama_cpp(rule: str | None, theirs: LlamaCppVocabulary, tmp_path: Path) -> None:
     marks_spaces = rule is not None and RULES[rule].marks_spaces
@@ -102,7 +102,8 @@ def test_unknown_rule_is_refused_by_name_like_in_llama_cpp(theirs: LlamaCppVocab
 @pytest.mark.parametrize(
     "flags",
     [
-        {}, {"add_space_prefix": False}, {"add_bos_token": False}, {"add_eos_token": True}, {"token_type": None},
+        {}, {"scores": None}, {"scores": [-1000.0] * len(marked().words)}, {"add_space_prefix": False},
+        {"add_bos_token": False}, {"add_eos_token": True}, {"token_type": None},
         {"bos_token_id": 5, "eos_token_id": 10**6},
     ],
 )  # fmt: skip
@@ -111,6 +112,17 @@ def test_sentencepiece_splits_all_texts_as_llama_cpp(
 ) -> None:
     metadata = {**sentencepiece_metadata(marked()), **{f"tokenizer.ggml.{key}": flags[key] for key in flags}}
     path = write(tmp_path / "spm.gguf", {key: value for key, value in metadata.items() if value is not None})
+    assert differences(path, theirs) == []
+    assert wrong_decodings(path, theirs) == []
+
+
+@needs_llama_cpp
+@pytest.mark.parametrize("kind", ["rwkv", "plamo"])
+def test_vocabulary_without_merges_splits_all_texts_as_llama_cpp(
+    kind: str, theirs: LlamaCppVocabulary, tmp_path: Path
+) -> None:
+    metadata = getattr(gguf_vocabularies, f"{kind}_metadata")()
+    path = write(tmp_path / f"{kind}.gguf", metadata)
     assert differences(path, theirs) == []
     assert wrong_decodings(path, theirs) == []
 
@@ -258,10 +270,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "bos wanted without an id": (
         broken({"pre": "glm4", "bos_token_id": None, "add_bos_token": True}), "does not say which one"
     ),
-    "rwkv": (broken({"model": "rwkv"}), "its kind “rwkv” is not supported here"),
-    "plamo": (broken({"model": "plamo2"}), "its kind “plamo2” is not supported here"),
+    "hybrid": (broken({"model": "hybriddna"}), "its kind “hybriddna” is not supported here"),
+    "plamo without bytes": (broken({"model": "plamo2", "scores": [0.0] * len(WORDS)}), "no token for the byte 0"),
     "unknown kind": (broken({"model": "word2vec"}), "“word2vec” is unknown"),
-    "no scores": (broken({"scores": None}, "llama"), "it has no scores"),
+    "scores that are texts": (broken({"scores": ["a"]}, "llama"), "it has no scores"),
     "too few scores": (broken({"scores": [1.0]}, "llama"), "1 scores for"),
     "scores that are not numbers": (broken({"scores": [float("nan")] * len(marked().words)}, "llama"), "not numbers"),
 }  # fmt: skip
@@ -377,6 +389,12 @@ def test_end_token_without_a_key_is_refused_by_name() -> None:
     tokenizer = in_transformers("gpt-2")
     with pytest.raises(UnpackableError, match=r"ends texts at “.+”, which GGUF has no key for"):
         tokenizer_metadata("tiny", tokenizer, len(tokenizer), [2, 40, 41, 42])
+
+
+def test_tokenizer_with_parts_in_python_is_not_written(tmp_path: Path) -> None:
+    tokenizer = loaded(write(tmp_path / "rwkv.gguf", gguf_vocabularies.rwkv_metadata()))
+    with pytest.raises(UnpackableError, match="has parts that cannot be written"):
+        tokenizer_metadata("tiny", tokenizer, len(tokenizer), [0])
 
 
 def test_vocabulary_read_from_gguf_is_written_again(tmp_path: Path) -> None:

@@ -11,13 +11,16 @@ import struct
 import subprocess
 import sys
 import tarfile
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import installer
 import pytest
 from installer_parts import contents, entry_point, icons, linux, macos, manual_page, stripping, tools, windows
 
 from decodescope.app.start.qt_libraries import PACKAGES
+from decodescope.app.state import licences
 from decodescope.core.native.library_choice import find_compiler
 
 EPOCH = 1_700_000_000
@@ -443,6 +446,25 @@ def test_windows_script_defines_its_names_and_keeps_user_data(root, tmp_path, mo
     assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
 
 
+@pytest.fixture
+def needs_nsis() -> None:
+    if shutil.which("makensis") is None:
+        pytest.skip("NSIS makes the installer for Windows, and is not installed")
+
+
+@pytest.mark.usefixtures("needs_nsis")
+def test_windows_installer_is_compiled(program, root, tmp_path, monkeypatch):
+    monkeypatch.delenv(windows.SIGN, raising=False)
+    (program / "_internal" / "LICENSE").write_text("MIT")
+    windows.check_machine("AMD64")
+    (built,) = windows.make_packages(build_of(program, root, tmp_path / "output", "1.0.0rc1"))
+    assert built.name == "decodescope-1.0.0rc1-windows-x86_64.exe"
+    assert built.read_bytes().startswith(b"MZ")
+    monkeypatch.setenv(windows.SIGN, "signtool sign")
+    with pytest.raises(tools.InstallerError, match=r"\{file\}"):
+        windows.check_machine("AMD64")
+
+
 def test_versions_for_windows_have_four_numbers():
     assert windows.version_numbers("1.2.3rc1") == "1.2.3.0"
     with pytest.raises(tools.InstallerError, match="three numbers"):
@@ -548,3 +570,53 @@ def test_hosted_workflow_covers_all_systems(root):
         assert name in workflow
     release = (root / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "uses: ./.github/workflows/installers.yml" in release
+
+
+class SpecCalls:
+    """PyInstaller's names in a specification: they record what they are called with."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, tuple, dict]] = []
+
+    def names(self) -> dict:
+        def recorder(kind: str):
+            def call(*arguments, **options):
+                self.made.append((kind, arguments, options))
+                return SimpleNamespace(pure=[], datas=[], binaries=[], scripts=[], kind=kind)
+
+            return call
+
+        return {kind: recorder(kind) for kind in ("Analysis", "PYZ", "EXE", "COLLECT", "BUNDLE")}
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32", "darwin"])
+def test_specification_describes_the_programs_of_each_system(root, monkeypatch, platform):
+    hooks = SimpleNamespace(collect_submodules=lambda name, **_: [name], copy_metadata=lambda name: [(name, ".")])
+    monkeypatch.setitem(sys.modules, "PyInstaller", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
+    monkeypatch.setattr(licences, "third_party_text", lambda _: "licences\n")
+    monkeypatch.setattr(metadata, "version", lambda _: "1.0.0rc1")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    calls = SpecCalls()
+    spec = root / "packaging" / "decodescope.spec"
+    exec(compile(spec.read_text(encoding="utf-8"), spec, "exec"), {**calls.names(), "SPECPATH": str(spec.parent)})
+    kinds = [kind for kind, *_ in calls.made]
+    programs = {options["name"]: options for kind, _, options in calls.made if kind == "EXE"}
+    assert set(programs) == {"decodescope"} | ({"decodescope-console"} if platform == "win32" else set())
+    assert [options["console"] for options in programs.values()] == [False, True][: len(programs)]
+    suffix = {"win32": ".ico", "darwin": ".icns"}.get(platform)
+    for options in programs.values():
+        assert (Path(options["icon"]).suffix == suffix and Path(options["icon"]).is_file()) if suffix else True
+    _, _, analysis = next(call for call in calls.made if call[0] == "Analysis")
+    packed = {f"{target}/{Path(source).name}" for source, target in analysis["datas"] if Path(source).is_file()}
+    assert {"decodescope/resources/licences/libraries.toml", "./LICENSE", "./THIRD_PARTY.txt"} <= packed
+    assert set(contents.EXCLUDED_MODULES) <= set(analysis["excludes"])
+    assert ("BUNDLE" in kinds) == (platform == "darwin")
+    if platform == "darwin":
+        bundle = calls.made[-1][2]
+        plistlib.dumps(bundle["info_plist"])
+        (kind,) = bundle["info_plist"]["UTExportedTypeDeclarations"]
+        assert kind["UTTypeTagSpecification"]["public.filename-extension"] == ["decodescope"]
+        assert bundle["bundle_identifier"] == linux.APPLICATION_ID

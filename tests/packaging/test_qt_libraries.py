@@ -252,11 +252,12 @@ def test_libraries_are_checked_before_qt_is_installed(tmp_path, monkeypatch, lac
 
 
 def test_lists_of_commands_and_options_are_those_of_the_program():
-    from decodescope.app.start.cli.commands import COMMANDS, INFORMATION
+    from decodescope.app.start.cli.commands import COMMANDS
+    from decodescope.app.start.cli.information import OPTIONS
     from decodescope.app.start.cli.parser import CommandLineOptions, make_parser
 
     assert set(qt_libraries.COMMANDS_WITHOUT_QT) == set(COMMANDS)
-    assert set(qt_libraries.INFORMATION) == INFORMATION
+    assert set(qt_libraries.INFORMATION) == OPTIONS
     destinations = {
         option: action.dest for action in make_parser()._actions for option in action.option_strings if action.dest
     }

@@ -73,13 +73,18 @@ ALLOWED = (
     ),
     Allowed("core/decoding/forward/fused_decoder.py", r"(The quick|In 1969).*", "texts for a model that reads English"),
     Allowed("core/models/gguf/architectures.py", r"by head|minus one|rows of \w+", "names of operations"),
+    Allowed("core/code/transformers_script.py", r"(state = zlib|\{…\}\.set_rng_state).*", "lines of the script"),
+    Allowed("core/common/generator_state.py", r"the state is incomplete", "a ValueError for the caller, who words it"),
+    Allowed("core/generate_capture/loop_recording.py", r"own loop", "a default name, which recordings contain"),
+    Allowed("core/models/gguf/tokenizer_samples.py", r"[\s\S]*", "texts that vocabularies are compared on"),
+    Allowed("core/models/gguf/pre_tokenizer_rules.py", r"[\s\S]*", "names of rules, and ranges of letters"),
+    Allowed("core/native/library_choice.py", r"AVX-512 VNNI", "a name"),
     Allowed("core/models/gguf/block_matrix.py", r"Blocks .*|A row index .*", "errors for programmers"),
     Allowed(
         "core/models/gguf/local_models.py",
         r"Hugging Face|Jan|LM Studio|Ollama|Local|Roaming|Application Support|Library|Caches",
         "names of programs and folders",
     ),
-    Allowed("core/models/gguf/block_layers.py", r"in_features=.*", "a module's description, as torch writes it"),
     Allowed("app/features/updates", r"pip install .*|User-Agent|Accept|Decodescope", "a command, and headers of HTTP"),
     Allowed("app/control/help.py", r"View", "a part of object names"),
     Allowed("app/state/cache_history.py", r"\{…\} layers", "a name of a size"),
@@ -123,7 +128,6 @@ ALLOWED = (
         r"The Fox said.*",
         "a text that two tokenizers are tried on",
     ),
-    Allowed("core/models/quantized/packed_layers.py", r"in_features=.*", "how torch prints a layer"),
     Allowed(
         "core/models/quantized/tensor_files.py", r"\{…\} ended early", "for the log; the error has words of its own"
     ),

@@ -1,8 +1,14 @@
-"""The commands that need no window (`decodescope generate …`) and their exit codes."""
+"""Commands that need no window: `decodescope generate …`. The first argument selects one."""
 
 from __future__ import annotations
 
-from decodescope.resources.language import mark
+import importlib
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from decodescope.resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "generate": (
@@ -16,7 +22,27 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
-INFORMATION = frozenset({"-h", "--help", "--version"})
-"""Options that print something and end the program."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done; something failed; wrong command line or input; interrupted with Ctrl+C."""
+
+
+def run_command(arguments: Sequence[str]) -> int | None:
+    """Run the command that the first argument names and return its exit code; None if it names none."""
+    if not arguments or arguments[0] not in COMMANDS:
+        return None
+    with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
+        use_saved_language()
+    try:
+        code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
+    except KeyboardInterrupt:
+        print(tr("Interrupted."), file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def use_saved_language(language: str = "", folder: str = "") -> None:
+    """Use a language, or that of the settings in a folder or in the default one. Raises ImportError without Qt."""
+    from decodescope.app.storage.settings_file import SettingsStore
+    from decodescope.app.theme.language import set_language
+
+    set_language(language or (SettingsStore(Path(folder)) if folder else SettingsStore()).saved_language)

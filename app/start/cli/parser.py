@@ -257,6 +257,7 @@ def _available_names() -> str:
     is printed.
     """
     from decodescope.app.features.tours.state import names_and_titles
+    from decodescope.app.start.cli.commands import COMMANDS
     from decodescope.app.views import VIEWS
     from decodescope.core import caches, strategies
 

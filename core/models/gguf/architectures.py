@@ -71,6 +71,8 @@ class GgufArchitecture:
     """Returns whether a file with the stored name has this entry."""
     variant: Mapping[str, object] = field(default_factory=dict)
     """Config values that distinguish entries of one model type."""
+    has_window_period: bool = False
+    """Whether llama.cpp reads how many layers there are to each one without a window."""
 
 
 _OUTSIDE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
@@ -116,9 +118,7 @@ def _finish_gemma3(file: GgufFile, config: Config) -> None:
     large = whole_number(config, "num_hidden_layers") == 62
     config["query_pre_attn_scalar"] = width // heads if large else config["head_dim"]
     layers = whole_number(config, "num_hidden_layers")
-    config["layer_types"] = [
-        "full_attention" if (number + 1) % 6 == 0 else "sliding_attention" for number in range(layers)
-    ]
+    config["layer_types"] = window_layers(6, layers)
     local = file.number("gemma3.rope.freq_base_swa", 10_000.0)
     config["rope_parameters"] = {
         "full_attention": config["rope_parameters"],
@@ -164,21 +164,24 @@ def _feed_forward_length(config: PreTrainedConfig) -> Metadata:
 
 
 def _finish_cohere2(file: GgufFile, config: Config) -> None:
-    config["layer_types"] = _every_fourth_full(config)
+    config["layer_types"] = window_layers(4, whole_number(config, "num_hidden_layers"))
 
 
-def _every_fourth_full(config: Config) -> list[str]:
-    layers = range(1, whole_number(config, "num_hidden_layers") + 1)
-    return ["sliding_attention" if number % 4 else "full_attention" for number in layers]
+def window_layers(period: int, layers: int) -> list[str]:
+    """Return the kinds of layers of which each `period`-th one has no window; of 0, all have one."""
+    return [
+        "sliding_attention" if not period or number % period < period - 1 else "full_attention"
+        for number in range(layers)
+    ]
 
 
 def _finish_exaone4(file: GgufFile, config: Config) -> None:
     """The large model has windows, except in every fourth layer; the small one has none (its report, section 2)."""
     has_windows = whole_number(config, "num_hidden_layers") == 64
-    config["layer_types"] = _every_fourth_full(config)
+    layers = whole_number(config, "num_hidden_layers")
+    config["layer_types"] = window_layers(4 if has_windows else 1, layers)
     if not has_windows:
         config["sliding_window"] = None
-        config["layer_types"] = ["full_attention"] * whole_number(config, "num_hidden_layers")
 
 
 def _finish_minicpm(file: GgufFile, config: Config) -> None:
@@ -206,8 +209,7 @@ def _finish_mamba(file: GgufFile, config: Config) -> None:
 
 
 def _finish_gpt_oss(file: GgufFile, config: Config) -> None:
-    layers = range(whole_number(config, "num_hidden_layers"))
-    config["layer_types"] = ["full_attention" if number % 2 else "sliding_attention" for number in layers]
+    config["layer_types"] = window_layers(2, whole_number(config, "num_hidden_layers"))
     rope = config["rope_parameters"]
     if isinstance(rope, dict) and rope["rope_type"] == "yarn":
         rope["truncate"] = False
@@ -233,13 +235,15 @@ def _finish_deepseek(file: GgufFile, config: Config) -> None:
     if config.get("q_lora_rank") is None:
         config["q_lora_rank"] = None
     if config["model_type"] == "deepseek_v2":
-        config["topk_method"] = "group_limited_greedy" if config.get("n_group") else "greedy"
+        config["topk_method"] = "group_limited_greedy" if (config.get("n_group") or 1) != 1 else "greedy"
     rope = config["rope_parameters"]
     if isinstance(rope, dict):
         rope.pop("partial_rotary_factor", None)
         factor = file.number(f"{prefix}.rope.scaling.yarn_log_multiplier")
         if rope["rope_type"] == "yarn" and factor:
             rope["mscale"] = rope["mscale_all_dim"] = 10 * factor
+            if attention := file.number(f"{prefix}.rope.scaling.attn_factor"):
+                rope["attention_factor"] = attention
 
 
 def _latent_widths(config: PreTrainedConfig) -> Metadata:
@@ -373,6 +377,10 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
         {"sliding_window": None}, _finish_qwen_moe, stored_name="llama",
         applies=lambda file: (file.number("llama.expert_count") or 0) > 0,
     ),
+    "mistral": GgufArchitecture(
+        "mistral", _OUTSIDE, _LAYER_PREFIX, _LLAMA, {**_RMS, **_HEAD_DIM}, _PERMUTED, stored_name="llama",
+        applies=lambda file: (file.number("llama.attention.sliding_window") or 0) > 0,
+    ),
     "qwen2": GgufArchitecture("qwen2", _OUTSIDE, _LAYER_PREFIX, _LLAMA, _RMS),
     "qwen2moe": GgufArchitecture(
         "qwen2_moe", _OUTSIDE, _LAYER_PREFIX,
@@ -400,11 +408,15 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
             **_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window",
             "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping",
         },
-        _OFFSET_NORMS, {"sliding_window": 4096}, _finish_gemma2,
+        _OFFSET_NORMS, {"sliding_window": 4096}, _finish_gemma2, has_window_period=True,
     ),
     "gemma3": GgufArchitecture(
         "gemma3_text", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_MLP, **_GEMMA_NORMS, **_QK_NORMS},
-        {**_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window"}, _OFFSET_NORMS, {}, _finish_gemma3,
+        {
+            **_RMS, **_HEAD_DIM, "attention.sliding_window": "sliding_window",
+            "final_logit_softcapping": "final_logit_softcapping",
+        },
+        _OFFSET_NORMS, {}, _finish_gemma3, has_window_period=True,
     ),
     "phi3": GgufArchitecture(
         "phi3", _OUTSIDE, _LAYER_PREFIX,
@@ -462,6 +474,7 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
     "command-r": GgufArchitecture(
         "cohere", _OUTSIDE, _LAYER_PREFIX, {**_ATTENTION, **_MLP, **_QK_NORMS, "attn_norm": "input_layernorm"},
         {**_SHAPE, "attention.layer_norm_epsilon": "layer_norm_eps", "logit_scale": "logit_scale"},
+        present={"use_qk_norm": "blk.0.attn_q_norm.weight"},
     ),
     "gptneox": GgufArchitecture(
         "gpt_neox",
@@ -655,13 +668,14 @@ ARCHITECTURES: dict[str, GgufArchitecture] = {
             "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "intermediate_size",
         },
         dict.fromkeys(("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), INTERLEAVED), {}, _finish_gpt_oss,
+        has_window_period=True,
     ),
 }  # fmt: skip
 """By llama.cpp's name, or by one of their own for Mixtral, the large Falcon, DeepSeek 3, T5 1.1 and UMT5. Of entries of
 one model type the first one is written.
 """
 _WRITTEN_AS = {"mistral": "llama"}
-"""Model types that have no entry of their own, and the types whose entries they have."""
+"""Model types whose models without a window have the entry of another type."""
 
 
 def described_type(model_type: str) -> str:
@@ -681,7 +695,9 @@ def architecture_of(file: GgufFile) -> GgufArchitecture:
 
 def written_architecture(config: PreTrainedConfig) -> str | None:
     """Return the name of the entry by which a model with transformers' config is written; None without one."""
-    kind = described_type(str(config.model_type))
+    kind = str(config.model_type)
+    if not getattr(config, "sliding_window", None):
+        kind = described_type(kind)
     return next(
         (
             name for name, known in ARCHITECTURES.items()

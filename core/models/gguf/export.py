@@ -8,17 +8,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from decodescope.core.errors import UnpackableError
-from decodescope.core.models.gguf.architectures import ARCHITECTURES, Metadata, written_architecture
+from decodescope.core.errors import ModelError, UnpackableError
+from decodescope.core.models.gguf.architectures import (
+    ARCHITECTURES,
+    GgufArchitecture,
+    Metadata,
+    written_architecture,
+)
 from decodescope.core.models.gguf.block_formats import QUANTIZERS, to_blocks
+from decodescope.core.models.gguf.config_comparison import (
+    FieldDifference,
+    different_fields,
+    fields_named_in,
+    head_width,
+    unusual_fields,
+)
 from decodescope.core.models.gguf.file_writer import TensorEntry, write_file
-from decodescope.core.models.gguf.gguf_file import FILE_TYPES
-from decodescope.core.models.gguf.model_config import config_metadata, head_width
-from decodescope.core.models.gguf.rotary_positions import FREQUENCY_FACTORS, frequency_factors
+from decodescope.core.models.gguf.gguf_file import FILE_TYPES, FORMATS, GgufFile, GgufTensor, read_gguf
+from decodescope.core.models.gguf.model_config import build_config, config_metadata, further_metadata
+from decodescope.core.models.gguf.rotary_positions import FACTOR_TENSORS, frequency_factors
 from decodescope.core.models.gguf.tensor_names import stored_names
 from decodescope.core.models.gguf.tensor_operations import HeadCounts, split_parts, stored_values
 from decodescope.core.models.gguf.tokenizer_export import tokenizer_metadata
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write, temporary_folder
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -76,33 +88,121 @@ def file_content(
             ),
             tr("Use llama.cpp's own converter."),
         )
+    _check_layers_alike(model)
+    _check_heads(model)
+    unnamed: list[str] = []
+    entries = list(_entries(model, name, weights, unnamed))
     metadata = {
         "general.name": model.name, "general.quantization_version": 2,
         "general.file_type": next(number for number, known in FILE_TYPES.items() if known == weights),
-        **config_metadata(model.name, model.config, name, model.context),
+        **config_metadata(model.config, name, model.context),
         **tokenizer_metadata(model.name, model.tokenizer, model.vocabulary, model.end_tokens),
     }  # fmt: skip
-    return metadata, list(_entries(model, name, weights))
+    different = _fields_read_differently(model, ARCHITECTURES[name], metadata, entries)
+    while different:
+        further = further_metadata(model.config, name, [one.field for one in different])
+        if all(metadata.get(key) == value for key, value in further.items()):
+            break
+        metadata |= further  # a window gives the kinds of layers another meaning, so that they may differ next
+        different = _fields_read_differently(model, ARCHITECTURES[name], metadata, entries)
+    if different:
+        raise UnpackableError(
+            tr("A GGUF file of the architecture {kind} cannot contain these settings of {model}: {fields}.").format(
+                kind=metadata["general.architecture"], model=model.name, fields=", ".join(map(str, different))
+            ),
+            tr("Use the model in its own format, or llama.cpp's own converter if it supports them."),
+        )
+    if unnamed:
+        raise UnpackableError(
+            tr("{model} has a weight that llama.cpp has no name for: {name}.").format(
+                model=model.name, name=unnamed[0]
+            ),
+            tr("Use llama.cpp's own converter."),
+        )
+    return metadata, entries
 
 
-def _entries(model: ExportedModel, architecture: str, weights: str) -> Iterable[TensorEntry]:
-    """Yield all tensors, with their numbers in llama.cpp's order."""
+def _check_layers_alike(model: ExportedModel) -> None:
+    """Check that no layer has a config of its own. Raises UnpackableError."""
+    if getattr(model.config, "is_heterogeneous", False):
+        raise UnpackableError(
+            tr("The layers of {model} differ in {fields} (per_layer_config), which GGUF cannot store.").format(
+                model=model.name, fields=", ".join(sorted(model.config.per_layer_attributes or ()))
+            ),
+            tr("Use the model in its own format."),
+        )
+
+
+def _check_heads(model: ExportedModel) -> None:
+    """Check that numbers of a head can be rotated in pairs. Raises UnpackableError."""
+    width = head_width(model.config)
+    if width % 2 and getattr(model.config, "rope_parameters", None):
+        raise UnpackableError(
+            tr(
+                "{model} has heads of {width} numbers (head_dim), an odd number, which GGUF files cannot contain."
+            ).format(model=model.name, width=width),
+            tr("Use the model in its own format."),
+        )
+
+
+def _fields_read_differently(
+    model: ExportedModel, known: GgufArchitecture, metadata: Metadata, entries: Sequence[TensorEntry]
+) -> list[FieldDifference]:  # fmt: skip
+    """Return the fields whose values are not those of the model when the file is read back.
+
+    Raises UnpackableError if it cannot be read back at all.
+    """
+    try:
+        read = build_config(_as_read(metadata, entries))
+    except ModelError as error:
+        prefix, config = metadata["general.architecture"], model.config
+        own_names: dict[str, str] = config.attribute_map
+        named = [own_names.get(own, own) for key, own in known.keys.items() if f"{prefix}.{key}" in error.cause]
+        named += [own for own in fields_named_in(error.cause, config) if own not in named]
+        written = {own_names.get(own, own) for own in known.keys.values()}
+        named = named or [own for own in unusual_fields(config) if own not in written]
+        settings = ", ".join(f"{own} = {getattr(config, own, None)}" for own in named)
+        raise UnpackableError(
+            tr("{model} ({settings}) could not be read back from a GGUF file: {reason}").format(
+                model=model.name, settings=settings or config.model_type, reason=error.cause
+            ),
+            tr("Use the model in its own format."),
+        ) from error
+    return different_fields(model.config, read, model.is_head_shared)
+
+
+def _as_read(metadata: Metadata, entries: Sequence[TensorEntry]) -> GgufFile:
+    """Return a file as the reader sees it: all metadata, the names and shapes of all tensors, and the numbers of those
+    that the config depends on.
+    """
+    with temporary_folder() as folder:
+        path = folder / "outline.gguf"
+        with path.open("wb") as stream:
+            write_file(stream, metadata, [entry for entry in entries if entry.name in FACTOR_TENSORS])
+        file = read_gguf(path)
+        formats = {fmt.name: fmt for fmt in FORMATS.values()}
+        outlines = {
+            entry.name: GgufTensor(entry.name, entry.shape, formats[entry.format_name], path, 0, len(entry.data))
+            for entry in entries
+        }
+        return file._replace(tensors={**outlines, **file.tensors})
+
+
+def _entries(
+    model: ExportedModel, architecture: str, weights: str, unnamed: list[str]
+) -> Iterable[TensorEntry]:  # fmt: skip
+    """Yield all tensors, with their numbers in llama.cpp's order; add weights without a name there to `unnamed`."""
     known, heads = ARCHITECTURES[architecture], HeadCounts.of(model.config)
-    factors = frequency_factors(model.config, head_width(model.config))
-    if factors is not None:
-        yield _entry(FREQUENCY_FACTORS, torch.tensor(factors), "F32")
+    for name, factors in frequency_factors(model.config, head_width(model.config)).items():
+        yield _entry(name, torch.tensor(factors, dtype=torch.float32), "F32")
     seen: set[str] = set()
     for parameter, values in model.weights:
         if parameter.startswith("lm_head.") and model.is_head_shared:
             continue
         stored = stored_names(known, parameter)
         if not stored:
-            raise UnpackableError(
-                tr("{model} has a weight that llama.cpp has no name for: {name}.").format(
-                    model=model.name, name=parameter
-                ),
-                tr("Use llama.cpp's own converter."),
-            )
+            unnamed.append(parameter)
+            continue
         parts = (values,) if len(stored) == 1 else split_parts(values, stored[0].operation)
         for tensor, part in zip(stored, parts, strict=True):
             if tensor.name not in seen:

@@ -51,7 +51,7 @@ def _text(text: str) -> bytes:
 def _value(value: Any) -> bytes:
     """Return the type and the bytes of a value; of lists, whole numbers are signed."""
     if isinstance(value, list):
-        items = [_value(item) if isinstance(item, (str, float)) else _number("i", item) for item in value]
+        items = [_value(item) if isinstance(item, (str, float, bool)) else _number("i", item) for item in value]
         kind = items[0][:4] if items else struct.pack("<I", TEXT)
         return struct.pack("<I", ARRAY) + kind + struct.pack("<Q", len(items)) + b"".join(item[4:] for item in items)
     if isinstance(value, bool):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from decodescope.core.models.text import Network
 
 _METHOD = "decodescope_gguf"
+_WEIGHT_USES = re.compile(r"\bself\.(\w+)\.weight(?=\s*@)|@\s*self\.(\w+)\.weight\b")
+"""Products with a layer's weights in source text."""
 
 
 def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
@@ -41,7 +46,7 @@ def outline_blocks(file: GgufFile, network: Network, stored: Mapping[str, list[G
     for name, child in list(network.named_modules()):
         source = _tied_source(network, f"{name}.weight")
         parts = stored.get(f"{name}.weight") or stored.get(source)
-        if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32":
+        if parts is None or len(parts) > 1 or parts[0].fmt.name == "F32" or _is_read_by_parent(network, name):
             continue
         made = _replacement(child, child is words or bool(source))
         if made is not None:
@@ -214,6 +219,26 @@ class GgufQuantizer(PackedQuantizer):
 def _tied_source(model: Network, name: str) -> str:
     tied: Mapping[str, str] = model.all_tied_weights_keys
     return tied.get(name, "")
+
+
+def _is_read_by_parent(network: Network, name: str) -> bool:
+    """Return whether the module around a layer computes with its weights itself instead of calling it (the projection
+    of Mamba's time steps).
+    """
+    parent, _, own = name.rpartition(".")
+    kind: Any = type(network.get_submodule(parent))
+    return bool(parent) and own in _weights_read_by(kind)
+
+
+@cache
+def _weights_read_by(kind: Any) -> frozenset[str]:
+    """Return the names of the layers whose weights a class multiplies, by its source."""
+    names: set[str] = set()
+    for function in vars(kind).values():
+        if inspect.isfunction(function) and not function.__name__.startswith("__"):
+            with suppress(OSError, TypeError):  # a class without source
+                names |= {own for pair in _WEIGHT_USES.findall(inspect.getsource(function)) for own in pair if own}
+    return frozenset(names)
 
 
 def _replacement(child: nn.Module, reads_words: bool) -> GgufModule | None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    GenerationConfig,
+    PreTrainedConfig,
+)
 
 from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError, ModelError
 from decodescope.core.models.gguf.architectures import (
@@ -16,13 +23,15 @@ from decodescope.core.models.gguf.architectures import (
     architecture_of,
     invalid_value_error,
     missing_key_error,
+    whole_number,
+    window_layers,
 )
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
+from decodescope.core.models.gguf.config_comparison import head_width
 from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
 from decodescope.core.models.gguf.metadata_checks import check_metadata
 from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
 from decodescope.core.models.gguf.tensor_names import LAYER_NAME
-from decodescope.core.models.gguf.tensor_operations import HeadCounts
 from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.models.model_files import full_message, readable_reason
 from decodescope.resources.language import tr
@@ -127,6 +136,7 @@ def transformers_config(file: GgufFile) -> Config:
         config[own] = bool(file.metadata.get(f"{prefix}.{key}", config.get(own)))
     add_rope_parameters(file, config)
     known.finish(file, config)
+    _add_further_fields(file, config)
     return config
 
 
@@ -137,6 +147,91 @@ def _width_of_heads(file: GgufFile) -> int:
     if not isinstance(hidden, int) or not isinstance(heads, int) or not 0 < heads <= hidden:
         raise missing_key_error(file, f"{prefix}.attention.key_length")
     return hidden // heads
+
+
+class _FurtherField(NamedTuple):
+    """A config field that a file may give for every architecture whose config has it."""
+
+    key: str
+    read: Callable[[Any, int], object]
+    """Returns the config's value of the file's, and of the number of layers; None for one that it cannot be."""
+    write: Callable[[Any], Any]
+    """Returns what is written for a value; None if there is no such value in a file."""
+
+
+def _layer_types(value: Any, layers: int) -> list[str] | None:
+    if isinstance(value, memoryview):
+        return ["sliding_attention" if one else "full_attention" for one in value] if len(value) == layers else None
+    return window_layers(value, layers) if isinstance(value, int) and 0 <= value <= layers else None
+
+
+def _window_pattern(kinds: Any) -> int | list[bool] | None:
+    """Return after how many layers one follows without a window, or else whether each layer has one."""
+    layers = list(kinds or ())
+    if not layers or not set(layers) <= {"sliding_attention", "full_attention"}:
+        return None
+    periods = (period for period in range(len(layers) + 1) if window_layers(period, len(layers)) == layers)
+    return next(periods, [kind == "sliding_attention" for kind in layers])
+
+
+def _positive(value: Any, _layers: int) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
+        return None
+    return float(value)
+
+
+def _as_float(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and value else None
+
+
+FURTHER_FIELDS: Mapping[str, _FurtherField] = {
+    "sliding_window": _FurtherField(
+        "attention.sliding_window", lambda value, _: value if isinstance(value, int) and value > 0 else None,
+        lambda value: int(value) if value else None,
+    ),
+    "layer_types": _FurtherField("attention.sliding_window_pattern", _layer_types, _window_pattern),
+    "norm_topk_prob": _FurtherField("expert_weights_norm", lambda value, _: bool(value), bool),
+    "routed_scaling_factor": _FurtherField("expert_weights_scale", _positive, _as_float),
+    "clip_qkv": _FurtherField("attention.clamp_kqv", _positive, _as_float),
+    "attn_logit_softcapping": _FurtherField("attn_logit_softcapping", _positive, _as_float),
+    "final_logit_softcapping": _FurtherField("final_logit_softcapping", _positive, _as_float),
+    "query_pre_attn_scalar": _FurtherField(
+        "attention.scale", lambda value, _: _whole_inverse_square(value), lambda value: float(value) ** -0.5
+    ),
+}  # fmt: skip
+"""By the config's field. llama.cpp reads these keys for some architectures and assumes the values of others, so they
+are written where the value is another one.
+"""
+
+
+def _whole_inverse_square(scale: Any) -> float | None:
+    """Return 1 / scale², a whole number if it is one but for rounding; None for a scale that no model has."""
+    number = _positive(scale, 0)
+    if number is None or not 1e-6 < number < 1e6:
+        return None
+    square = number**-2.0
+    whole = max(round(square), 1)
+    return whole if math.isclose(whole**-0.5, number, rel_tol=1e-6) else square
+
+
+def _add_further_fields(file: GgufFile, config: Config) -> None:
+    """Add the values of FURTHER_FIELDS that the file contains. Raises ConfigInvalidError."""
+    kind: Any = CONFIG_MAPPING[str(config["model_type"])]
+    layers = int(file.number(f"{file.architecture}.block_count") or 0)
+    for own, field in FURTHER_FIELDS.items():
+        key = f"{file.architecture}.{field.key}"
+        value = file.metadata.get(key)
+        if value is None or not hasattr(kind, own) or (own == "sliding_window" and not value):
+            continue
+        found = field.read(value, layers)
+        if found is None:
+            raise invalid_value_error(file, key, value, tr("a value that fits the model"))
+        config[own] = found
+    if getattr(kind, "head_dim", 0) is None and config.get("head_dim") is None:
+        config["head_dim"] = whole_number(config, "hidden_size") // whole_number(config, "num_attention_heads")
+    if config.get("sliding_window") and hasattr(kind, "use_sliding_window"):
+        config["use_sliding_window"] = True
+        config.setdefault("layer_types", window_layers(0, layers))
 
 
 def _check_layers(file: GgufFile) -> None:
@@ -227,11 +322,8 @@ def _token_id(file: GgufFile, key: str, vocabulary: int) -> int | None:
     return value if isinstance(value, int) and 0 <= value < vocabulary else None
 
 
-def config_metadata(model_name: str, config: PreTrainedConfig, name: str, context: int | None) -> Metadata:
-    """Return the metadata of a model with transformers' config that is written by the entry `name`.
-
-    Raises UnpackableError for positions that are not written.
-    """
+def config_metadata(config: PreTrainedConfig, name: str, context: int | None) -> Metadata:
+    """Return the metadata of a model with transformers' config that is written by the entry `name`."""
     known = ARCHITECTURES[name]
     found: Metadata = {"vocab_size": int(config.vocab_size)}
     for key, own in known.keys.items():
@@ -244,14 +336,20 @@ def config_metadata(model_name: str, config: PreTrainedConfig, name: str, contex
     width = head_width(config)
     if "attention.key_length" in known.keys:
         found["attention.key_length"] = found["attention.value_length"] = width
-    found |= rope_metadata(model_name, config, width)
+    found |= rope_metadata(config, width)
     prefix = known.stored_name or name
     return {"general.architecture": prefix} | {f"{prefix}.{key}": value for key, value in found.items()}
 
 
-def head_width(config: PreTrainedConfig) -> int:
-    """Return the numbers of an attention head; the model's width without heads."""
-    return int(getattr(config, "head_dim", None) or config.hidden_size // HeadCounts.of(config).queries)
+def further_metadata(config: PreTrainedConfig, name: str, fields: Iterable[str]) -> Metadata:
+    """Return the metadata of those of these config fields that FURTHER_FIELDS has keys for."""
+    known = ARCHITECTURES[name]
+    values = {
+        field.key: field.write(getattr(config, own))
+        for own in fields
+        if (field := FURTHER_FIELDS.get(own)) is not None and getattr(config, own, None) is not None
+    }
+    return {f"{known.stored_name or name}.{key}": value for key, value in values.items() if value is not None}
 
 
 def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:

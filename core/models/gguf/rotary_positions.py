@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from decodescope.core.errors import UnpackableError
 from decodescope.core.models.gguf.architectures import Config, Metadata, unsupported_error
+from decodescope.core.models.gguf.config_comparison import rotated_width, rotation
 from decodescope.core.models.gguf.gguf_file import GgufFile
 from decodescope.resources.language import tr
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 FREQUENCY_FACTORS = "rope_freqs.weight"
 """Tensor of the factors that divide the frequencies."""
+LONG_FACTORS, SHORT_FACTORS = "rope_factors_long.weight", "rope_factors_short.weight"
+"""Tensors of the factors for texts that are longer than those of the first training, and for the others."""
+FACTOR_TENSORS = (FREQUENCY_FACTORS, LONG_FACTORS, SHORT_FACTORS)
+"""Tensors that belong to the config."""
+_YARN_BETAS = {"beta_fast": 32.0, "beta_slow": 1.0}
+"""Bounds of YaRN's ramp by their names in transformers, and their values where a file has none."""
 
 
 def add_rope_parameters(file: GgufFile, config: Config) -> None:
@@ -40,10 +47,13 @@ def add_rope_parameters(file: GgufFile, config: Config) -> None:
         rope |= {"rope_type": "yarn", "factor": factor}
         if original:
             rope["original_max_position_embeddings"] = original
-    if "rope_factors_long.weight" in file.tensors and "rope_factors_short.weight" in file.tensors:
+        rope |= {name: value for name in _YARN_BETAS if (value := file.number(f"{prefix}.scaling.yarn_{name}"))}
+        if attention := file.number(f"{prefix}.scaling.attn_factor"):
+            rope["attention_factor"] = attention * yarn_attention(factor)
+    if LONG_FACTORS in file.tensors and SHORT_FACTORS in file.tensors:
         rope |= {
-            "rope_type": "longrope", "long_factor": _floats(file, "rope_factors_long.weight"),
-            "short_factor": _floats(file, "rope_factors_short.weight"),
+            "rope_type": "longrope", "long_factor": _floats(file, LONG_FACTORS),
+            "short_factor": _floats(file, SHORT_FACTORS),
         }  # fmt: skip
         context = config.get("max_position_embeddings")
         config["original_max_position_embeddings"] = rope["original_max_position_embeddings"] = original or context
@@ -97,36 +107,64 @@ def _floats(file: GgufFile, name: str) -> list[float]:
     return found
 
 
-def rope_metadata(model_name: str, config: PreTrainedConfig, width: int) -> Metadata:
+def rope_metadata(config: PreTrainedConfig, width: int) -> Metadata:
     """Return the metadata of a config's rotary positions, without the architecture's name; empty if it has none.
 
-    `width`: numbers of a head. Raises UnpackableError for a rule that is not written.
+    `width`: numbers of a head.
     """
     rope: Mapping[str, Any] | None = getattr(config, "rope_parameters", None)
     if not rope:
         return {}
     found: Metadata = {}
-    if "full_attention" in rope:
+    is_nested = "full_attention" in rope
+    if is_nested:
         found["rope.freq_base_swa"] = float(rope["sliding_attention"]["rope_theta"])
         rope = dict(rope["full_attention"])
     found["rope.freq_base"] = float(rope["rope_theta"])
-    found["rope.dimension_count"] = int(width * rope.get("partial_rotary_factor", 1.0))
-    kind = rope.get("rope_type", "default")
-    if kind in ("linear", "yarn"):
-        found |= {"rope.scaling.type": kind, "rope.scaling.factor": float(rope["factor"])}
-        if original := rope.get("original_max_position_embeddings"):
-            found["rope.scaling.original_context_length"] = int(original)
-    elif kind not in ("default", "llama3"):
-        raise UnpackableError(
-            tr("{model} scales its positions by the rule “{kind}”, which is not written as GGUF here.").format(
-                model=model_name, kind=kind
-            ),
-            tr("Use llama.cpp's own converter."),
-        )
+    found["rope.dimension_count"] = rotated_width(rope, width)
+    found |= _scaling_metadata(config, "full_attention" if is_nested else "", rope)
     return found
 
 
-def frequency_factors(config: PreTrainedConfig, width: int) -> list[float] | None:
-    """Return by what a file's frequencies are divided; None if they are not."""
+def _scaling_metadata(config: PreTrainedConfig, layers: str, rope: Mapping[str, Any]) -> Metadata:
+    """Return the metadata of the rules that GGUF has names for; the rest is seen when the file is read back."""
+    kind = rope.get("rope_type", "default")
+    if kind not in ("linear", "yarn", "longrope"):
+        return {}
+    found: Metadata = {"rope.scaling.type": kind}
+    if kind != "longrope":
+        found["rope.scaling.factor"] = float(rope["factor"])
+    if original := rope.get("original_max_position_embeddings"):
+        found["rope.scaling.original_context_length"] = int(original)
+    if kind == "linear":
+        return found
+    attention, further = rotation(copy.deepcopy(config), layers, rope, 1).factors
+    if kind == "yarn":
+        if further:
+            found["rope.scaling.yarn_log_multiplier"] = 0.1 * further
+        else:
+            attention /= yarn_attention(rope["factor"])
+        for name, usual in _YARN_BETAS.items():
+            if (value := rope.get(name) or usual) != usual:
+                found[f"rope.scaling.yarn_{name}"] = float(value)
+    if kind == "longrope" or not math.isclose(attention, 1.0, rel_tol=1e-6):
+        found["rope.scaling.attn_factor"] = attention
+    return found
+
+
+def yarn_attention(factor: float) -> float:
+    """Return by what YaRN multiplies rotated numbers unless a model says otherwise (Peng et al. 2023, "YaRN",
+    section 3.4); `rope.scaling.attn_factor` counts in it.
+    """
+    return 0.1 * math.log(factor) + 1 if factor > 1 else 1.0
+
+
+def frequency_factors(config: PreTrainedConfig, width: int) -> dict[str, list[float]]:
+    """Return by what a file's frequencies are divided, by the name of the tensor; empty if they are not."""
     rope: Mapping[str, Any] = getattr(config, "rope_parameters", None) or {}
-    return _llama3_factors(width // 2, rope) if rope.get("rope_type") == "llama3" else None
+    match rope.get("rope_type"):
+        case "llama3":
+            return {FREQUENCY_FACTORS: _llama3_factors(rotated_width(rope, width) // 2, rope)}
+        case "longrope":
+            return {LONG_FACTORS: list(rope["long_factor"]), SHORT_FACTORS: list(rope["short_factor"])}
+    return {}

@@ -7,10 +7,12 @@ https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/ggu
 
 from __future__ import annotations
 
+import heapq
+import math
 import re
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -32,6 +34,7 @@ from decodescope.core.models.gguf.vocabulary import (
     tokenizer_error,
 )
 from decodescope.core.models.model_files import is_library_failure
+from decodescope.core.models.token_scheme import byte_alphabet
 from decodescope.resources.language import tr
 
 _NFC = frozenset({"qwen2", "deepseek-r1-qwen", "qwen35"})
@@ -85,7 +88,7 @@ def _byte_level(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     return backend
 
 
-def _merges(file: GgufFile, vocabulary: GgufVocabulary, numbers: dict[str, int]) -> list[tuple[str, str]]:
+def _merges(file: GgufFile, vocabulary: GgufVocabulary, numbers: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return the merges, each pair once. Raises TokenizerMissingError."""
     merges = file.metadata.get("tokenizer.ggml.merges")
     if not isinstance(merges, TextArray):
@@ -109,26 +112,85 @@ def _sentencepiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     """SentencePiece's BPE with byte tokens, as of Llama 2, Mistral, Phi-3 and Gemma.
 
     The files contain scores instead of merges: of all pairs of tokens that join to a token, the one with the highest
-    score is joined first (Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226).
+    score is joined first (Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226), of equal ones the first in the
+    text.
     """
     words = vocabulary.words
-    ranks = _scores(file, len(words))
+    scores = _scores(file, len(words))
     numbers = _numbered(words)
+    joined = _joining_pairs(file, vocabulary, numbers)
+    normal = {pair.token for pair in joined if vocabulary.kinds[pair.token] == NORMAL}
+    has_ties = len({scores[number] for number in normal}) < len(normal)
+    joined.sort(key=lambda pair: (-scores[pair.token], pair.left, pair.right))
     unknown = vocabulary.special.get("unk")
     backend = Tokenizer(
         models.BPE(
             vocab=numbers,
-            merges=_merges_by_score(file, words, ranks, numbers),
+            merges=[] if has_ties else [(words[pair.left], words[pair.right]) for pair in joined],
             unk_token=None if unknown is None else words[unknown],
             fuse_unk=True,
             byte_fallback="<0x00>" in numbers,
+            ignore_merges=has_ties,
         )
     )
+    if has_ties:  # the library has an order of merges, in which no two are equal
+        merging: Any = ScoredMerging({words[pair.token]: scores[pair.token] for pair in joined})
+        backend.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(merging)
     backend.normalizer = normalizers.Replace(" ", "▁")
     if vocabulary.adds_space:
         backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     backend.decoder = _sentencepiece_decoder(vocabulary.adds_space, BYTE in vocabulary.kinds)
     return backend
+
+
+class ScoredMerging:
+    """Joins characters to tokens by their scores, from left to right where scores are equal.
+
+    A pre-tokenizer whose words are the tokens: converters that know no scores write the same one for all tokens.
+    """
+
+    def __init__(self, scores: Mapping[str, float]) -> None:
+        self._scores = scores
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end."""
+        sizes, before = [1] * len(text), list(range(-1, len(text) - 1))
+        waiting: list[tuple[float, int, int, int]] = []
+
+        def add(left: int, right: int) -> None:
+            if left >= 0 and right < len(text):
+                score = self._scores.get(text[left : right + sizes[right]])
+                if score is not None:
+                    heapq.heappush(waiting, (-score, left, right, sizes[left] + sizes[right]))
+
+        for place in range(1, len(text)):
+            add(place - 1, place)
+        while waiting:
+            _, left, right, size = heapq.heappop(waiting)
+            if not sizes[left] or not sizes[right] or sizes[left] + sizes[right] != size:
+                continue
+            sizes[left], sizes[right] = size, 0
+            after = left + size
+            if after < len(text):
+                before[after] = left
+            add(before[left], left)
+            add(left, after)
+        return [place + size for place, size in enumerate(sizes) if size]
+
+
+def _slices(text: Any, start: int, ends: Sequence[int]) -> list[Any]:
+    """Return the parts of a NormalizedString between positions; in halves, because a slice costs its text's length."""
+    if len(ends) < 32:
+        starts = [start, *ends[:-1]]
+        return [text[first - start : last - start] for first, last in zip(starts, ends, strict=True)]
+    half = len(ends) // 2
+    middle = ends[half - 1]
+    left, right = text[: middle - start], text[middle - start :]
+    return [*_slices(left, start, ends[:half]), *_slices(right, middle, ends[half:])]
 
 
 def _sentencepiece_decoder(prefix: bool, has_bytes: bool) -> decoders.Decoder:
@@ -143,7 +205,9 @@ def _sentencepiece_decoder(prefix: bool, has_bytes: bool) -> decoders.Decoder:
 def _scores(file: GgufFile, count: int) -> list[float]:
     """Return the score of each token. Raises TokenizerMissingError."""
     found = file.metadata.get("tokenizer.ggml.scores")
-    if not isinstance(found, memoryview):
+    if found is None and file.text("tokenizer.ggml.model") == "llama":
+        return [0.0] * count
+    if not isinstance(found, memoryview) or found.format not in ("f", "i", "d"):
         raise damaged_error(file, tr("it has no scores"))
     if len(found) < count:
         raise damaged_error(
@@ -164,17 +228,25 @@ _MAX_CUT_CHARACTERS = 2_000_000_000
 """Characters that are compared in the search for these pairs: a second's work."""
 
 
-def _merges_by_score(
-    file: GgufFile, words: Sequence[str], scores: Sequence[float], numbers: dict[str, int]
-) -> list[tuple[str, str]]:
-    """Return every pair of tokens that joins to a token, those of the highest score first.
+class _JoiningPair(NamedTuple):
+    """Two tokens that join to a third one, by their ids."""
 
-    Raises TokenizerMissingError for a vocabulary with too many of them.
+    token: int
+    left: int
+    right: int
+
+
+def _joining_pairs(file: GgufFile, vocabulary: GgufVocabulary, numbers: Mapping[str, int]) -> list[_JoiningPair]:
+    """Return every pair of tokens that joins to a token. Raises TokenizerMissingError for a vocabulary with too many.
+
+    User-defined tokens are cut out of a text before, so that no pair joins to one.
     """
-    found: list[tuple[float, int, int]] = []
-    limit = _MAX_MERGE_CHARACTERS * sum(map(len, words)) + _FREE_CHARACTERS
+    found: list[_JoiningPair] = []
+    limit = _MAX_MERGE_CHARACTERS * sum(map(len, vocabulary.words)) + _FREE_CHARACTERS
     joined, compared = 0, 0
-    for number, word in enumerate(words):
+    for number, word in enumerate(vocabulary.words):
+        if len(word) == 1 or vocabulary.kinds[number] == USER_DEFINED:
+            continue
         compared += len(word) ** 2
         for cut in range(1, len(word)):
             left = numbers.get(word[:cut])
@@ -182,14 +254,13 @@ def _merges_by_score(
                 continue
             right = numbers.get(word[cut:])
             if right is not None:
-                found.append((-scores[number], left, right))
+                found.append(_JoiningPair(number, left, right))
                 joined += len(word)
         if joined > limit or compared > _MAX_CUT_CHARACTERS:
             raise damaged_error(
                 file, tr("its tokens are long and join to each other in too many ways; no real vocabulary is like that")
             )
-    found.sort()
-    return [(words[left], words[right]) for _, left, right in found]
+    return found
 
 
 def _unigram(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
@@ -275,12 +346,127 @@ def _wordpiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     return backend
 
 
+def _longest_bytes(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
+    """RWKV's vocabulary: at each place of a text the token of the most bytes."""
+    words, kinds = vocabulary.words, vocabulary.kinds
+    alphabet = {byte: character for character, byte in byte_alphabet().items()}
+    for number, word in enumerate(words):
+        if kinds[number] not in (CONTROL, USER_DEFINED, UNKNOWN):
+            words[number] = "".join(alphabet[byte] for byte in _unescaped(word))
+    if len(set(words)) < len(words):
+        raise damaged_error(file, tr("two of its tokens have the same bytes"))
+    backend = Tokenizer(models.BPE(vocab=_numbered(words), merges=[], ignore_merges=True))
+    longest: Any = LongestMatching(word for word in words if word)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False), pre_tokenizers.PreTokenizer.custom(longest),
+    ])  # fmt: skip
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+_ESCAPES = {ord("t"): b"\t", ord("n"): b"\n", ord("r"): b"\r"}
+
+
+def _unescaped(word: str) -> bytes:
+    """Return the bytes of a token of RWKV, which is written like a literal of Python."""
+    return re.sub(
+        rb"\\(?:x([0-9a-fA-F]{2})|(.))",
+        lambda found: bytes.fromhex(found[1].decode()) if found[1] else _ESCAPES.get(found[2][0], found[2]),
+        word.encode(), flags=re.DOTALL,
+    )  # fmt: skip
+
+
+class LongestMatching:
+    """Cuts a text into the longest tokens, from left to right. A pre-tokenizer whose words are the tokens."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        lengths: dict[str, set[int]] = {}
+        for word in self._words:
+            lengths.setdefault(word[:1], set()).add(len(word))
+        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end; a character that begins none is a word of its own."""
+        found, place = [], 0
+        while place < len(text):
+            lengths = self._lengths.get(text[place], ())
+            place += next((size for size in lengths if text[place : place + size] in self._words), 1)
+            found.append(place)
+        return found
+
+
+def _best_sum(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
+    """PLaMo 2's vocabulary: the split of a text whose scores have the highest sum, unknown characters as bytes."""
+    words, scores = vocabulary.words, _scores(file, len(vocabulary.words))
+    numbers = _numbered(words)
+    missing = next((byte for byte in range(256) if f"<0x{byte:02X}>" not in numbers), None)
+    if missing is not None:
+        raise damaged_error(file, tr("it has no token for the byte {byte}").format(byte=missing))
+    backend = Tokenizer(models.BPE(vocab=numbers, merges=[], ignore_merges=True, byte_fallback=True))
+    backend.normalizer = normalizers.Replace(Regex(r"\A\uFEFF"), "")
+    best: Any = BestSum({
+        word: round(score * 1e4)
+        for word, score, kind in zip(words, scores, vocabulary.stored_kinds, strict=True)
+        if kind != BYTE and math.isfinite(score)
+    })  # fmt: skip
+    backend.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(best)
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return backend
+
+
+class BestSum:
+    """Cuts a text so that the sum of the tokens' scores, in ten-thousandths, is highest; of equal ones, takes the
+    longest first token. A pre-tokenizer whose words are the tokens.
+    """
+
+    _UNKNOWN_SCORE, _LOWEST_SCORE = -10_000_000, -20_000_000
+
+    def __init__(self, scores: Mapping[str, int]) -> None:
+        self._scores = {word: score for word, score in scores.items() if score > self._LOWEST_SCORE}
+        lengths: dict[str, set[int]] = {}
+        for word in self._scores:
+            lengths.setdefault(word[:1], set()).add(len(word))
+        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end; an unknown character is a word of its own."""
+        sums, sizes = [0] * (len(text) + 1), [1] * len(text)
+        for place in range(len(text) - 1, -1, -1):
+            best: int | None = None
+            for size in self._lengths.get(text[place], ()):
+                score = self._scores.get(text[place : place + size])
+                if score is None or place + size > len(text):
+                    continue
+                if best is None or sums[place + size] + score > best:
+                    best, sizes[place] = sums[place + size] + score, size
+            unknown = sums[place + 1] + self._UNKNOWN_SCORE
+            if best is None or unknown > best:
+                best, sizes[place] = unknown, 1
+            sums[place] = best
+        found, place = [], 0
+        while place < len(text):
+            place += sizes[place]
+            found.append(place)
+        return found
+
+
 _BUILDERS: dict[str, Callable[[GgufFile, GgufVocabulary], Tokenizer]] = {
     "gpt2": _byte_level,
     "gemma4": _byte_level,
     "llama": _sentencepiece,
     "t5": _unigram,
     "bert": _wordpiece,
+    "rwkv": _longest_bytes,
+    "plamo2": _best_sum,
 }
 
 
@@ -370,6 +556,8 @@ class _TokenizerReference:
 def _frame(vocabulary: GgufVocabulary) -> tuple[list[int], list[int]]:
     """Return the tokens that begin and end every text."""
     special = vocabulary.special
+    if vocabulary.model in ("rwkv", "plamo2"):
+        return [], []
     if vocabulary.model == "bert":
         return [special["bos"]] if "bos" in special else [], [special["sep"]] if "sep" in special else []
     return [special["bos"]] if vocabulary.adds_bos else [], [special["eos"]] if vocabulary.adds_eos else []

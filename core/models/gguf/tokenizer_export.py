@@ -40,7 +40,7 @@ def tokenizer_metadata(model_name: str, tokenizer: Any, size: int, ends: Sequenc
     if tokenizer is None:
         return {"tokenizer.ggml.model": "no_vocab"}
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    written: dict[str, Any] = json.loads(backend.to_str()) if backend is not None else {}
+    written = _written(model_name, backend) if backend is not None else {}
     kind = written.get("model", {}).get("type")
     if kind != "BPE":
         raise UnpackableError(
@@ -73,6 +73,20 @@ def tokenizer_metadata(model_name: str, tokenizer: Any, size: int, ends: Sequenc
         found |= {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": merges}
         found["tokenizer.ggml.pre"] = _rule(model_name, backend, written)
     _check_reading(model_name, tokenizer, found, texts, ends)
+    return found
+
+
+def _written(model_name: str, backend: Any) -> dict[str, Any]:
+    """Return the library's own description of a tokenizer. Raises UnpackableError if it has parts in Python."""
+    try:
+        found: dict[str, Any] = json.loads(backend.to_str())
+    except Exception as error:  # the library raises it plainly
+        raise UnpackableError(
+            tr("The tokenizer of {model} has parts that cannot be written: {reason}.").format(
+                model=model_name, reason=str(error).rstrip(".")
+            ),
+            tr("Keep the GGUF file that it was read from."),
+        ) from error
     return found
 
 

@@ -30,7 +30,7 @@ SPECIAL_TOKENS = {
 
 
 class _ModelDefaults(NamedTuple):
-    """What llama.cpp assumes about vocabularies of one kind, `tokenizer.ggml.model`."""
+    """Defaults of llama.cpp for vocabularies of one kind, `tokenizer.ggml.model`."""
 
     ids: Mapping[str, int]
     adds_bos: bool = False
@@ -44,8 +44,10 @@ _MODELS = {
     "gemma4": _ModelDefaults({}),
     "bert": _ModelDefaults({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103}, adds_bos=True),
     "t5": _ModelDefaults({"eos": 1, "unk": 2, "pad": 0}, adds_eos=True),
+    "rwkv": _ModelDefaults({}),
+    "plamo2": _ModelDefaults({"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
 }  # fmt: skip
-_UNSUPPORTED_MODELS = frozenset({"rwkv", "plamo2", "hybriddna", "whitespace"})
+_UNSUPPORTED_MODELS = frozenset({"hybriddna", "whitespace"})
 """Kinds that llama.cpp reads and this program does not: no architecture here is published with them."""
 
 _ENDS_OF_TURN = frozenset({
@@ -118,7 +120,7 @@ def read_vocabulary(file: GgufFile) -> GgufVocabulary | None:
     model = file.metadata.get("tokenizer.ggml.model")
     if model in (None, "none", "no_vocab"):
         return None
-    if model not in _MODELS:
+    if not isinstance(model, str) or model not in _MODELS:
         raise tokenizer_error(file, _unknown_model_reason(str(model)))
     defaults = _MODELS[model]
     rule_name, rule = _rule(file, model)

@@ -47,8 +47,8 @@ class RowSource(Protocol):
 class PackedModule(nn.Module):
     """Base of packed modules: a placeholder parameter `weight` and a hash that identifies the packed numbers.
 
-    `weight` has the shape in the file: on torch's meta device until `pack`, and afterwards a single expanded byte, so
-    that its shape, dtype and device are right.
+    `weight` has the shape in the file: on torch's meta device until `pack`, and afterwards a single expanded float32
+    that is not a number, so that its shape, dtype and device are right and no result comes from it unseen.
     """
 
     weight: nn.Parameter
@@ -83,13 +83,13 @@ class PackedModule(nn.Module):
         raise NotImplementedError
 
     def finish(self, *tensors: torch.Tensor) -> None:
-        """Store the hash of the numbers and replace `weight` by an expanded byte."""
+        """Store the hash of the numbers and replace `weight` by its placeholder."""
         self.content_hash = hash_tensors(*tensors)
         self.replace_weight()
 
     def replace_weight(self) -> None:
-        """Replace `weight` by an expanded byte."""
-        nothing = torch.zeros(1, 1, dtype=torch.int8).expand(self.weight.shape)
+        """Replace `weight` by its placeholder."""
+        nothing = torch.full((1, 1), torch.nan, dtype=torch.float32, device="cpu").expand(self.weight.shape)
         self.weight = nn.Parameter(nothing, requires_grad=False)
         self.weight._is_hf_initialized = True  # type: ignore[attr-defined]  # else transformers draws random numbers
 

@@ -405,8 +405,10 @@ def _check_runs(network: Network, kind: str) -> None:
         with torch.inference_mode():
             if network.config.is_encoder_decoder:
                 given = {"decoder_input_ids": ids, "encoder_outputs": dummy_encoder_outputs(network, ids)}
-            network(**given)
-    except Exception as error:  # the family's own code requires a float tensor
+            scores = network(**given).logits
+        if not bool(scores.isfinite().all()):
+            raise ValueError("the scores are not finite")
+    except Exception as error:  # the family's own code computes with the weights themselves
         raise UnpackableError(
             tr("{model} does not work with its layers in {kind}.").format(model=type(network).__name__, kind=kind),
             tr("Choose bfloat16 or float32 weights for this model."),
