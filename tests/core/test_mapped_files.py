@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from importlib.util import find_spec
@@ -38,9 +39,10 @@ class ChangingFile:
     """A process that loads and runs models while their files are changed."""
 
     def __init__(self) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.core.changing_file"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+            stderr=self.errors, text=True, cwd=Path(__file__).parents[2],
         )  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -49,6 +51,7 @@ class ChangingFile:
     def __exit__(self, *error: object) -> None:
         self.process.kill()
         self.process.communicate()
+        self.errors.close()
 
     def start(self, model: Path, threads: int = 1, weights: str = "auto", runs: int = 1) -> None:
         """Begin to load a model."""
@@ -64,8 +67,9 @@ class ChangingFile:
             word, _, value = line.partition(" ")
             if word in words:
                 return word, json.loads(value)
-        _, errors = self.process.communicate(timeout=60)
-        raise AssertionError(f"ended with {self.process.returncode}: {errors[-2000:]}")
+        self.process.wait(60)
+        self.errors.seek(0)
+        raise AssertionError(f"ended with {self.process.returncode}: {self.errors.read()[-2000:]}")
 
 
 def change(file: Path, how: str, dice: random.Random) -> None:
@@ -109,7 +113,7 @@ def change_at_random_moments(original: Path, folder: Path, weights: str, count: 
     return ends
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "mapped":
         request.getfixturevalue("built")
