@@ -120,7 +120,7 @@ def _vocabulary(kind: str, count: int) -> dict[str, bytes]:
         "tokenizer.ggml.scores": _array(6, count, struct.pack(f"<{count}f", *(-float(n) for n in range(count)))),
     }
     if kind == "t5":
-        made["tokenizer.ggml.precompiled_charsmap"] = _array(1, 1028, struct.pack("<I", 1024) + bytes(1024))
+        made["tokenizer.ggml.precompiled_charsmap"] = _array(1, 1029, struct.pack("<I", 1024) + bytes(1025))
     return made
 
 
