@@ -157,6 +157,9 @@ class MappedFiles:
         self._copies: weakref.WeakValueDictionary[tuple[Path, int, int], mmap.mmap] = weakref.WeakValueDictionary()
         self._is_mapped: bool | None = None
 
+    def __deepcopy__(self, memo: object) -> MappedFiles:
+        return self  # open files are shared
+
     @property
     def is_mapped(self) -> bool:
         """Whether weights are used from pages of the files, decided at the first question; else from copies."""

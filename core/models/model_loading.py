@@ -42,7 +42,7 @@ from decodescope.core.models.quantized.packed_loading import (
     load_floats,
     load_packed,
 )
-from decodescope.core.models.quantized.tensor_files import is_conversion
+from decodescope.core.models.quantized.tensor_files import has_known_types, is_conversion
 from decodescope.core.system.device_memory import is_out_of_memory
 from decodescope.resources.language import tr
 
@@ -78,7 +78,7 @@ def load_network(
     outline = plan.outline(dtype)
     plan.check_size(outline, weights)
     sources = _open_files(weights)
-    is_read_here = packed is not None or not (weights.pickled or is_spread or is_already_quantized(plan))
+    is_read_here = packed is not None or (not (is_spread or is_already_quantized(plan)) and has_known_types(weights))
     uses_pages = device.type == "cpu" and packed is None and not is_conversion(weights, dtype)
     try:
         with BUILD_LOCK:

@@ -41,8 +41,8 @@ def open_case(path: Path) -> str:
     try:
         model = core.load(path, device="cpu")
         core.run(model, core.Request("ab a", {"max_new_tokens": 2, "do_sample": False}))
-    except UnforeseenError:
-        raise
+    except UnforeseenError as error:
+        raise AssertionError(error.details[-4000:]) from error
     except DecodescopeError as error:
         if not error.cause.strip() or not error.remedy.strip() or error.cause.rstrip(". ").endswith(":"):
             raise AssertionError(f"no cause or no remedy: {error}") from error
@@ -81,7 +81,7 @@ def serve() -> None:
         try:
             end, details = open_case(path), ""
         except BaseException as error:
-            details = getattr(error, "details", "") or traceback.format_exc()
+            details = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
             end, details = f"FAULT {type(error).__name__}", details[-4000:]
         signal.setitimer(signal.ITIMER_PROF, 0)
         _, peak = peak_bytes()

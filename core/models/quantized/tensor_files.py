@@ -34,7 +34,8 @@ def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 _TYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
-    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "U16": torch.uint16, "U32": torch.uint32,
+    "U64": torch.uint64, "C64": torch.complex64,
 }  # fmt: skip
 
 
@@ -62,7 +63,7 @@ class FileTensor:
         if isinstance(rows, EllipsisType):
             if self._sources is not None and self._is_mapped and self._read_dtype is self.dtype and self.nbytes:
                 view = self._sources.view(self.file, self.start, self.nbytes)
-                return torch.frombuffer(view, dtype=self.dtype).view(self.shape)
+                return torch.frombuffer(view, dtype=torch.uint8).view(self.dtype).view(self.shape)
             read = self._read(0, self.shape)
             return read if self._read_dtype is self.dtype else allocate_pages(self.shape, self._read_dtype).copy_(read)
         first, last, _ = rows.indices(self.shape[0])
@@ -152,6 +153,12 @@ def stored_tensors(
             )
             found[name] = LazyWeights(tensor) if shape in by_rows or name in by_rows else tensor
     return found
+
+
+def has_known_types(weights: WeightFiles) -> bool:
+    """Return whether the numbers of all tensors in these files can be read here."""
+    headers = (read_header(file) or {} for file in weights.files)
+    return not weights.pickled and all(entry.dtype in _TYPES for header in headers for entry in header.values())
 
 
 def is_conversion(weights: WeightFiles, dtype: torch.dtype) -> bool:

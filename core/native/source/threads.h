@@ -16,6 +16,7 @@
 #include <thread>
 #ifndef _WIN32
 #include <csignal>
+#include <initializer_list>
 #include <pthread.h>
 #endif
 
@@ -103,6 +104,8 @@ private:
 #ifndef _WIN32
         sigset_t every, before;         // signals are handled by the threads of the program
         sigfillset(&every);
+        // except for faults of the thread itself, which end the process where they are blocked (page_guard.h)
+        for (int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&every, fault);
         pthread_sigmask(SIG_SETMASK, &every, &before);
 #endif
         try {
