@@ -51,3 +51,16 @@ def test_chat_with_vllm_has_the_tokens_of_the_answer(vllm: core.RemoteModel) -> 
     run = core.run(vllm, recorded_engine.CHAT)
     assert run.texts[0]
     assert all(token >= 0 for token in run.sequences[0])
+
+
+def test_greedy_text_of_llama_cpp_has_the_ids_and_probabilities_of_its_tokens() -> None:
+    """From the server of xllamacpp 2026.10.11549, whose weights are in 4 bits."""
+    with recorded_engine.replayed("llama_cpp") as model:
+        assert model.kind.name == "llama.cpp"
+        run = core.run(model, recorded_engine.GREEDY)
+        answer = core.run(model, recorded_engine.CHAT)
+    assert run.sequences[0] == [7042, 30, 198, 198, 504, 1797, 1918, 553]
+    chosen = [event for event in run.events if isinstance(event, TokenChosen)]
+    assert [event.log_probability for event in chosen[:3]] == pytest.approx([-0.2589, -0.39815, -0.95390], abs=1e-4)
+    assert [token.id for token in run.events[0].prompt] == [504, 3575, 282, 4649, 314]  # type: ignore[union-attr]
+    assert answer.sequences[0] == [57, 5248, 22657, 327, 750]
