@@ -23,6 +23,7 @@ from decodescope.core.decoding.step_stats import (
 )
 from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
 from decodescope.core.events import Event, LayerChoice, Method
+from decodescope.core.native.tensor_address import unreadable_reason
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -298,7 +299,33 @@ def _choose_tokens(
         return _PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
     run.check_before_choice(scores, step)
     chosen = picker.pick(scores[-1], run.generator)
+    if type(picker) not in _PICKERS:
+        chosen = _checked_tokens(chosen, scores[-1])
     return _PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
+
+
+def _checked_tokens(chosen: object, scores: torch.Tensor) -> torch.Tensor:
+    """Return a copy of the token ids [B] that a picker chose from scores [B, V]. Raises ValueError if they are none,
+    which is attributed to the plug-in.
+    """
+    if not isinstance(chosen, torch.Tensor):
+        raise ValueError(
+            tr("the picker returned {kind} instead of a tensor of token ids").format(kind=type(chosen).__name__)
+        )
+    if reason := unreadable_reason(chosen):
+        raise ValueError(tr("the picker returned a tensor that cannot be read: {reason}").format(reason=reason))
+    if chosen.shape != scores.shape[:1] or chosen.device != scores.device:
+        raise ValueError(
+            tr("the picker returned token ids of shape {got} on {device} instead of {wanted} on {own}").format(
+                got=list(chosen.shape), device=chosen.device, wanted=list(scores.shape[:1]), own=scores.device
+            )
+        )
+    if chosen.is_floating_point() or chosen.is_complex() or chosen.dtype is torch.bool:
+        raise ValueError(tr("the picker returned token ids of type {kind}").format(kind=chosen.dtype))
+    for token in chosen.tolist():
+        if not 0 <= token < scores.shape[-1]:
+            raise ValueError(tr("the picker chose the unknown token id {id}").format(id=str(token)[:20]))
+    return chosen.to(torch.int64, copy=True)
 
 
 def _decode_steps(

@@ -330,11 +330,22 @@ def check_reads_text(network: Network) -> None:
             tr("{model} needs audio or an image as input, but was passed without its processor.").format(model=listed),
             tr("Pass its processor too (decodescope.wrap(…, processor=…))."),
         )
-    if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
+    if network.main_input_name == "input_ids" and (
+        kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES or _reads_text_beside_media(network)
+    ):
         return
     sense = non_text_modality(network.config.to_dict())
     if network.main_input_name != "input_ids" or sense is not None:
         raise _no_text_error(listed, kind, sense)
+
+
+def _reads_text_beside_media(network: Network) -> bool:
+    """Return whether a module that accepts images or audio reads text alone as well, so that `load` of its folder
+    without a processor accepts it.
+    """
+    kind, listed = network.config.model_type, type(network).__name__
+    raw = {**network.config.to_dict(), "architectures": [listed]}
+    return listed == MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind) and _is_supported(raw)
 
 
 def _no_text_error(name: str, kind: object, modality: str | None) -> UnknownArchitectureError:

@@ -51,6 +51,30 @@ def row_address(tensor: torch.Tensor, dtype: torch.dtype, start: int, length: in
     return int(tensor.data_ptr()) + size * start
 
 
+def unreadable_reason(tensor: torch.Tensor) -> str:
+    """Return why the numbers of a tensor that foreign code made cannot be read; empty if they can.
+
+    torch itself does not check whether the memory of a tensor is still as large as its shape.
+    """
+    layout = str(tensor.layout).removeprefix("torch.")
+    if layout != "strided" or tensor.is_nested or tensor.is_quantized:
+        return tr("its layout is {layout}").format(
+            layout="nested" if tensor.is_nested else "quantized" if tensor.is_quantized else layout
+        )
+    if tensor.device.type == "meta":
+        return tr("it is on the device {device}").format(device=tensor.device)
+    if not tensor.numel():
+        return ""
+    last = tensor.storage_offset() + sum(
+        (size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    try:
+        is_whole = (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes() and tensor.data_ptr() != 0
+    except (RuntimeError, NotImplementedError):  # tensors of torch's tracers and transforms
+        return tr("it has no memory")
+    return "" if is_whole else tr("its memory has been freed")
+
+
 def _unsuitable_error(tensor: torch.Tensor, dtype: torch.dtype, count: int | None) -> NativeCodeError:
     """Return the error that names the difference between a tensor and the one that native code reads."""
     wanted, found = (str(one).removeprefix("torch.") for one in (dtype, tensor.dtype))

@@ -258,7 +258,7 @@ def _call(
 
     from decodescope.core.decoding.run_generator import make_generator
     from decodescope.core.generate_recording.generate_hooks import GenerateHooks
-    from decodescope.core.system.torch_state import library_settings
+    from decodescope.core.system.torch_state import library_settings, settings_undone
 
     def generate(*, custom_generate: str, **given: object) -> object:
         return function.function(model=module, **given)
@@ -273,7 +273,8 @@ def _call(
             else:
                 torch.set_rng_state(state)
         given = {"custom_generate": function.source.title, **function.arguments(run)}
-        found = GenerateHooks.record_call(module, generate, (), given)
+        with settings_undone():
+            found = GenerateHooks.record_call(module, generate, (), given)
     ids = getattr(found, "sequences", found)
     if not isinstance(ids, torch.Tensor) or ids.dim() != 2:
         problem = tr("it returned None instead of token ids")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from decodescope.core.caches.base import CacheBackend, CacheOperation
 from decodescope.core.common.hf_generation import GenerateEquivalent
@@ -21,7 +22,7 @@ from decodescope.resources.language import tr
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
-    from transformers.cache_utils import Cache
+    from transformers.cache_utils import Cache, EncoderDecoderCache
 
     from decodescope.core.caches.measurement import CacheEstimate, RunShape
     from decodescope.core.decoding.run import DecodingRun
@@ -68,23 +69,31 @@ class _CheckedTransform:
         self.process, self._location = process, location_of(process, location)
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        found = self.process(ids.clone(), scores.clone())
-        if problem := scores_problem(found, scores):
-            raise make_plugin_error(self._location, problem)
         import torch  # a run is in progress
 
+        from decodescope.core.system.torch_state import settings_undone
+
+        with settings_undone():
+            found = self.process(ids.clone(), scores.clone())
+        if problem := scores_problem(found, scores):
+            raise make_plugin_error(self._location, problem)
         assert isinstance(found, torch.Tensor)
-        return found.to(scores.dtype)
+        # A copy, because the plug-in may keep the tensor and change or free it later.
+        return torch.empty_like(scores, memory_format=torch.contiguous_format).copy_(found.detach())
 
 
 def scores_problem(found: object, scores: torch.Tensor) -> str:
     """Return why `found` cannot replace the scores [B, V]; empty if it can."""
     import torch
 
+    from decodescope.core.native.tensor_address import unreadable_reason
+
     if found is None:
         return tr("it returned None instead of the scores")
     if not isinstance(found, torch.Tensor):
         return tr("it returned {kind} instead of a tensor").format(kind=type(found).__name__)
+    if reason := unreadable_reason(found):
+        return tr("it returned a tensor that cannot be read: {reason}").format(reason=reason)
     if found.shape != scores.shape:
         return tr("it returned scores of shape {got} instead of {wanted}").format(
             got=list(found.shape), wanted=list(scores.shape)
@@ -109,7 +118,10 @@ def guard_processor(entry: Processor, location: PluginLocation) -> Processor:
     """Return the processor with checked scores."""
 
     def make(value: object, context: Context) -> _CheckedTransform:
-        process: object = entry.make(value, context)
+        from decodescope.core.system.torch_state import settings_undone  # a run is in progress
+
+        with settings_undone():
+            process: object = entry.make(value, context)
         if not callable(process):
             problem = tr("make returned {kind} instead of a function").format(kind=type(process).__name__)
             raise make_plugin_error(location_of(entry.make, location), problem)
@@ -140,10 +152,12 @@ def guard_strategy(entry: Strategy, location: PluginLocation) -> Strategy:
     """Return the strategy with checked events; it is used only by requests that name it."""
 
     def decode(run: DecodingRun) -> Iterator[Event]:
+        from decodescope.core.system.torch_state import undo_settings_of_steps  # a run is in progress
+
         idle, tokens = 0, 0
         limit, events = run.stopping.max_new * max(run.sequences, 1), entry.decode(run)
         try:
-            for event in events:
+            for event in undo_settings_of_steps(events):
                 problem, is_token = _event_problem(event, run.model.vocabulary)
                 tokens, idle = tokens + is_token, 0 if is_token else idle + 1
                 if not problem and tokens > limit:
@@ -205,16 +219,70 @@ def _event_problem(event: object, vocabulary: int) -> tuple[str, bool]:
     return "", True
 
 
+@functools.cache
+def _checked_cache_class(kind: Any, location: PluginLocation) -> Any:
+    """Derive from a plug-in's class of caches one that checks the keys and values it returns to the model."""
+
+    def update(self: Cache, keys: torch.Tensor, values: torch.Tensor, *args: Any, **kwargs: Any) -> object:
+        from decodescope.core.system.torch_state import settings_undone
+
+        with settings_undone():
+            found: object = kind.update(self, keys, values, *args, **kwargs)
+        for returned, given in zip(found, (keys, values), strict=True) if isinstance(found, tuple) else ():
+            if problem := _states_problem(returned, given):
+                raise make_plugin_error(location_of(kind.update, location), problem)
+        return found
+
+    return type(kind.__name__, (kind,), {"update": update, "__module__": kind.__module__})
+
+
+def _has_halves(cache: Cache) -> TypeGuard[EncoderDecoderCache]:
+    return hasattr(cache, "self_attention_cache")
+
+
+def _states_problem(found: object, given: torch.Tensor) -> str:
+    """Return why `found` cannot be keys or values [B, H, T, D] that include the new ones [B, H, n, D]; empty if it
+    can.
+    """
+    import torch
+
+    from decodescope.core.native.tensor_address import unreadable_reason
+
+    if not isinstance(found, torch.Tensor):
+        return tr("its cache returned {kind} instead of a tensor").format(kind=type(found).__name__)
+    if reason := unreadable_reason(found):
+        return tr("its cache returned a tensor that cannot be read: {reason}").format(reason=reason)
+    if found.dim() != given.dim() or found.shape[0] != given.shape[0] or found.shape[-1] != given.shape[-1]:
+        return tr("its cache returned states of shape {got} after {wanted}").format(
+            got=list(found.shape), wanted=list(given.shape)
+        )
+    if found.dtype != given.dtype or found.device != given.device:
+        return tr("its cache returned states of type {got} on {device}, but the model has {wanted} on {own}").format(
+            got=str(found.dtype).removeprefix("torch."), device=found.device,
+            wanted=str(given.dtype).removeprefix("torch."), own=given.device,
+        )  # fmt: skip
+    return ""
+
+
 def guard_cache(entry: CacheBackend, location: PluginLocation) -> CacheBackend:
     """Return the backend with a checked cache."""
 
     def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
         from transformers.cache_utils import Cache
 
-        found: object = entry.build(model, length, options)
-        if found is not None and not isinstance(found, Cache):
+        from decodescope.core.system.torch_state import settings_undone  # a run is in progress
+
+        with settings_undone():
+            found: object = entry.build(model, length, options)
+        if found is None:
+            return None
+        if not isinstance(found, Cache):
             problem = tr("build returned {kind} instead of a transformers Cache").format(kind=type(found).__name__)
             raise make_plugin_error(location_of(entry.build, location), problem)
+        halves = (found.self_attention_cache, found.cross_attention_cache) if _has_halves(found) else (found,)
+        for half in cast("tuple[Any, ...]", halves):
+            kind: Any = type(half)
+            half.__class__ = _checked_cache_class(kind, location)
         return found
 
     def describe_size(model: LoadedModel, run: RunShape) -> CacheEstimate:
@@ -261,8 +329,10 @@ class _CheckedDrafter:
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         from decodescope.core.decoding.speculation.tree import Branch
+        from decodescope.core.system.torch_state import settings_undone
 
-        branch: object = self._drafter.propose(text, plan)
+        with settings_undone():
+            branch: object = self._drafter.propose(text, plan)
         if branch is None:
             return None
         self.first_token_seconds = float(self._drafter.first_token_seconds)
@@ -274,6 +344,8 @@ class _CheckedDrafter:
         for token in branch.ids:
             if not 0 <= token < self._vocabulary:
                 raise make_plugin_error(at, tr("it proposed the unknown token id {id}").format(id=str(token)[:20]))
+        if problem := _branch_problem(branch, self._vocabulary):
+            raise make_plugin_error(at, problem)
         return branch
 
     def commit(self, accepted: Sequence[int]) -> None:
@@ -281,6 +353,38 @@ class _CheckedDrafter:
 
     def finish(self, length: int) -> None:
         self._drafter.finish(length)
+
+
+_MAX_SUM_ERROR = 1e-3
+"""How far the sum of a distribution may be from 1."""
+
+
+def _branch_problem(branch: Branch, vocabulary: int) -> str:
+    """Return why a proposal with known tokens cannot be verified; empty if it can."""
+    import torch
+
+    from decodescope.core.native.tensor_address import unreadable_reason
+
+    count = len(branch.ids)
+    if len(branch.parents) != count or any(not 0 <= one <= place for place, one in enumerate(branch.parents)):
+        return tr("a node of its proposal has no parent before it")
+    if len(branch.probabilities) != count or any(not 1 <= node <= count for node in branch.trials):
+        return tr("its proposal has probabilities or trials of other nodes")
+    distributions: dict[int, object] = {**branch.q}
+    for parent, shares in distributions.items():
+        if shares is None:
+            continue
+        if not isinstance(shares, torch.Tensor):
+            return tr("it returned {kind} instead of a tensor").format(kind=type(shares).__name__)
+        if reason := unreadable_reason(shares):
+            return tr("it returned a tensor that cannot be read: {reason}").format(reason=reason)
+        if shares.shape != (vocabulary,) or not shares.is_floating_point() or not 0 <= parent <= count:
+            return tr("its distribution has the shape {got} instead of {wanted}").format(
+                got=list(shares.shape), wanted=[vocabulary]
+            )
+        if not bool((shares >= 0).all()) or abs(float(shares.double().sum()) - 1) > _MAX_SUM_ERROR:
+            return tr("its distribution is not one: probabilities are at least 0 and have the sum 1")
+    return ""
 
 
 def guard_drafter(entry: DrafterKind, location: PluginLocation) -> DrafterKind:
@@ -292,6 +396,19 @@ def guard_drafter(entry: DrafterKind, location: PluginLocation) -> DrafterKind:
     return dataclasses.replace(entry, build=build, aliases=())
 
 
+def _measured_value(entry: Measure, text: MeasuredText) -> object:
+    """Return what a measure computes, a number of NumPy or torch as Python's."""
+    from decodescope.core.native.tensor_address import unreadable_reason
+    from decodescope.core.system.torch_state import library_settings, settings_undone
+
+    with library_settings(), settings_undone():
+        value: Any = entry.compute(text)
+        if hasattr(value, "layout") and (reason := unreadable_reason(value)):
+            raise ValueError(tr("it returned a tensor that cannot be read: {reason}").format(reason=reason))
+        item = getattr(value, "item", None)
+        return item() if callable(item) else value
+
+
 def guard_measure(entry: Measure, location: PluginLocation) -> Measure:
     """Return the measure with a time limit and a checked value."""
 
@@ -301,14 +418,12 @@ def guard_measure(entry: Measure, location: PluginLocation) -> Measure:
         if interrupted:  # the window waits for a measure once, not for every text
             raise interrupted[0]
         try:
-            value: object = call_guarded(lambda: entry.compute(text), MEASURE_SECONDS)
+            value: object = call_guarded(lambda: _measured_value(entry, text), MEASURE_SECONDS)
         except PluginError as error:
             interrupted.append(error)
             raise
         except Exception as error:
             raise make_plugin_error(location_of(entry.compute, location), describe(error)) from error
-        item = getattr(value, "item", None)  # of a number of NumPy or torch
-        value = item() if callable(item) else value
         if value is None:
             return None
         if not isinstance(value, int | float) or not math.isfinite(value):

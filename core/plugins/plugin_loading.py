@@ -207,24 +207,17 @@ def _plugin_errors(location: PluginLocation) -> Iterator[None]:
 
 @contextmanager
 def _process_state() -> Iterator[None]:
-    """Restore what an import must not change: working folder, search path, standard streams, default dtype."""
-    import torch
+    """Restore what an import must not change: working folder, search path, standard streams, settings of torch."""
+    from decodescope.core.system.torch_state import settings_undone
 
-    folder, path, streams, dtype = (
-        os.getcwd(),
-        sys.path[:],
-        (sys.stdin, sys.stdout, sys.stderr),
-        torch.get_default_dtype(),
-    )
-    recursion = sys.getrecursionlimit()
+    folder, path, streams = os.getcwd(), sys.path[:], (sys.stdin, sys.stdout, sys.stderr)
     try:
-        yield
+        with settings_undone():
+            yield
     finally:
         os.chdir(folder)
         sys.path[:] = path
         sys.stdin, sys.stdout, sys.stderr = streams
-        torch.set_default_dtype(dtype)
-        sys.setrecursionlimit(recursion)
 
 
 def _first_sentence(doc: object) -> str:

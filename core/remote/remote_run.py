@@ -417,6 +417,7 @@ def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, canc
     begun = time.perf_counter()
     count = max(1, min(top_n, model.kind.alternatives))
     body = {"model": model.name, "prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": count}
+    body |= {name: value for name, value in model.kind.extras.items() if name == "return_token_ids"}
     try:
         tokens, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
     except CancelledError:

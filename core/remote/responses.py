@@ -195,7 +195,10 @@ def choice_tokens(choice: Mapping[str, object]) -> Iterator[StreamedToken]:
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         yield from _chat_tokens(logprobs["content"], ids)
     elif isinstance(logprobs, dict) and isinstance(logprobs.get("tokens"), list):
-        yield from _completion_tokens(logprobs, ids)
+        prompt = _as_list(choice.get("prompt_token_ids"))
+        if len(logprobs["tokens"]) == len(prompt) + len(ids):  # with `echo`, the prompt comes first
+            ids = [*prompt, *ids]
+        yield from _completion_tokens(logprobs, ids, _as_list(choice.get("prompt_logprobs")))
 
 
 def _chat_tokens(content: Sequence[object], ids: Sequence[object]) -> Iterator[StreamedToken]:
@@ -221,17 +224,35 @@ def _token_logprob(item: Mapping[str, object]) -> TokenLogprob:
     )
 
 
-def _completion_tokens(logprobs: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
+def _completion_tokens(
+    logprobs: Mapping[str, object], ids: Sequence[object], of_prompt: Sequence[object]
+) -> Iterator[StreamedToken]:
+    """Yield the tokens of a completion. `of_prompt`: the same of each token of the prompt, by id (vLLM)."""
     pieces, logs, tops = (_as_list(logprobs.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
         reported = islice(likely.items(), MAX_ALTERNATIVES)
+        known = dict(_ids_by_piece(of_prompt[place])) if place < len(of_prompt) else {}
         top = sorted(
-            (TokenLogprob(repair_text(str(one)), parse_log_probability(value)) for one, value in reported),
+            (
+                TokenLogprob(repair_text(str(one)), parse_log_probability(value), _token_id(known.get(str(one))))
+                for one, value in reported
+            ),
             key=_descending_probability,
         )
         log = parse_log_probability(logs[place]) if place < len(logs) else math.nan
         yield StreamedToken(repair_text(str(piece)), _token_id(None, ids, place), log, tuple(top))
+
+
+def _ids_by_piece(reported: object) -> Iterator[tuple[str, int]]:
+    """Yield the piece and the id of each token for which vLLM reports a probability at a position of the prompt."""
+    for number, details in reported.items() if isinstance(reported, dict) else ():
+        if isinstance(details, dict) and str(number).isdecimal() and len(str(number)) < _MAX_DIGITS:
+            yield str(details.get("decoded_token")), int(number)
+
+
+_MAX_DIGITS = 12
+"""Digits of a token id."""
 
 
 def _as_list(value: object) -> Sequence[Any]:

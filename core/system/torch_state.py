@@ -261,6 +261,17 @@ def library_settings() -> Iterator[None]:
         state.restore()
 
 
+def undo_settings_of_steps(iterator: Iterator[T]) -> Iterator[T]:
+    """Iterate over what foreign code yields, and undo what each of its steps sets as `settings_undone` does."""
+    while True:
+        with settings_undone():
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+        yield item
+
+
 @contextmanager
 def settings_undone() -> Iterator[None]:
     """Undo what foreign code in the block sets for the whole process or thread: default dtype and device, autocast,

@@ -196,3 +196,20 @@ def test_generated_image_token_does_not_insert_an_image(folder: Path) -> None:
         for token in begun:
             logits = network(input_ids=torch.tensor([[token]]), **{cache_name(network): cache}).logits
     assert core.run(shared("llava_next"), request).sequences[0][0] == int(logits[0, -1].argmax())
+
+
+@pytest.mark.every(4)
+@pytest.mark.parametrize("kind", media_families.SEEING)
+def test_wrapped_image_model_without_processor_reads_text_as_the_loaded_folder_does(kind: str, tmp_path: Path) -> None:
+    network, _processor = media_families.MAKERS[kind]()
+    network.save_pretrained(tmp_path)
+    request = core.Request([11, 12, 13], {"max_new_tokens": 4})
+    try:
+        loaded = core.load(tmp_path, device="cpu")
+    except errors.ModelError:  # it does not write without an image
+        with pytest.raises(errors.UnknownArchitectureError, match="without its processor"):
+            core.wrap(network)
+        return
+    wrapped = core.wrap(network)
+    assert not wrapped.modalities.media
+    assert core.run(wrapped, request).sequences == core.run(loaded, request).sequences  # type: ignore[arg-type]

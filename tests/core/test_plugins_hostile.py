@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ from decodescope.core.plugins.plugin import Plugin
 from decodescope.core.plugins.plugin_folder import PluginFolder
 from decodescope.core.plugins.plugin_loading import MAX_BYTES, load_file
 from tests.core import tiny
+from tests.core.caller_settings import readable_state
 
 PROCESSOR = """
 import math, sys, time, torch
@@ -177,6 +179,20 @@ STEPS = {
         "            try:\n                time.sleep(0.01)\n            except BaseException:\n"
         "                pass", None, "did not return",
     ),
+    "returns a sparse tensor": ("        return scores.to_sparse()", 6, "layout is sparse_coo"),
+    "returns a tensor of oneDNN": ("        return scores.to_mkldnn()", 6, "layout is _mkldnn"),
+    "returns freed memory": (
+        "        scores.untyped_storage().resize_(0)\n        return scores", 6, "memory has been freed"
+    ),
+    "returns memory that is too small": (
+        "        scores.untyped_storage().resize_(8)\n        return scores", 6, "memory has been freed"
+    ),
+    "returns a tensor on another device": ("        return scores.to('meta')", 6, "on the device meta"),
+    "returns a nested tensor": (
+        "        import warnings\n        warnings.simplefilter('ignore')\n"
+        "        return torch.nested.nested_tensor([scores[0]], layout=torch.strided)", 6, "layout is nested",
+    ),
+    "returns complex numbers": ("        return scores + 1j", 6, "complex64"),
     "recurses": ("        return self(input_ids, scores)", 9, "RecursionError"),
 }  # fmt: skip
 
@@ -222,11 +238,114 @@ def test_a_processor_cannot_change_text_or_scores_in_place(tmp_path: Path) -> No
     assert ids == plain.sequences[0]
 
 
+SETTINGS_CHANGED = """        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_grad_enabled(True)
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        torch.use_deterministic_algorithms(True)
+        torch.autocast("cpu").__enter__()
+        sys.setrecursionlimit(100_000)
+        return scores"""
+
+
+def test_settings_of_torch_and_python_that_a_processor_changes_are_undone(tmp_path: Path) -> None:
+    prompt, settings = tiny.prompt(), {"max_new_tokens": 6}
+    plain = core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0]
+    use(write(tmp_path, PROCESSOR.format(start=0, body=SETTINGS_CHANGED)))
+    before = readable_state()
+    ids, error = collect(core.Request(prompt, settings, options={"hostile": True}))
+    assert error is None
+    assert ids == plain
+    assert readable_state() == before
+
+
+VIEWS = {
+    "negated": "return torch._neg_view(-scores)",
+    "transposed": "return scores.t().contiguous().t()",
+    "in float64": "return scores.double()",
+    "a parameter": "return torch.nn.Parameter(scores.clone())",
+}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_scores_that_a_processor_returns_in_another_form_give_the_same_text(kind: str, tmp_path: Path) -> None:
+    prompt, settings = tiny.prompt(), {"max_new_tokens": 6}
+    plain = core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0]
+    use(write(tmp_path, PROCESSOR.format(start=0, body=f"        {VIEWS[kind]}")))
+    ids, error = collect(core.Request(prompt, settings, options={"hostile": True}))
+    assert error is None
+    assert ids == plain
+
+
+KEPT = """        self.kept = getattr(self, "kept", [])
+        for one in self.kept:
+            one.zero_()
+            one.untyped_storage().resize_(0)
+        found = scores.clone()
+        self.kept = [found, scores, input_ids]
+        return found"""
+
+
+def test_a_processor_that_frees_what_it_returned_changes_nothing(tmp_path: Path) -> None:
+    prompt, settings = tiny.prompt(), {"max_new_tokens": 6}
+    plain = core.run(tiny.shared("llama"), core.Request(prompt, settings)).sequences[0]
+    use(write(tmp_path, PROCESSOR.format(start=0, body=KEPT)))
+    run = core.run(tiny.shared("llama"), core.Request(prompt, settings, options={"hostile": True}))
+    assert run.sequences[0] == plain
+    chosen = [event for event in run.events if isinstance(event, core.events.TokenChosen)]
+    assert all(math.isfinite(event.log_probability) for event in chosen)
+
+
+CACHE = """
+import torch
+from transformers.cache_utils import DynamicCache
+from decodescope.core.caches.base import CacheBackend
+from decodescope.core.caches.measurement import CacheEstimate
+
+class Own(DynamicCache):
+    def update(self, keys, values, layer_idx, *args, **kwargs):
+        keys, values = super().update(keys, values, layer_idx, *args, **kwargs)
+        {body}
+        return keys, values
+
+def build(model, length, options):
+    return Own()
+
+BACKEND = CacheBackend(
+    name="hostile_cache", title="Hostile", summary="…", build=build, order=1,
+    describe=lambda model, run: CacheEstimate(0),
+)
+"""
+CACHES = {
+    "frees its memory": ("keys = keys.clone(); keys.untyped_storage().resize_(0)", "memory has been freed"),
+    "returns another type": ("values = values.double()", "type float64"),
+    "loses heads": ("keys = keys[0]", "states of shape"),
+    "returns a list": ("values = values.tolist()", "list instead of a tensor"),
+}
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_a_cache_that_returns_unusable_states_is_named(kind: str, tmp_path: Path) -> None:
+    body, words = CACHES[kind]
+    use(write(tmp_path, CACHE.format(body=body)))
+    _ids, error = collect(core.Request(tiny.prompt(), {"max_new_tokens": 4}, cache="hostile_cache"))
+    assert error is not None
+    assert words in error.cause
+    assert "hostile.py, line" in error.cause
+
+
 STRATEGIES = {
     "an unknown token": ({"pick": "return torch.tensor([99999])"}, "99999"),
     "a negative token": ({"pick": "return torch.tensor([-1])"}, "-1"),
-    "too many tokens": ({"pick": "return torch.tensor([1, 2, 3])"}, "ValueError"),
-    "no tensor": ({"pick": "return None"}, "AttributeError"),
+    "too many tokens": ({"pick": "return torch.tensor([1, 2, 3])"}, "shape [3]"),
+    "no tensor": ({"pick": "return None"}, "NoneType instead of a tensor"),
+    "a fraction": ({"pick": "return torch.tensor([1.5])"}, "type torch.float32"),
+    "a sparse tensor": ({"pick": "return torch.tensor([1]).to_sparse()"}, "layout is sparse_coo"),
+    "a token on another device": ({"pick": "return torch.tensor([1], device='meta')"}, "on the device meta"),
+    "freed memory": (
+        {"pick": "\n        t = torch.tensor([1])\n        t.untyped_storage().resize_(0)\n        return t"},
+        "memory has been freed",
+    ),
     "an exception": ({"pick": "raise LookupError('where')"}, "where"),
     "an endless loop": ({"pick": "\n        while True: pass"}, "did not return"),
     "endless events": (

@@ -174,6 +174,23 @@ def test_rejected_connections_do_not_block_later_ones(window: MainWindow, qtbot:
     assert end.args[0].kind == "completed"
 
 
+def test_silent_connections_do_not_keep_senders_out(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "_MAX_TOKEN_SECONDS", 0.3)
+    monkeypatch.setattr(controller, "_MAX_CONNECTIONS", 4)
+    address, live = LiveAddress.find(), window.parts.services.live
+    assert address is not None
+    silent = [_connect(address, start) for start in (b"", b"half a tok", b"", b"x")]
+    qtbot.waitUntil(lambda: len(live._connections) == 4, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: all(map(_is_closed, silent)), timeout=WAIT_MS)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as end:
+        _send(_events())
+    assert end.args[0].kind == "completed"
+    for stranger in silent:
+        stranger.close()
+
+
 def test_probe_connections_do_not_block_later_ones(window: MainWindow, qtbot: QtBot) -> None:
     """A script connects without sending anything to find out whether a window is open."""
     address, live = LiveAddress.find(), window.parts.services.live

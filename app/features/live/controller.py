@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
 from decodescope.app.session.session import Session
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_TOKEN_BYTES = 200
+_MAX_TOKEN_SECONDS = 5.0
+"""Seconds until a connection that has not sent the token is closed; silent ones would keep senders out."""
 _MAX_CONNECTIONS = 64
 _MAX_PATH_BYTES = 100
 """Of a Unix socket: `sun_path` has 108 bytes on Linux and 104 on macOS."""
@@ -160,6 +162,13 @@ class _LiveConnection(QObject):
         self._is_over = False
         socket.readyRead.connect(self.read)
         socket.disconnected.connect(self.end)
+        QTimer.singleShot(int(1000 * _MAX_TOKEN_SECONDS), self, self._end_without_token)
+
+    @Slot()
+    def _end_without_token(self) -> None:
+        if self._stream is None and not self._is_over:
+            log.warning("A connection that did not send the window's token was closed")
+            self._close()
 
     @Slot()
     def read(self) -> None:

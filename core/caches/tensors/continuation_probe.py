@@ -67,7 +67,8 @@ def probe_text(model: LoadedModel) -> list[int]:
     """Return token ids for a probe: longer than any window if that is affordable."""
     length = max([_MIN_TOKENS, *(window + _AFTER_WINDOW for window in window_widths(model))])
     length = min(length, max(_MIN_TOKENS, int(_WORK_BUDGET / model.parameters)), (model.context or length) - 4)
-    common = range(5, max(6, model.vocabulary - 1))
+    first = min(5, model.vocabulary - 1)
+    common = range(first, max(first + 1, model.vocabulary - 1))
     return [common[(7 * place * place + 3 * place) % len(common)] for place in range(max(4, length))]
 
 

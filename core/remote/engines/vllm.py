@@ -19,12 +19,12 @@ def tokenize_body(model: str, prompt: str | None, messages: object) -> Body:
 
 
 def read_usage(usage: ResponseUsage, message: Message) -> None:
-    """Read the numbers of drafted and accepted tokens."""
+    """Read the numbers of drafted and accepted tokens, which vLLM reports with --per-request-spec-decode-metrics."""
     metrics = message.get("metrics")
     drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
     if isinstance(drafts, dict):
         usage.drafted = valid_count(drafts.get("num_draft_tokens"), usage.drafted)
-        usage.accepted = valid_count(drafts.get("num_accepted_tokens"), usage.accepted)
+        usage.accepted = valid_count(drafts.get("num_accepted_draft_tokens"), usage.accepted)
 
 
 ENGINE = EngineKind(
