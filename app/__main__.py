@@ -26,7 +26,12 @@ from decodescope.app.start import qt_variables
 from decodescope.app.start.application import Application
 from decodescope.app.start.cli import CommandLineOptions, parse, peek_option
 from decodescope.app.start.cli.commands import run_command
-from decodescope.app.start.display import choose_platform, ignore_window_manager_warnings, unusable_platform_reason
+from decodescope.app.start.display import (
+    choose_platform,
+    ignore_window_manager_warnings,
+    unusable_native_level_reason,
+    unusable_platform_reason,
+)
 from decodescope.app.storage.settings import LANGUAGE_CHOICES
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.language import missing_notice, set_language
@@ -56,7 +61,7 @@ def _main(arguments: Sequence[str], engine: Engine | None) -> int:
     if notice := missing_notice(_language(arguments)):
         print(f"{NAME}: {notice}", file=sys.stderr)
     options = parse(arguments)
-    if problem := choose_platform(options) or unusable_platform_reason():
+    if problem := choose_platform(options) or unusable_platform_reason() or unusable_native_level_reason():
         print(f"decodescope: {problem}", file=sys.stderr)
         return 1
     ignore_window_manager_warnings()
@@ -93,8 +98,8 @@ def _crash_reporter(options: CommandLineOptions) -> AbstractContextManager[objec
     """Return what writes crash reports into the settings folder; nothing for runs that write files and exit."""
     if options.writes_files:
         return nullcontext()
-    from decodescope.app.control.dialogs import own_version
     from decodescope.app.start.crash_report import CrashReporter
+    from decodescope.app.state.versions import own_version
 
     return CrashReporter((options.config_dir or user_folder("config")) / "crashes", own_version())
 

@@ -40,6 +40,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.decoding.score_cache import ScoreCache
     from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
     from decodescope.core.explain.beams import explain_candidate
+    from decodescope.core.explain.call_facts import explain_call_facts, inexact_facts, missing_facts, seed_text
     from decodescope.core.explain.counterfactual import explain_what_if
     from decodescope.core.explain.draft_rounds import (
         explain_choice,
@@ -63,6 +64,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.explain.tokens import explain_token
     from decodescope.core.explain.words import medium_label, medium_part, medium_place, medium_sentence, share
     from decodescope.core.generate_capture.capture import Capture, CapturedRun, capture
+    from decodescope.core.generate_capture.loop_recording import LoopRecording, record_loop
     from decodescope.core.generation.loading import load
     from decodescope.core.generation.running import Result, effective_settings, run, stream
     from decodescope.core.generation.scoring import score, score_stream
@@ -98,7 +100,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.remote.remote_model import RemoteModel
     from decodescope.core.request import Request
     from decodescope.core.setting_titles import cache_title, setting_title, strategy_title
-    from decodescope.core.settings import make_config
+    from decodescope.core.settings import make_config, unshown_settings
     from decodescope.core.system.optional_deps import why_missing
     from decodescope.core.trace.page.html_page import page, page_text
     from decodescope.core.trace.recorder import record

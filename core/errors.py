@@ -225,6 +225,12 @@ class NumericError(DecodescopeError):
     title = mark("The model's output is invalid")
 
 
+class NativeCodeError(DecodescopeError):
+    """A tensor is not one that native code can read."""
+
+    title = mark("The native code cannot be used")
+
+
 class TraceError(DecodescopeError):
     """A recording cannot be written or read: missing, truncated, damaged, or of a later version."""
 

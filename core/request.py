@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +17,7 @@ from decodescope.resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+    from decodescope.core.events import CallFacts
     from decodescope.core.models.adapters.adapter_choice import Choice
     from decodescope.core.models.loaded_model import LoadedModel
 
@@ -64,6 +65,14 @@ class Request:
     kinds.
     """
 
+    generator_state: str = ""
+    """State of the random generator before the first draw, in place of `seed`, as a captured run records it."""
+    call_facts: Sequence[tuple[str, str]] = ()
+    """What a captured call used that a request cannot contain (`core.events.CallFacts`). A run refuses own processors,
+    criteria, functions, draft models and inputs, and emits a notice about what may change the text. Replace it by () to
+    run without them.
+    """
+
     adapters: Sequence[Choice] | None = None
     """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the
     model uses anyway (`core.load(…, adapters=)`).
@@ -85,6 +94,16 @@ class Request:
             object.__setattr__(self, "config", {name: value for name, value in config.items() if name not in own})
             object.__setattr__(self, "options", {**own, **options})
 
+    def __repr__(self) -> str:
+        """Return the fields that are set, shortened to one line."""
+        shown = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            usual = one.default if one.default_factory is MISSING else one.default_factory()
+            if one.name == "prompt" or not (type(value) is type(usual) and value == usual):
+                shown.append(f"{one.name}={_cut(short_repr(value), _MAX_SHOWN_FIELD)}")
+        return _cut(f"{type(self).__name__}({', '.join(shown)})", _MAX_REPR)
+
     @property
     def settings(self) -> Settings:
         """The settings of the request by name: its configuration and its options."""
@@ -103,11 +122,32 @@ class Request:
         return replace(self, config=config, options={**self.options, **own})
 
 
+_MAX_SHOWN_FIELD, _MAX_REPR = 60, 300
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 _CONVERTED = (
     "prompt", "config", "options", "cache_options", "top_n", "seed", "beginning", "negative_prompt", "memory_fallback",
     "steady",
 )  # fmt: skip
 """Fields of a request that may contain numbers."""
+
+
+def captured_facts(request: Request) -> CallFacts:
+    """Return what a captured call used that its request does not contain. Raises ParameterError for other values."""
+    given: object = request.call_facts
+    facts = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    found = [tuple(fact) for fact in facts if isinstance(fact, list | tuple) and len(fact) == 2]
+    if len(found) < len(facts) or not all(isinstance(one, str) for fact in found for one in fact):
+        raise ParameterError(
+            tr("The facts of the captured call are {value}.").format(value=short_repr(given)),
+            tr("Pass pairs of a kind and a name, as captured requests contain, or ()."),
+            "call_facts",
+        )
+    return tuple((kind, name) for kind, name in found)
 
 
 def check_request(request: object) -> None:

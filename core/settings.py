@@ -15,6 +15,7 @@ from decodescope.core.common.hf_generation import (
     DEFAULTS,
     KNOWN_FIELDS,
     METADATA_FIELDS,
+    WITHOUT_EFFECT,
     generation_fields,
     to_generation_config,
 )
@@ -30,7 +31,7 @@ from decodescope.core.parameter import (
     quote_text,
     short_repr,
 )
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.strategies.base import Strategy
 from decodescope.resources.language import mark, tr
 
@@ -62,19 +63,39 @@ _TYPO_SIMILARITY = 0.8
 
 
 def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, RunSettings]:
-    """Return the strategy and the settings of a run, checked. Raises StrategyError, CacheError, ParameterError."""
+    """Return the strategy and the settings of a run, checked. Values of the model's own generation_config that no run
+    can have are left out, and listed in `RunSettings.ignored`. Raises StrategyError, CacheError, ParameterError.
+    """
     check_request_fields(request)
-    settings = merge_settings(request, model.generation_config.to_dict())
-    strategy = strategies.select(request.strategy, settings, bool(request.drafters))
-    _check_drafters(request, strategy)
-    _check_names(request, strategy, model)
-    _check_values(settings, strategy, model)
+    own, ignored = model.generation_config.to_dict(), dict[str, str]()
+    while True:
+        settings = merge_settings(request, own)
+        try:
+            strategy = strategies.select(request.strategy, settings, bool(request.drafters))
+            _check_drafters(request, strategy)
+            _check_names(request, strategy, model)
+            _check_values(settings, strategy, model)
+            break
+        except ParameterError as error:
+            if error.parameter not in settings.from_sources("model"):
+                raise
+            ignored[error.parameter] = error.cause
+            own[error.parameter] = _valid_ids(own[error.parameter], model.vocabulary)
+    settings.ignored = ignored
     if reason := strategy.unsupported_reason(model, request):
         raise StrategyError(
             tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
             tr("Choose another strategy or another model."),
         )
     return strategy, settings
+
+
+def _valid_ids(value: object, vocabulary: int) -> list[int] | None:
+    """Return the token ids of an invalid list that has some; None for any other value."""
+    if not isinstance(value, list):
+        return None
+    found = [one for one in value if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < vocabulary]
+    return found if 0 < len(found) < len(value) else None
 
 
 def merge_settings(request: Request, model_config: Settings) -> RunSettings:
@@ -102,6 +123,24 @@ def merge_settings(request: Request, model_config: Settings) -> RunSettings:
         },
         {name: value for name, value in extras.items() if name not in request.options},
     )
+
+
+def unshown_settings(strategy: Strategy, settings: Settings, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide settings of a request that a strategy has no parameter for: return the names of unknown ones, and of those
+    that change the text in transformers.
+
+    Settings without effect, flags that select the strategy, and values that are defaults are in neither list.
+    """
+    fields = generation_fields()
+    unknown = [name for name in names if name not in fields]
+    idle = METADATA_FIELDS | WITHOUT_EFFECT.keys()
+    usual = {**DEFAULTS, **strategy.flags}
+    unshown = [
+        name
+        for name in names
+        if name in fields and name not in idle and settings[name] is not None and settings[name] != usual.get(name)
+    ]
+    return unknown, unshown
 
 
 def make_config(settings: Settings) -> GenerationConfig:
@@ -133,6 +172,13 @@ def check_request_fields(request: Request) -> None:
         settings_by_name("config", request.config)
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
+    if not isinstance(request.generator_state, str):
+        raise ParameterError(
+            tr("The state of the random generator is {value}.").format(value=short_repr(request.generator_state)),
+            tr("Pass the text that a captured request contains, or an empty one."),
+            "generator_state",
+        )
+    captured_facts(request)
     check_paths(request.media)
 
 

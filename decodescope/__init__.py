@@ -102,5 +102,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     code: int | None = importlib.import_module("decodescope.app.start.cli.commands").run_command(arguments)
     if code is None:
+        importlib.import_module("decodescope.app.start.cli.information").print_information(arguments)
         code = importlib.import_module("decodescope.app.__main__").main(arguments)
     return code

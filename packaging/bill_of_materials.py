@@ -1,8 +1,8 @@
 """Write software bills of materials in CycloneDX 1.6 JSON (https://cyclonedx.org/docs/1.6/json/).
 
 The bill in the wheel (PEP 770) is made from the checkout alone, so that it is the same wherever the wheel is built. It
-lists the bundled models and the declared dependencies; these have version ranges, not versions. The bill beside an
-installer or environment lists the exact versions that are installed there.
+lists the native libraries, the bundled models and the declared dependencies; these have version ranges, not versions.
+The bill beside an installer or environment lists the exact versions that are installed there.
 """
 
 from __future__ import annotations
@@ -15,29 +15,70 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from decodescope.app.state.licences import DEVELOPER_EXTRAS
 
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 PREFIX = "decodescope"
+NATIVE_FOLDER = "decodescope/core/native/libraries"
+"""Folder of the native libraries in a wheel."""
+MANIFEST_NAME = f"{NATIVE_FOLDER}/manifest.json"
+"""Name of the list of the native libraries in a wheel."""
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w,-]*\])?\s*([^;]*)")
 
 
-def wheel_bill(root: Path, epoch: int) -> str:
-    """Return the bill of the wheel built from `root`, dated `epoch` (seconds since 1970)."""
+LLVM_LIBRARIES = "libc++, libc++abi, libunwind, compiler-rt"
+"""Libraries of the LLVM project that the compiler links into each native library."""
+
+
+class NativeFile(NamedTuple):
+    """A native library: its name in the wheel, with the platform if several wheels are meant, and its SHA-256."""
+
+    name: str
+    sha256: str
+
+
+def wheel_bill(root: Path, epoch: int, files: Sequence[NativeFile] = (), compiler: str = "") -> str:
+    """Return the bill of the wheel built from `root`, dated `epoch` (seconds since 1970). `files`: the native libraries
+    in it; `compiler`: what made them.
+    """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = [_declared(line, "required") for line in project["dependencies"]]
     extras = project["optional-dependencies"]
     chosen = sorted(extras.keys() - DEVELOPER_EXTRAS)
     optional = [_declared(line, "optional") for extra in chosen for line in extras[extra]]
     models = [_model(folder, project["license"]) for folder in sorted((root / "resources" / "models").iterdir())]
-    return bill_text(project, [*models, *_unique([*required, *optional])], epoch)
+    return bill_text(project, [*_native(files, compiler), *models, *_unique([*required, *optional])], epoch)
 
 
-def environment_bill(project: Mapping[str, Any], parts: Iterable[tuple[str, str, str]], epoch: int) -> str:
-    """Return the bill of an environment; `parts` are (name, version, licence) of its distributions."""
-    return bill_text(project, [_installed(*part) for part in parts], epoch)
+def environment_bill(
+    project: Mapping[str, Any],
+    parts: Iterable[tuple[str, str, str]],
+    epoch: int,
+    files: Sequence[NativeFile] = (),
+    compiler: str = "",
+) -> str:
+    """Return the bill of an environment; `parts` are (name, version, licence) of its distributions, the others as in
+    `wheel_bill`.
+    """
+    return bill_text(project, [*_native(files, compiler), *(_installed(*part) for part in parts)], epoch)
+
+
+def installed_native_files() -> tuple[list[NativeFile], str]:
+    """Return the native libraries of the installed program, and what compiled them; nothing if it has none."""
+    from decodescope.core.native.library_choice import MANIFEST, SHIPPED
+
+    if not (SHIPPED / MANIFEST).is_file():
+        return [], ""
+    return native_files(json.loads((SHIPPED / MANIFEST).read_text(encoding="utf-8")))
+
+
+def native_files(manifest: Mapping[str, Any], platform: str = "") -> tuple[list[NativeFile], str]:
+    """Return the native libraries that a manifest lists, and what compiled them. `platform`: a folder for the names."""
+    listed = [manifest["features"], *manifest["libraries"].values()]
+    folder = "/".join(filter(None, (platform, NATIVE_FOLDER)))
+    return [NativeFile(f"{folder}/{file['file']}", file["sha256"]) for file in listed], manifest["compiler"]
 
 
 def bill_text(project: Mapping[str, Any], components: Sequence[Mapping[str, Any]], epoch: int) -> str:
@@ -92,6 +133,28 @@ def _installed(name: str, version: str, licence: str) -> dict[str, Any]:
         "type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
         **({"licenses": licences} if licences else {}),
     }  # fmt: skip
+
+
+def _native(files: Sequence[NativeFile], compiler: str) -> list[dict[str, Any]]:
+    """Return the components of native libraries, and of the compiler's own libraries inside them."""
+    if not files:
+        return []
+    name, version = compiler.split()
+    own = [
+        {
+            "type": "file", "bom-ref": f"file:{file.name}", "name": file.name,
+            "hashes": [{"alg": "SHA-256", "content": file.sha256}],
+        }
+        for file in files
+    ]  # fmt: skip
+    return [
+        *own,
+        {
+            "type": "library", "bom-ref": f"pkg:pypi/{name}@{version}#runtime", "name": LLVM_LIBRARIES,
+            "description": f"linked into the native libraries by {compiler}",
+            "licenses": [{"expression": "Apache-2.0 WITH LLVM-exception"}],
+        },
+    ]  # fmt: skip
 
 
 def _model(folder: Path, licence: str) -> dict[str, Any]:

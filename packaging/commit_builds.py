@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from distribution_files import OLDEST
@@ -13,10 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 _BUILD = """
 import sys
 sys.path.insert(0, "packaging")
-import build_backend
-target = sys.argv[1]  # setuptools replaces sys.argv
+import build_backend, native_libraries
+target, *names = sys.argv[1:]  # setuptools replaces sys.argv
 build_backend.build_sdist(target)
-build_backend.build_wheel(target)
+try:
+    build_backend.build_wheels(target, names)
+except native_libraries.NativeLibraryError as error:
+    sys.exit(str(error))
 """
 UMASKS = (0o022, 0o077)
 """File permissions of the first and the second build: they must not matter."""
@@ -44,12 +48,20 @@ def export(commit: str, folder: Path) -> Path:
     return folder
 
 
-def build(source: Path, target: Path, epoch: int, umask: int = UMASKS[0]) -> list[Path]:
-    """Build sdist and wheel of an exported commit and return their paths. Raises ReleaseError."""
+def build(
+    source: Path, target: Path, epoch: int, umask: int = UMASKS[0], zig: Path | None = None, names: Iterable[str] = ()
+) -> list[Path]:
+    """Build sdist and wheels of an exported commit and return their paths. Raises ReleaseError.
+
+    `zig`: the compiler's program; `names`: targets of native libraries, for each of which there is a wheel beside the
+    one without.
+    """
     target.mkdir(parents=True)
     variables = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONDONTWRITEBYTECODE": "1"}
     variables.pop("PYTHONPATH", None)
-    command = [sys.executable, "-c", _BUILD, str(target.resolve())]
+    if zig is not None:
+        variables["PYTHONPATH"] = str(zig.parent.parent)
+    command = [sys.executable, "-c", _BUILD, str(target.resolve()), *names]
     options = {"umask": umask} if os.name == "posix" else {}
     answer = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, **options)
     if answer.returncode:

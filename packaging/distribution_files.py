@@ -27,7 +27,7 @@ PARTS = ("core", "app", "resources")
 """Folders of a checkout that are packages inside `decodescope`."""
 _NOT_SOURCES = (
     ".git", ".venv*", "*_cache", "__pycache__", "build", "dist", "*.egg-info", ".coverage*", "*.pyc", "*.mo",
-    "PKG-INFO",
+    "PKG-INFO", "libraries",
 )  # fmt: skip
 """Names of files and folders that are products of tools, wherever they are."""
 
@@ -70,17 +70,26 @@ def documentation_files(root: Path) -> dict[str, bytes]:
     }
 
 
-def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int, files_of_packages: Mapping[str, bytes]) -> None:
-    """Write a wheel again in a fixed form, with further files.
+def rewrite_wheel(
+    path: Path, extra: Mapping[str, str], epoch: int, files_of_packages: Mapping[str, bytes], platform: str = ""
+) -> Path:
+    """Write a wheel again in a fixed form, with further files; return its path.
 
     `extra` maps names inside .dist-info to texts, `files_of_packages` names inside the wheel to contents. RECORD, the
-    list of files with their hashes, is made again.
+    list of files with their hashes, is made again. With a `platform`, such as `win_amd64`, the result is another wheel
+    with that tag.
     """
     with zipfile.ZipFile(path) as wheel:
         files = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
     record = next(name for name in files if name.endswith(".dist-info/RECORD"))
     info = record.removesuffix("/RECORD")
     files |= {f"{info}/{name}": text.encode() for name, text in extra.items()} | dict(files_of_packages)
+    if platform:
+        pure = files[f"{info}/WHEEL"]
+        files[f"{info}/WHEEL"] = pure.replace(b"Root-Is-Purelib: true", b"Root-Is-Purelib: false").replace(
+            b"Tag: py3-none-any", f"Tag: py3-none-{platform}".encode()
+        )
+        path = path.with_name(path.name.replace("-py3-none-any.whl", f"-py3-none-{platform}.whl"))
     del files[record]
     ordered = sorted(files, key=lambda name: (name.startswith(info), name))  # .dist-info last, as PEP 427 recommends
     lines = [_record_line(name, files[name]) for name in ordered]
@@ -95,6 +104,7 @@ def rewrite_wheel(path: Path, extra: Mapping[str, str], epoch: int, files_of_pac
             member.external_attr = (stat.S_IFREG | 0o644) << 16
             wheel.writestr(member, files[name])
     partial.replace(path)
+    return path
 
 
 def arrange_package(root: Path, target: Path, place: Callable[[Path, Path], object]) -> Path:
@@ -111,7 +121,8 @@ def arrange_package(root: Path, target: Path, place: Callable[[Path, Path], obje
 def copy(source: Path, target: Path) -> None:
     """Copy a file, or a folder without the products of tools."""
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc", "*_cache"))
+        products = shutil.ignore_patterns("__pycache__", "*.pyc", "*_cache", "libraries")  # native ones of this machine
+        shutil.copytree(source, target, ignore=products)
     else:
         shutil.copy(source, target)
 

@@ -1,9 +1,10 @@
-"""Make a release: sdist, wheel, bills of materials, licences and checksums, from one commit.
+"""Make a release: sdist, wheels, bills of materials, licences and checksums, from one commit.
 
 Run in the root of the repository, in an environment with the extra `dev`:
 
     python packaging/release.py [--output dist] [--check] [--no-audit] [--installers]
 
+There is a wheel with native libraries for each system (packaging/native_libraries.py), and one without them for others.
 The commit is exported first, so that uncommitted and ignored files have no influence, and its date becomes the date of
 all files. `--check` builds twice in different folders and compares the bytes, and refuses a release whose texts and
 pages are not all translated. `--installers` makes the installers of
@@ -15,21 +16,31 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "packaging"))
 
-from bill_of_materials import environment_bill, wheel_bill  # noqa: E402  # after the root has been added to the path
+from bill_of_materials import (  # noqa: E402  # after the root has been added to the path
+    MANIFEST_NAME,
+    environment_bill,
+    native_files,
+    wheel_bill,
+)
 from commit_builds import UMASKS, ReleaseError, build, commit_date, export  # noqa: E402
 from distribution_files import checksums  # noqa: E402
-from installer import InstallerError, SetupError, make_installers  # noqa: E402
+from installer import InstallerError, SetupError, make_installers, wheel_for_this_machine  # noqa: E402
+from native_libraries import TARGETS, NativeLibraryError, is_wanted, ziglang  # noqa: E402
 
 from decodescope.app.state.licences import third_party_parts, third_party_text  # noqa: E402
 
@@ -61,18 +72,12 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
     """Write all files of the release of `commit` into `output` and return them. Raises ReleaseError."""
     epoch = commit_date(commit)
     output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        source = export(commit, Path(folder, "first"))
-        project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        require_changelog(source, project["version"])
-        if check:
-            require_translations(export(commit, Path(folder, "translations")))
-        built = build(source, Path(folder, "one"), epoch, UMASKS[0])
-        if check:
-            again = build(export(commit, Path(folder, "second")), Path(folder, "two"), epoch, UMASKS[1])
-            require_equal(built, again)
-        files = [Path(shutil.copy(path, output)) for path in built]
-        bill = wheel_bill(source, epoch)
+    names = tuple(TARGETS) if is_wanted() else ()
+    try:
+        with tempfile.TemporaryDirectory() as folder, ziglang() if names else nullcontext() as zig:
+            files, bill, project = _build_files(commit, Path(folder), output, check, epoch, zig, names)
+    except NativeLibraryError as error:
+        raise ReleaseError(str(error)) from error
     stem = f"{project['name']}-{project['version']}"
     texts = {
         f"{stem}.cdx.json": bill,
@@ -87,11 +92,36 @@ def make_release(commit: str, output: Path, check: bool = False) -> list[Path]:
     return [*files, output / "SHA256SUMS"]
 
 
+def _build_files(
+    commit: str, folder: Path, output: Path, check: bool, epoch: int, zig: Path | None, names: tuple[str, ...]
+) -> tuple[list[Path], str, dict[str, Any]]:
+    """Build in `folder`, and return the files in `output`, their bill of materials and the project's table."""
+    source = export(commit, folder / "first")
+    project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    require_changelog(source, project["version"])
+    if check:
+        require_translations(export(commit, folder / "translations"))
+    built = build(source, folder / "one", epoch, UMASKS[0], zig, names)
+    if check:
+        require_equal(built, build(export(commit, folder / "second"), folder / "two", epoch, UMASKS[1], zig, names))
+    files, compiler = [], ""
+    for path in built:
+        if path.suffix == ".whl" and (manifest := manifest_in(path)):
+            listed, compiler = native_files(manifest, path.stem.rpartition("-")[2])
+            files += listed
+    return [Path(shutil.copy(path, output)) for path in built], wheel_bill(source, epoch, files, compiler), project
+
+
+def manifest_in(wheel: Path) -> dict[str, Any] | None:
+    """Return the list of the native libraries in a wheel; None if it has none."""
+    with zipfile.ZipFile(wheel) as archive:
+        return json.loads(archive.read(MANIFEST_NAME)) if MANIFEST_NAME in archive.namelist() else None
+
+
 def installers(files: list[Path], output: Path) -> None:
-    """Make the installers of this system from the wheel among `files`. Raises ReleaseError."""
-    wheel = next(path for path in files if path.suffix == ".whl")
+    """Make the installers of this system from its wheel among `files`. Raises ReleaseError."""
     try:
-        make_installers(wheel, output, ROOT / "build" / "installer")
+        make_installers(wheel_for_this_machine(files), output, ROOT / "build" / "installer")
     except (InstallerError, SetupError) as error:
         raise ReleaseError(str(error)) from error
 

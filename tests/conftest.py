@@ -20,7 +20,7 @@ import hypothesis
 import pytest
 
 from decodescope.resources.catalogs import compile_catalogs
-from tests import fonts, required_tools
+from tests import fonts, native_level, required_tools
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -46,7 +46,10 @@ def _isolate() -> None:
         XDG_DATA_HOME=str(_HOME / "data"),
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
-        DECODESCOPE_NATIVE_STEP="0",  # only tests of the native step start a compiler
+        # Only tests of the native code use it, and start a compiler; tests/native_level.py.
+        DECODESCOPE_TEST_NATIVE_LEVEL=native_level.requested(),
+        DECODESCOPE_NATIVE_LEVEL="off",
+        DECODESCOPE_UNPACK="0",  # the tests of GGUF files test their blocks
         GSETTINGS_BACKEND="memory",  # reading a desktop's settings creates a file
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",

@@ -8,7 +8,7 @@ from decodescope.app.panels.centre import Centre
 from decodescope.app.panels.prompt_panel import PromptPanel
 from decodescope.app.state import conversation
 from decodescope.app.state.run import Run
-from decodescope.app.state.worker_messages import ModelInfo, Prompt
+from decodescope.app.state.worker_messages import ModelInfo, Prompt, is_turns
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.views.base import View
 from decodescope.resources.language import tr
@@ -47,7 +47,7 @@ class ChatController(QObject):
         context).
         """
         written = self._prompt.prompt
-        return written if isinstance(written, str) else self.conversation.with_turns(written)
+        return self.conversation.with_turns(written) if is_turns(written) else written
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
@@ -85,7 +85,7 @@ class ChatController(QObject):
     def on_started(self, run: Run) -> None:
         """Add the sent message to the turns."""
         self._run = run
-        if isinstance(run.request.prompt, str) or run.request.scored:
+        if not is_turns(run.request.prompt) or run.request.scored:
             return
         new = self.conversation.start_answer(run)
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +21,7 @@ from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.session.session import Session
 from decodescope.app.state.glossary_terms import find_term
 from decodescope.app.state.run import Run
+from decodescope.app.state.versions import own_version, version_of
 from decodescope.app.state.worker_messages import RunRequest
 from decodescope.app.storage.settings import Settings
 from decodescope.app.storage.settings_file import SettingsStore
@@ -82,25 +81,6 @@ class Diagnostics(QObject):
             yield "last run", f"{started.strategy}, cache {started.cache}, {started.device}, {started.dtype}"
         if run is not None and run.outcome is not None:
             yield "it ended as", run.outcome.kind
-
-
-def version_of(distribution: str) -> str:
-    """Return the version of an installed distribution, or "not installed"."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def own_version() -> str:
-    """Return the version of this program, as installed or from the checkout."""
-    if (installed := version_of("decodescope")) != "not installed":
-        return installed
-    try:
-        project = tomllib.loads((Path(resources.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-        return f"{project['project']['version']} (from source)"
-    except (OSError, ValueError, KeyError):
-        return "unknown"
 
 
 def documentation_folder(root: Path = Path(resources.__file__).parents[1]) -> Path | None:
@@ -203,9 +183,10 @@ class Dialogs(QObject):
     @Slot()
     def open_about(self) -> None:
         """Open the window with name, version and licence."""
+        from decodescope import core
         from decodescope.app.panels.info_dialogs import about_dialog
 
-        about_dialog(own_version(), self._parent_window.window()).open()
+        about_dialog(own_version(), core.kernel_status().sentence, self._parent_window.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:

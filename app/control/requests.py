@@ -115,6 +115,7 @@ class RequestBuilder:
             cache_options=chosen.cache.parameters.values(),
             media=self._input.files,
             seed=chosen.seed.next_seed() if seed is None else seed,
+            generator_state=chosen.seed.generator_state,
             top_n=compute.top_n,
             prefix_budget=compute.prefix_budget,
             memory_fallback=compute.memory_fallback,
@@ -136,7 +137,7 @@ class RequestBuilder:
         """Return the same request again; an unlocked seed is drawn."""
         seed = self._chosen.seed
         again = replace(request, load=self._loading.with_permissions(request.load))
-        return again if seed.is_locked else replace(again, seed=seed.next_seed())
+        return again if seed.is_locked else replace(again, seed=seed.next_seed(), generator_state="")
 
     def regenerate_request(self, prompt: Prompt) -> RunRequest:
         """Return a request for another answer to `prompt`, with another seed even if it is locked."""

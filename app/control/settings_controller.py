@@ -18,21 +18,25 @@ from decodescope.app.panels.preset_bar import PresetBar
 from decodescope.app.panels.setup_panel import SetupPanel
 from decodescope.app.state import conversation
 from decodescope.app.state.setting_changes import STAGES
-from decodescope.app.state.worker_messages import ModelInfo, RunRequest
+from decodescope.app.state.worker_messages import ModelInfo, RunRequest, is_token_ids, is_turns
 from decodescope.app.storage import presets
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.storage.json_files import StorageError, write_json
 from decodescope.app.storage.presets import Preset
 from decodescope.app.storage.settings import LastChoices
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_save_dialog
+from decodescope.core import explain_call_facts, inexact_facts, missing_facts, unshown_settings
+from decodescope.core.strategies import Strategy
 from decodescope.resources.language import tr
 
 
-def _has_token_ids(prompt: object) -> bool:
-    """Return whether a prompt consists of token ids; only runs made by a script have such prompts."""
-    return (
-        isinstance(prompt, Sequence) and not isinstance(prompt, str) and any(isinstance(item, int) for item in prompt)
-    )
+def _problems_of_settings(strategy: Strategy, settings: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return sentences on settings without an editor: those that are unknown, and those that would change the text."""
+    unknown, unshown = unshown_settings(strategy, settings, names)
+    return [
+        *([tr("Unknown setting: {names}.").format(names=", ".join(unknown))] if unknown else []),
+        *([tr("The window has no setting for: {names}.").format(names=", ".join(unshown))] if unshown else []),
+    ]
 
 
 class SettingsController(QObject):
@@ -60,6 +64,7 @@ class SettingsController(QObject):
         """English title of the applied example; empty without one."""
         self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
+        self._model_of_ids = ""
         self._restore()
         self._show_strategy()
         panel.prompt.exampleChosen.connect(self.apply_example)
@@ -69,6 +74,7 @@ class SettingsController(QObject):
         for part in (chosen.model, chosen.drafts, chosen.strategy, chosen.cache, chosen.seed, media):
             part.changed.connect(self.changed)
         panel.prompt.edited.connect(self.changed)
+        chosen.model.changed.connect(self._on_model)
 
     def choose(self, model: str = "", strategy: str = "", cache: str = "", drafts: Sequence[str] = ()) -> list[str]:
         """Select by name; return a sentence for each unknown name."""
@@ -137,24 +143,37 @@ class SettingsController(QObject):
     def apply_request(self, request: RunRequest) -> None:
         """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
-        unknown: list[str] = []
+        strategy = self._chosen.strategy.strategy
         if self._chosen.strategy.name == request.strategy:
-            unknown += self.set_values(request.settings)
+            unknown = self.set_values(request.settings)
+            problems += _problems_of_settings(strategy, request.settings, unknown)
         if self._chosen.cache.name == request.cache:
-            unknown += self._chosen.cache.parameters.set_values(request.cache_options)
-        self._chosen.seed.spin.setValue(request.seed)
-        self._chosen.seed.lock_button.setChecked(True)  # so that the run can be repeated exactly
-        if _has_token_ids(request.prompt):
-            problems.append(tr("The prompt of this run is a list of token ids, which the prompt field cannot show."))
-        else:
-            text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
-            self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
+            unknown = self._chosen.cache.parameters.set_values(request.cache_options)
+            problems += _problems_of_settings(strategy, request.cache_options, unknown)
+        facts = tuple(request.call_facts)
+        self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
+        problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
+        self._set_prompt(request)
         self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
-        if unknown:
-            problems.append(tr("Unknown setting: {names}.").format(names=", ".join(unknown)))
         if problems:
             self.notice.emit(" ".join(problems))
+
+    def _set_prompt(self, request: RunRequest) -> None:
+        prompt = self._panel.prompt
+        if is_token_ids(request.prompt):
+            prompt.set_token_ids(tuple(request.prompt), request.prompt_text)
+            self._model_of_ids = self._chosen.model.name
+        elif is_turns(request.prompt):
+            prompt.set_prompt(conversation.last_user_message(request.prompt), is_chat=True)
+        else:
+            prompt.set_prompt(str(request.prompt))
+
+    @Slot()
+    def _on_model(self) -> None:
+        """Drop the token ids of another model's prompt."""
+        if self._chosen.model.name != self._model_of_ids:
+            self._panel.prompt.drop_token_ids()
 
     def apply_preset(self, preset: Preset) -> None:
         """Apply the strategy and values of a preset; values without an editor are kept for the next save."""

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton
 
 from decodescope.app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from decodescope.app.state import setting_values
-from decodescope.app.state.licences import third_party_parts
+from decodescope.app.state.licences import bundled_libraries, third_party_parts
 from decodescope.app.state.run import Run
 from decodescope.app.state.setting_changes import SettingChange
 from decodescope.app.theme.theme import tab_distance
@@ -21,7 +21,7 @@ from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip, window_title
 from decodescope.app.widgets.text_documents import ExactTextEdit
-from decodescope.core import cache_title, strategy_title, words
+from decodescope.core import cache_title, explain_call_facts, seed_text, strategy_title, words
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
         (tr("strategy"), strategy_title(started)),
         (tr("cache"), cache_title(started)),
         (tr("device"), f"{started.device}, {started.dtype}"),
-        (tr("seed"), str(started.seed)),
+        (tr("seed"), seed_text(started)),
         (tr("prompt"), words.count(len(started.prompt), "token")),
+        *((tr("captured call"), sentence) for sentence in explain_call_facts(started.call_facts)),
     ]
 
 
@@ -118,19 +119,27 @@ def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows
 
 
-def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
-    """Name, purpose, version and licence of the program, and the licences of the libraries that it uses."""
+def about_dialog(version: str, native_code: str, parent: QWidget | None) -> TableDialog:
+    """Name, purpose, version and licence of the program, and the licences of the libraries that it uses. `native_code`:
+    a sentence about the native code that this computer uses.
+    """
     privacy = tr(
         "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
     )
     rows = [
         (tr("Purpose"), tr("A playground for text generation: watch how every token is chosen.")),
         (tr("Version"), version),
+        (tr("Native code"), native_code),
         (tr("Licence"), tr("MIT. The bundled models are under the same licence.")),
         (tr("Privacy"), privacy),
     ]
     libraries = [(f"{part.name} {part.version}", part.licence) for part in third_party_parts()]
-    groups = [("Decodescope", rows), (tr("Libraries and their licences"), libraries)]
+    inside = [(library.title, library.licence) for library in bundled_libraries()]
+    groups = [
+        ("Decodescope", rows),
+        (tr("Libraries and their licences"), libraries),
+        (tr("Libraries inside these"), inside),
+    ]
     return TableDialog(tr("About Decodescope"), groups, "aboutDialog", parent)
 
 

@@ -136,6 +136,9 @@ class PromptPanel(Themed, QWidget):
         )
         self.reuse_label.hide()
         self._reuse_color = QColor()
+        self._ids: tuple[int, ...] = ()
+        self._ids_text = ""
+        """The prompt of a script's run, and the text that it spells."""
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
         self._chips = [self._chip(number, self._examples[number]) for number in first]
         self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
@@ -149,7 +152,9 @@ class PromptPanel(Themed, QWidget):
     def prompt(self) -> Prompt:
         """The prompt for the model: the plain text or the messages of the conversation."""
         text = self.editor.toPlainText()
-        return conversation.parse(text) if self.is_chat else text
+        if self.is_chat:
+            return conversation.parse(text)
+        return self._ids if self._ids and text == self._ids_text else text
 
     @property
     def examples(self) -> Sequence[ExamplePrompt]:
@@ -168,12 +173,22 @@ class PromptPanel(Themed, QWidget):
 
     def set_prompt(self, text: str, is_chat: bool = False) -> None:
         """Show a prompt; undo restores the previous one."""
+        self._ids = ()
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
             self.editor.set_wrap_mode_for(max(text, self.editor.toPlainText(), key=len))
             self.editor.replace_text(text)
             self.editor.set_wrap_mode_for(text)
         self.edited.emit()
+
+    def set_token_ids(self, ids: tuple[int, ...], text: str) -> None:
+        """Show the text that token ids spell; `prompt` is the ids until the text is changed."""
+        self.set_prompt(text)
+        self._ids, self._ids_text = ids, text
+
+    def drop_token_ids(self) -> None:
+        """Let the text be tokenized: the ids are those of another model."""
+        self._ids = ()
 
     def clear_text(self) -> None:
         """Clear the editor; undo restores the text."""

@@ -50,6 +50,7 @@ class SeedBox(Themed, QFrame):
         self.lock_button.setCheckable(True)
         self.spin.valueChanged.connect(self._on_value)
         self.lock_button.toggled.connect(self._on_lock)
+        self._generator_state = ""
         arrange(QHBoxLayout(self), self.label, self.spin, self.lock_button, margins=(8, 0, 2, 0), spacing=2)
         self._on_lock()
 
@@ -57,6 +58,21 @@ class SeedBox(Themed, QFrame):
     def is_locked(self) -> bool:
         """Whether every run uses the same seed."""
         return self.lock_button.isChecked()
+
+    @property
+    def generator_state(self) -> str:
+        """State of the random generator for the next run, in place of the seed; empty for a seed."""
+        return self._generator_state if self.is_locked else ""
+
+    def set_seed(self, seed: int, generator_state: str = "", *, is_known: bool = True) -> None:
+        """Show the seed of a run and lock it, so that it is repeated exactly, unless its random numbers are not known.
+        `generator_state` is the state of its generator if it had no seed of its own.
+        """
+        if is_known:
+            self.spin.setValue(seed)
+        self._generator_state = generator_state
+        self.lock_button.setChecked(is_known)
+        self._on_lock()
 
     def next_seed(self) -> int:
         """Return the seed for a run that starts now, and show it."""
@@ -71,15 +87,17 @@ class SeedBox(Themed, QFrame):
 
     @Slot()
     def _on_value(self) -> None:
-        self.changed.emit()
+        self._generator_state = ""
+        self._on_lock()
 
     @Slot()
     def _on_lock(self) -> None:
-        words = (
-            tr("Locked: every run uses this seed")
-            if self.is_locked
-            else tr("Unlocked: every run uses a new random seed")
-        )
+        if not self.is_locked:
+            words = tr("Unlocked: every run uses a new random seed")
+        elif self._generator_state:
+            words = tr("Locked: every run begins with the generator of the captured run, until the seed is changed")
+        else:
+            words = tr("Locked: every run uses this seed")
         self.lock_button.setToolTip(tooltip(words))
         self.lock_button.setAccessibleName(words)
         self.changed.emit()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from decodescope.app.state import conversation
-from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
+from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest, is_turns
 from decodescope.core.errors import ParameterError
 from decodescope.resources.language import tr
 
@@ -47,7 +49,25 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
 def _device_note(requested: str, device: str) -> str:
     """Return why the automatic device is the CPU; empty otherwise."""
-    return tr("no GPU supported by this torch version") if requested == "auto" and device == "cpu" else ""
+    if requested != "auto" or device != "cpu":
+        return ""
+    import torch
+
+    if torch.cuda.is_available() or torch.backends.mps.is_available():
+        return tr("these weights are for the CPU")
+    if not _has_nvidia_driver():
+        return tr("no GPU found")
+    if torch.version.cuda is None:
+        return tr("no GPU supported by this torch version")
+    return tr("GPU found, but this torch version cannot use its driver")
+
+
+_DRIVER_FOLDER = "/proc/driver/nvidia"
+
+
+def _has_nvidia_driver() -> bool:
+    """Return whether a driver for NVIDIA cards is installed."""
+    return os.path.exists(_DRIVER_FOLDER) or shutil.which("nvidia-smi") is not None
 
 
 def _model_defaults(config: GenerationConfig) -> Mapping[str, Any]:
@@ -99,7 +119,7 @@ def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     from decodescope import core
 
     backend = core.caches.registry[request.cache]
-    if isinstance(request.prompt, str) or not request.when_full or backend.unbounded or model.context is None:
+    if not is_turns(request.prompt) or not request.when_full or backend.unbounded or model.context is None:
         return request
 
     def count(messages: Sequence[Any]) -> int:

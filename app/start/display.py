@@ -43,6 +43,7 @@ def ignore_window_manager_warnings() -> None:
 
 
 PLATFORM = "QT_QPA_PLATFORM"
+LEVEL_VARIABLE = "DECODESCOPE_NATIVE_LEVEL"
 _SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
 NO_SCREEN = mark(
     "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start the program in a desktop "
@@ -63,6 +64,19 @@ def choose_platform(options: CommandLineOptions) -> str:
     if options.writes_files or options.pictures is not None:
         os.environ.setdefault(PLATFORM, "offscreen")
     return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN
+
+
+def unusable_native_level_reason() -> str:
+    """Return why the native library that an environment variable chooses cannot be used; empty if it can."""
+    if LEVEL_VARIABLE not in os.environ:
+        return ""
+    from decodescope import core
+
+    try:
+        core.kernel_status()
+    except core.errors.ParameterError as error:
+        return str(error)
+    return ""
 
 
 def unusable_platform_reason() -> str:

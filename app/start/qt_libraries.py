@@ -59,6 +59,23 @@ PACKAGES = {
     "libz.so.1": ("zlib1g", "zlib", "zlib"),
     "libzstd.so.1": ("libzstd1", "libzstd", "zstd"),
 }
+QT_NEEDS = (
+    "libEGL.so.1", "libGL.so.1", "libX11.so.6", "libdbus-1.so.3", "libfontconfig.so.1", "libfreetype.so.6",
+    "libgcc_s.so.1", "libglib-2.0.so.0", "libgthread-2.0.so.0", "libstdc++.so.6", "libxkbcommon.so.0", "libz.so.1",
+    "libzstd.so.1",
+)  # fmt: skip
+"""System libraries that QtWidgets needs: what is checked before Qt is installed."""
+PLATFORM_NEEDS = {
+    "offscreen": (),
+    "wayland": ("libwayland-client.so.0", "libwayland-cursor.so.0"),
+    "xcb": (
+        "libX11-xcb.so.1", "libxcb-cursor.so.0", "libxcb-icccm.so.4", "libxcb-image.so.0", "libxcb-keysyms.so.1",
+        "libxcb-randr.so.0", "libxcb-render-util.so.0", "libxcb-render.so.0", "libxcb-shape.so.0", "libxcb-shm.so.0",
+        "libxcb-sync.so.1", "libxcb-util.so.1", "libxcb-xfixes.so.0", "libxcb-xkb.so.1", "libxcb.so.1",
+        "libxkbcommon-x11.so.0",
+    ),
+}  # fmt: skip
+"""System libraries that a platform plugin needs besides these."""
 INSTALLERS = {"debian": "apt install", "fedora": "dnf install", "arch": "pacman -S"}
 FAMILIES = {"debian": 0, "fedora": 1, "arch": 2}
 OS_RELEASE = "/etc/os-release"
@@ -101,6 +118,17 @@ def missing_for_platform(
     """
     lacking = [(find_missing or missing_libraries)([plugin]) for plugin in plugins]
     return min(lacking, key=len) if lacking and all(lacking) else set()
+
+
+def missing_before_installation(
+    variables: Mapping[str, str], find_missing: Callable[[str], set[str]] | None = None
+) -> set[str]:
+    """Return the libraries that Qt will lack on the platforms of the variables, as `missing_for_platform` does."""
+    find = find_missing or missing_when_loaded
+    missing = set().union(*map(find, QT_NEEDS))
+    platforms = [name for name in platform_names(variables) if name in PLATFORM_NEEDS]
+    lacking = [set().union(*map(find, PLATFORM_NEEDS[name])) for name in platforms]
+    return missing | (min(lacking, key=len) if lacking and all(lacking) else set())
 
 
 def explain_missing(libraries: Iterable[str]) -> str:

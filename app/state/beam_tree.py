@@ -247,6 +247,7 @@ def _to_token(candidate: BeamCandidate, step: BeamStep, index: int, sequence: in
         rank=candidate.raw_rank, entropy=candidate.entropy, seconds=step.seconds,
         alternatives=tuple(map(_alternative, siblings)), method="beam",
         special=bool(candidate.special) or candidate.ended == "eos",
+        funnel=next((one.stages for one in step.funnels if one.parent == candidate.parent), ()),
     )  # fmt: skip
 
 

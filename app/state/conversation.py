@@ -211,7 +211,7 @@ class Conversation:
 
         Messages that end before the last answer regenerate it; turns before the first message are no longer held.
         """
-        messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
+        messages = [dict(turn) for turn in run.request.prompt if isinstance(turn, Mapping)]
         held = self.turns_in_context
         rest = next(
             rest for n in range(len(held) + 1) if (rest := _repeated_turns(_after(held, n), messages)) is not None

@@ -5,13 +5,20 @@ from __future__ import annotations
 import platform
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 from decodescope import resources
+from decodescope.app.state.bundled_libraries import (
+    BundledLibrary,
+    is_native,
+    libraries_in,
+    licence_texts,
+    overview,
+)
 
 OWN_NAME = "decodescope"
 DEVELOPER_EXTRAS = frozenset({"dev", "docs", "translations"})
@@ -63,14 +70,38 @@ def licence_name(fields: metadata.PackageMetadata) -> str:
     return _STATED_ELSEWHERE.get(name, "unknown")
 
 
-def third_party_text() -> str:
-    """Return names, versions and licences of all parts as text, followed by the licences' own texts."""
+def native_files() -> dict[str, Path]:
+    """Return the compiled libraries of the distributions that the program depends on, by their paths relative to the
+    folder of packages.
+    """
+    return {
+        file.as_posix(): path
+        for found in _required_distributions()
+        for file in found.files or ()
+        if is_native(file.name) and (path := Path(str(file.locate()))).is_file()
+    }
+
+
+@cache
+def bundled_libraries() -> tuple[BundledLibrary, ...]:
+    """Return the libraries that are compiled into files of the distributions that the program depends on."""
+    return tuple(libraries_in(native_files()))
+
+
+def third_party_text(native: Mapping[str, Path] | None = None) -> str:
+    """Return names, versions and licences of all parts as text, followed by the licences' own texts. `native` are the
+    compiled libraries by their paths relative to the folder of packages, by default those of the distributions.
+    """
+    libraries = bundled_libraries() if native is None else libraries_in(native)
     lines = ["Decodescope uses the following libraries. Each is under its own licence.", ""]
     lines += [f"{part.name} {part.version}: {part.licence}" for part in third_party_parts()]
+    lines += ["", *overview(libraries)]
     texts: dict[str, dict[str, None]] = {}
     for found in _required_distributions():
         for text in _licence_texts(found):
             texts.setdefault(text, {})[f"{found.metadata['Name']} {found.version}"] = None
+    for name, text in licence_texts(libraries).items():
+        texts.setdefault(text.strip(), {})[f"{name}, of libraries named above"] = None
     for text, names in texts.items():
         lines += ["", "-" * _MAX_LINE, ", ".join(names), "-" * _MAX_LINE, "", text]
     return "\n".join(lines) + "\n"
@@ -124,10 +155,12 @@ def _own_requirements() -> Iterator[tuple[str, str]]:
 
 
 def _licence_texts(distribution: metadata.Distribution) -> Iterator[str]:
-    """Yield the texts of the licence files in a distribution's metadata folder."""
+    """Yield the texts of the licence files in a distribution's metadata folder and beside its compiled libraries."""
     for file in distribution.files or ():
         inside = file.as_posix()
-        if ".dist-info/" in inside and _LICENCE_FILE.search(inside.partition(".dist-info/")[2]):
+        if (".dist-info/" in inside and _LICENCE_FILE.search(inside.partition(".dist-info/")[2])) or (
+            file.name == "COPYING"
+        ):
             path = Path(str(file.locate()))
             if path.is_file():
                 yield path.read_text(encoding="utf-8", errors="replace").strip()

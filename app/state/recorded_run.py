@@ -11,7 +11,7 @@ from decodescope import core
 from decodescope.app.state import run_status
 from decodescope.app.state.request_json import RequestFormatError, request_from_json
 from decodescope.app.state.run import Run
-from decodescope.app.state.worker_messages import ErrorReport, Outcome, RunRequest
+from decodescope.app.state.worker_messages import ErrorReport, Outcome, RunRequest, is_token_ids
 from decodescope.core import words
 from decodescope.core.common.program_name import NAME
 from decodescope.core.errors import TraceError
@@ -71,6 +71,8 @@ def _fill_in_request(request: Mapping[str, object], started: RunStarted | None) 
     plain["draft_names"] = plain.pop("drafters", [])
     if started is not None:
         plain |= {"strategy": started.strategy, "cache": started.cache, "load": {"model": started.model}}
+        if is_token_ids(plain.get("prompt")):
+            plain["prompt_text"] = "".join(token.text for token in started.prompt if not token.special)
     return plain
 
 

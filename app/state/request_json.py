@@ -139,6 +139,14 @@ def _beginning(value: Any) -> tuple[int | str, ...]:
     return tuple(value)
 
 
+def _facts(value: Any) -> tuple[tuple[str, str], ...]:
+    """Read the facts of a captured call, each a kind and a name."""
+    pairs: Any = value if isinstance(value, list | tuple) else [None]
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 and _names(pair) for pair in pairs):
+        raise ValueError(tr("is not a list of facts"))
+    return tuple((kind, name) for kind, name in pairs)
+
+
 def _load(value: Any) -> LoadRequest:
     if not isinstance(value, Mapping):
         raise ValueError(tr("is not a group of values"))
@@ -176,6 +184,9 @@ _READERS: Mapping[str, _Reader] = {
     "place": _count,
     "scored": _flag,
     "second": _text,
+    "prompt_text": _text,
+    "generator_state": _text,
+    "call_facts": _facts,
 }
 _FIELD_NAMES = {"place": "shared_tokens"}
 """Name in files → field of RunRequest, where they differ."""

@@ -27,7 +27,7 @@ def list_changes(previous: RunRequest, now: RunRequest) -> list[SettingChange]:
         (tr("Adapters"), _adapters(previous), _adapters(now)),
         (tr("Drafts"), _names(previous.draft_names), _names(now.draft_names)),
         (tr("Cache"), _title(caches.registry, previous.cache), tr(cache.title)),
-        (tr("Seed"), str(previous.seed), str(now.seed)),
+        (tr("Seed"), _seed(previous), _seed(now)),
         (tr("Device"), previous.load.device, now.load.device),
         (tr("Data type"), previous.load.dtype, now.load.dtype),
         (tr("Weights"), previous.load.weights, now.load.weights),
@@ -54,6 +54,10 @@ def _differing(
         for title, one, other in names
         if one != other
     ]
+
+
+def _seed(request: RunRequest) -> str:
+    return tr("as captured") if request.generator_state else str(request.seed)
 
 
 def _names(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from decodescope.core import Modalities, Request, catalog, strategies, words
 from decodescope.core.common.lightweight_dataclass import plain
@@ -15,8 +15,20 @@ from decodescope.core.strategies import Strategy
 from decodescope.resources.language import mark, tr
 from decodescope.resources.retranslation import retranslate
 
-Prompt = str | tuple[Mapping[str, str], ...]
-"""Text, or the turns of a chat, each `{"role", "content"}`."""
+Prompt = str | tuple[Mapping[str, str], ...] | tuple[int, ...]
+"""Text, the turns of a chat, each `{"role", "content"}`, or the token ids of a script's run."""
+
+
+def is_token_ids(prompt: object) -> TypeGuard[tuple[int, ...]]:
+    """Return whether a prompt consists of token ids; only runs made by a script have such prompts."""
+    return isinstance(prompt, list | tuple) and any(isinstance(item, int) for item in prompt)
+
+
+def is_turns(prompt: object) -> TypeGuard[tuple[Mapping[str, str], ...]]:
+    """Return whether a prompt is a chat."""
+    return not isinstance(prompt, str) and not is_token_ids(prompt)
+
+
 OutcomeKind = Literal["completed", "stopped", "failed"]
 
 ALL_IN_MEMORY, AS_FITS = -1, 0
@@ -84,6 +96,8 @@ class RunRequest(Request):
     """Whether to score the prompt and the beginning as a text, without generating."""
     second: str = ""
     """Scoring: name of a comparison model that scores the same text; empty for none."""
+    prompt_text: str = ""
+    """The text of a prompt of token ids, without special tokens."""
 
     @property
     def model(self) -> str:
@@ -222,7 +236,7 @@ _SENTENCES = {
     "building": mark("Decode backend: PyTorch. Native code for this processor is being built."),
     "off": mark("Decode backend: PyTorch. Native code is turned off."),
     "no_compiler": mark(
-        "Decode backend: PyTorch. Install a C++ compiler (g++ or clang++) to use native code, which is faster."
+        "Decode backend: PyTorch. No native code came with the program, and there is no C++ compiler to build it."
     ),
     "failed": mark("Decode backend: PyTorch. Native code could not be built on this machine."),
 }

@@ -1,10 +1,10 @@
-"""Labels that elide, wrap, or keep their height while their text changes."""
+"""Labels that elide, wrap, scroll, or keep their height while their text changes."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from decodescope.app.widgets.plain_text import PlainLabel, RichLabel
 
@@ -63,6 +63,37 @@ class WrappedLabel(PlainLabel):
         height = self.fontMetrics().boundingRect(room, Qt.TextFlag.TextWordWrap, self.text()).height()
         if height != self.minimumHeight():
             self.setFixedHeight(height)
+
+
+class DetailsText(QPlainTextEdit):
+    """Shows the output of a program or a traceback, whose long lines scroll instead of being wrapped or clipped."""
+
+    MAX_LINES = 12
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, readOnly=True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+
+    def text(self) -> str:
+        """Return the text."""
+        return self.toPlainText()
+
+    def setText(self, text: str) -> None:
+        """Replace the text. The height fits up to `MAX_LINES` lines."""
+        self.setPlainText(text)
+        self._update_height()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._update_height()
+
+    def _update_height(self) -> None:
+        around = 2 * (self.frameWidth() + round(self.document().documentMargin()))
+        lines = min(self.document().blockCount(), self.MAX_LINES)
+        bar = self.horizontalScrollBar().sizeHint().height()
+        self.setMaximumHeight(lines * self.fontMetrics().lineSpacing() + around + bar)
+        self.setMinimumHeight(min(self.maximumHeight(), 3 * self.fontMetrics().lineSpacing() + around + bar))
 
 
 class TextBlock(QWidget):

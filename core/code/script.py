@@ -23,11 +23,12 @@ from decodescope.core.code.script_model import (
 )
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.errors import ParameterError
+from decodescope.core.explain.call_facts import explain_call_facts
 from decodescope.core.models import catalog
 from decodescope.core.models.config_validation import QUANTIZED_FORMATS
 from decodescope.core.parameter import display_name
 from decodescope.core.processors.pipeline_stages import OPTION, is_default_order
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def as_code(
     source = replace(source, memory_limit=memory_limit)
     plain = effective_settings(request, source, bool(drafts))
     head = [] if model else [tr("The request does not name a model. Insert yours here.")]
+    head += _captured_comments(request)
     counterpart = _generate_equivalent(request, plain, source, drafts)
     if flavour == "transformers" and not counterpart.missing:
         return _join_script(
@@ -80,6 +82,14 @@ def as_code(
         else []
     )
     return _join_script([*reason, *head], decodescope_script.script_lines(request, plain, source, drafts))
+
+
+def _captured_comments(request: Request) -> list[str]:
+    """Return why the script may write another text than the captured call that the request describes."""
+    facts = explain_call_facts(captured_facts(request))
+    if not facts:
+        return []
+    return [tr("This script does not contain all that the captured call used. {facts}").format(facts=" ".join(facts))]
 
 
 def why_not_generate(

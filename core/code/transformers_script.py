@@ -48,6 +48,7 @@ def script_lines(
     foreign = [draft for draft in drafts if has_different_tokenizer(source, draft)]
     prompt.needs_tokenizer |= bool(foreign)
     return [
+        *(["import base64", "import zlib", ""] if effective_settings.samples and request.generator_state else []),
         *_import_lines(source, settings, prompt, bool(config)),
         *_peft_imports(source),
         "",
@@ -59,7 +60,7 @@ def script_lines(
         *_drafter_setting_lines("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
-        *_generate_lines(request, effective_settings, settings, config, bool(drafts), bool(foreign)),
+        *_generate_lines(request, effective_settings, settings, config, bool(drafts), bool(foreign), source.device),
         *prompt.print_lines,
     ]
 
@@ -203,6 +204,7 @@ def _generate_lines(
     config: dict[str, object],
     drafts: bool,
     uses_other_names: bool,
+    device: str,
 ) -> list[str]:
     named = {name: literal(value) for name, value in settings.items()}
     if config:
@@ -220,9 +222,20 @@ def _generate_lines(
     if effective_settings.samples:
         before += [
             *([] if effective_settings.strategy.speculates else [f"# {tr(_SEED_COMMENT)}"]),
-            f"torch.manual_seed({request.seed})",
+            *_seed_lines(request, device),
         ]
     return [*before, f"outputs = {call_source('model.generate', '**inputs', **named)}"]
+
+
+def _seed_lines(request: Request, device: str) -> list[str]:
+    """Return the lines that set the random generator."""
+    if not request.generator_state:
+        return [f"torch.manual_seed({request.seed})"]
+    place = "torch.cuda" if device.startswith("cuda") else "torch"
+    return [
+        f"state = zlib.decompress(base64.b64decode({quoted(request.generator_state)}))",
+        f"{place}.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))",
+    ]
 
 
 def _negative_prompt_line(prompt: str | Sequence[int]) -> str:

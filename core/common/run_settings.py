@@ -28,6 +28,8 @@ class RunSettings(dict[str, Any]):
     def __init__(self, layers: Mapping[Source, Mapping[str, object]], extras: Mapping[str, object]) -> None:
         super().__init__()
         self._extras = extras
+        self.ignored: Mapping[str, str] = {}
+        """Reasons, as sentences, why values of the model's generation_config are left out, by setting."""
         self._sources: dict[str, Source] = {}
         for source, settings in layers.items():
             for name, value in settings.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from decodescope.core.decoding.banned_tokens import BanObserver
 from decodescope.core.errors import ParameterError
 from decodescope.core.events import StageKind
 from decodescope.core.processors.base import Context, Processor
@@ -32,6 +33,24 @@ class StageHeading(NamedTuple):
     value: float | None = None
     kind: StageKind = "shift"
     phrase: str = ""
+
+
+class _ObservedHeading(StageHeading):
+    """The heading of a processor that is called a ban from the first time on that it bans a token."""
+
+    observer: BanObserver
+
+    @property
+    def kind(self) -> StageKind:
+        """The stage's kind."""
+        return "ban" if self.observer.bans else "shift"
+
+
+def _observed_heading(heading: StageHeading, observer: BanObserver) -> StageHeading:
+    """Return the heading of a stage whose kind depends on its scores."""
+    found = _ObservedHeading(*heading)
+    found.observer = observer
+    return found
 
 
 RAW_HEADING = StageHeading("raw", "raw", None, "model", "the model")
@@ -92,11 +111,16 @@ def build_pipeline(context: Context) -> ProcessorPipeline:
         (processor, context.settings.get(processor.name))
         for processor in ordered_processors(context.settings.get(OPTION))
     )
-    return ProcessorPipeline([
-        ActiveStage(processor, build_heading(processor, value), _build_transform(processor, value, context))
-        for processor, value in found
-        if _is_active(processor, value, context)
-    ])  # fmt: skip
+    active = [(processor, value) for processor, value in found if _is_active(processor, value, context)]
+    return ProcessorPipeline([_build_stage(processor, value, context) for processor, value in active])
+
+
+def _build_stage(processor: Processor, value: object, context: Context) -> ActiveStage:
+    heading, transform = build_heading(processor, value), _build_transform(processor, value, context)
+    if not processor.has_observed_kind:
+        return ActiveStage(processor, heading, transform)
+    observer = BanObserver(transform)
+    return ActiveStage(processor, _observed_heading(heading, observer), observer)
 
 
 def _is_active(processor: Processor, value: object, context: Context) -> bool:

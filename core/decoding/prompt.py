@@ -29,6 +29,25 @@ from decodescope.core.parameter import short_repr
 from decodescope.resources.language import mark, tr
 
 
+def default_template(model: str, templates: str | Mapping[str, str]) -> str:
+    """Return the chat template, or the default one of several by name, of the model named `model`. Raises PromptError
+    if none is the default.
+    """
+    if isinstance(templates, str):
+        return templates
+    if "default" not in templates:
+        raise PromptError(
+            tr("{model} has several chat templates ({names}), and none of them is the default.").format(
+                model=model, names=", ".join(sorted(map(str, templates)))[:200]
+            ),
+            tr(
+                "Name one of them “default” in the model's tokenizer files, set tokenizer.chat_template to the text of "
+                "one, or write the prompt as plain text."
+            ),
+        )
+    return templates["default"]
+
+
 def fill_chat_template(model: str, fill: Callable[[], str]) -> str:
     """Return the result of `fill`, the chat template of the model named `model`. Raises PromptError if it fails."""
     try:
@@ -187,6 +206,7 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
             tr("{model} has no chat template, so a chat cannot be converted to tokens.").format(model=model.name),
             tr("Write the prompt as plain text, or choose a chat model."),
         )
+    default_template(model.name, model.tokenizer.chat_template)
     text = fill_chat_template(model.name, lambda: _fill_template(model.tokenizer, messages))
     return tokenize(model, text, add_special_tokens=False)
 

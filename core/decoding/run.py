@@ -18,6 +18,7 @@ from decodescope.core.caches.plan import predict_cache
 from decodescope.core.caches.prefixes.prefix_store import PrefixStore
 from decodescope.core.caches.tensors.cache_operations import record_past
 from decodescope.core.caches.tensors.cache_sizes import remember_shapes
+from decodescope.core.common.generator_state import state_hash
 from decodescope.core.common.hf_generation import non_default
 from decodescope.core.common.run_settings import RunSettings
 from decodescope.core.decoding.forward.forward_pass import Forward, ForwardOutput
@@ -31,6 +32,7 @@ from decodescope.core.decoding.prefill import (
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
 from decodescope.core.decoding.prompt import encode
 from decodescope.core.decoding.prompt_inputs import prepare_prompt
+from decodescope.core.decoding.run_generator import make_generator
 from decodescope.core.decoding.run_preparation import (
     DecodingStrategy,
     check_media_cache,
@@ -148,7 +150,7 @@ class DecodingRun:
         self.forward = Forward(model, self._build_cache())
         self._reuse = PrefixReuse(model, request, self.backend, strategy, prefix_store, self._build_cache)
         self.device = device = model.device  # cached: `.device` scans the parameters on every access
-        self.generator = torch.Generator(device).manual_seed(request.seed)
+        self.generator = make_generator(request, device)
         self.rng: Uniform = lambda rows: torch.rand(rows, generator=self.generator, device=device)
         """Random numbers in [0, 1), one per row; a strategy with its own generator per text replaces it."""
         self.score_cache: ScoreCache | None = None
@@ -229,7 +231,8 @@ class DecodingRun:
             device=str(self.device),
             dtype=self.model.weights,
             cache=self.backend.name,
-            seed=self.request.seed,
+            seed=0 if self.request.generator_state else self.request.seed,
+            generator=state_hash(self.request.generator_state) if self.request.generator_state else "",
             prompt=self.inputs.prompt_tokens(self.model),
             settings=tuple(non_default(self.config).items()),
             sequences=self.sequences,

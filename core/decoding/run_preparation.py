@@ -186,8 +186,8 @@ def _scaling_stage(
     score is infinite or NaN.
     """
     if cause is not None:
-        return cause if cause.processor.kind == "shift" else None
-    shifting = [stage for stage in stages if stage.processor.kind == "shift"]
+        return cause if cause.heading.kind == "shift" else None
+    shifting = [stage for stage in stages if stage.heading.kind == "shift"]
     for stage in shifting:
         if stage.name == "temperature" and stage.heading.value:
             quotients = torch.log_softmax(raw, -1).nan_to_num(neginf=-1.0) / stage.heading.value

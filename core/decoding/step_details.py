@@ -299,7 +299,8 @@ class LazyStepDetails:
         end = FIXED_COLUMNS + 3 * n + position * width
         survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
         made = _OpenStage()
-        made.name, made.label, made.value, made.kind, made.phrase = head
+        made.name, made.label, made.value, made.phrase = head.name, head.label, head.value, head.phrase
+        made.kind = head.kind  # which a heading may derive from scores
         made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
         made.top = _token_probabilities(self.row[end - 2 * n : end - n], self.row[end - n : end])
         made.detail = detail

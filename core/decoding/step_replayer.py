@@ -10,6 +10,7 @@ import torch
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
+from decodescope.core.decoding.run_generator import make_generator
 from decodescope.core.decoding.score_cache import StepLogits
 from decodescope.core.decoding.step_stats import StepStats
 from decodescope.core.events import Method
@@ -18,10 +19,10 @@ from decodescope.core.events import Method
 class RngReplay:
     """Replays a run's random numbers step by step; they depend on shapes alone, not on scores."""
 
-    def __init__(self, run: DecodingRun, rows: int, row: int, seed: int) -> None:
-        """Replay `row` of the `rows` that were sampled together."""
+    def __init__(self, run: DecodingRun, rows: int, row: int, generator: torch.Generator) -> None:
+        """Replay `row` of the `rows` that were sampled together, from the state of `generator` before the run."""
         self._rows, self._row, self._device = rows, row, run.device
-        self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._generator = generator
         self._state = self._generator.get_state()
         self._uniform = torch.full((rows, run.model.vocabulary), 1 / run.model.vocabulary, device=self._device)
         self._random_stages = sum(stage.processor.uses_rng for stage in run.pipeline.stages)
@@ -83,7 +84,7 @@ class StepReplayer:
         """
         if not self.run.settings.get("do_sample") or self.run.strategy.speculates:
             return None
-        return RngReplay(self.run, rows, sequence, self.run.request.seed)
+        return RngReplay(self.run, rows, sequence, make_generator(self.run.request, self.run.device))
 
     def has_same_input(self, other: StepReplayer) -> bool:
         """Return whether the pipeline's input is the same as for another replayer of this class."""

@@ -16,6 +16,8 @@ from decodescope.core.decoding.tensor_utils import argmax
 from decodescope.core.events.tokens import StepDetailSource
 from decodescope.core.models.text import TokenSpellings
 from decodescope.core.native.native_library import library
+from decodescope.core.native.tensor_address import tensor_address
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     import torch
@@ -49,9 +51,13 @@ def compute_native_stats(scores: Sequence[torch.Tensor], chosen: torch.Tensor, t
     width, picked = row_length(len(scores) - 1, top_n), chosen.to(torch.int64).contiguous()
     read = array("f", bytes(_FLOAT32_BYTES * rows * width))
     place, _ = read.buffer_info()
-    addresses = [stage.data_ptr() for stage in contiguous]
+    tokens = picked.tolist()
+    if min(tokens) < 0 or max(tokens) >= vocabulary:
+        raise IndexError(tr("A chosen token is not in the vocabulary of {count:,} tokens.").format(count=vocabulary))
+    count = rows * vocabulary
+    addresses = [tensor_address(stage, torch.float32, count) for stage in contiguous]
     # One thread: on a busy machine, waiting for another one takes longer than the work.
-    found.compute_stats(addresses, rows, vocabulary, picked.data_ptr(), top_n, place)
+    found.compute_stats(addresses, rows, vocabulary, tensor_address(picked, torch.int64, rows), top_n, place)
     return [read] if rows == 1 else [read[row * width : (row + 1) * width] for row in range(rows)]
 
 

@@ -89,12 +89,12 @@ def _empty_source(model: LoadedModel) -> list[int]:
     ids: Sequence[int] = model.tokenizer("")["input_ids"] if model.tokenizer is not None else ()
     eos = model.generation_config.eos_token_id
     end = eos[0] if isinstance(eos, list) and eos else eos
-    if not ids and not isinstance(end, int):
+    if not ids and not (isinstance(end, int) and 0 <= end < model.vocabulary):
         raise PromptError(
             tr("{model} needs a source text and has no token for an empty one.").format(model=model.name),
             tr("Provide the source text."),
         )
-    return list(ids) or [int(end)]
+    return list(ids) or [end]
 
 
 SCORING_CACHE = "dynamic"

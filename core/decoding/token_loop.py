@@ -193,7 +193,7 @@ class SeededReplay(StepReplayer):
 
     def replay_rng(self, rows: int, sequence: int) -> RngReplay:
         """Return the random numbers of a separate run."""
-        return RngReplay(self.run, 1, 0, self.run.request.seed + sequence)
+        return RngReplay(self.run, 1, 0, torch.Generator(self.run.device).manual_seed(self.run.request.seed + sequence))
 
 
 class PickerReplayer(StepReplayer):

@@ -14,6 +14,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         AdapterUsed,
         CacheMeasured,
         CachePlan,
+        CallFacts,
         Ending,
         Event,
         Finished,
@@ -33,6 +34,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.events.search import (
         BeamCandidate,
         BeamFate,
+        BeamFunnel,
         BeamsRanked,
         BeamStep,
         ChoiceReason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from decodescope.core.common.size_terms import Term
@@ -11,7 +11,16 @@ Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "
 """Why a sequence ended: end token, a limit, a stop string, stopped by the user, end of the given text, or no token
 allowed by the grammar.
 """
-NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut"]
+NoticeKind = Literal[
+    "memory_fallback",
+    "setting_ignored",
+    "read_anew",
+    "half_precision",
+    "not_told",
+    "media_cut",
+    "weights_unpacked",
+    "not_repeatable",
+]
 RunEnd = Literal["completed", "stopped"]
 
 
@@ -48,6 +57,16 @@ class ModelIdentity:
     """
     kept_in: str = ""
     """int8 or int4 if the weights were quantized while loading; empty if they are as in the files."""
+    memory_hash: str = field(default="", compare=False)
+    """Captured runs: SHA-256 of samples of every tensor in memory at the start of the run."""
+
+
+CallFacts = tuple[tuple[str, str], ...]
+"""What a captured call used that a request cannot contain, as (kind, name), explained by `core.explain.call_facts`:
+`processor` and `criterion` (class and arguments), `function`, `inputs`, `setting`, `assistant`, `files` (the weights in
+memory differ from those on disk), `mode`, `rows` (prompts that share one generator), `draws` (the random numbers are
+not known), and `weights` (hash of the weights in memory).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +146,10 @@ class RunStarted(Event):
     """The adapters in effect."""
     placement: tuple[tuple[str, int], ...] = ()
     """(device, bytes of weights) of a model that is spread over several devices."""
+    call_facts: CallFacts = ()
+    """Captured runs: what the call used that a request cannot contain."""
+    generator: str = ""
+    """Hash of the state in which the random generator was, where that is not the one after `seed`, which is 0 then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from decodescope.core.events.run import Ending, Event
+from decodescope.core.events.tokens import Stage
 
 DraftFate = Literal["accepted", "refused", "unreached"]
 ChoiceReason = Literal["best", "untried", "retried", "silent"]
@@ -165,6 +166,16 @@ class Overruled:
 
 
 @dataclass(frozen=True, slots=True)
+class BeamFunnel:
+    """The stages of the distribution after a beam, and what each left."""
+
+    parent: int
+    """The node that its candidates continue."""
+    stages: tuple[Stage, ...]
+    """The model's own distribution and every stage, as in `TokenChosen.funnel`."""
+
+
+@dataclass(frozen=True, slots=True)
 class BeamStep(Event):
     """All continuations considered at one step, best first within each group."""
 
@@ -183,6 +194,8 @@ class BeamStep(Event):
     """(continued node, probability mass of the raw distribution after it that the grammar removed), for each
     constrained beam.
     """
+    funnels: tuple[BeamFunnel, ...] = ()
+    """One for each beam with candidates; () if nothing is processed, or without tracing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -12,27 +13,35 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from decodescope.core import strategies
 from decodescope.core.checks.arguments import check_path
 from decodescope.core.errors import ParameterError
 from decodescope.core.events import Event, Finished, Metrics, RunStarted
+from decodescope.core.explain.call_facts import why_not_repeated
+from decodescope.core.generate_capture.captured_request import captured_request
 from decodescope.core.generate_capture.live_sender import LiveRun
-from decodescope.core.generate_recording.generate_hooks import GenerateHooks, generating_module, warn_not_recorded
-from decodescope.core.generate_recording.run_writer import CapturedPrompt, plain_settings
-from decodescope.core.generation.running import Result
+from decodescope.core.generate_recording.generate_hooks import (
+    GenerateHooks,
+    IncompleteRecordingError,
+    generating_module,
+    generating_modules,
+    warn_incomplete,
+    warn_not_recorded,
+)
+from decodescope.core.generation.running import Result, result_repr
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import short_repr
 from decodescope.core.request import Request
 from decodescope.core.settings import check_top_n
 from decodescope.core.trace import LiveAddress, Recorder, failure_of
-from decodescope.core.trace.page.html_page import page
-from decodescope.resources.language import tr
+from decodescope.core.trace.page.html_page import ShownRun, page, runs_page
+from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
     from typing import Self
 
     import pandas as pd
-    from transformers import GenerationConfig
+
+    from decodescope.core.generate_recording.call_recorder import CallRecorder, RunDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +52,29 @@ class CapturedRun(Result):
     """The request that describes the call."""
     failure: BaseException | None = None
     """The exception that ended the call."""
+    number: int = 0
+    """Its position in `Capture.runs`."""
+    parent: int | None = None
+    """The position of the run inside whose `generate` it was called; None for an outer one."""
+    id: str = ""
+    """Distinguishes the run, also in recordings."""
+    parent_id: str = ""
+
+    @property
+    def why_not_repeated(self) -> str:
+        """Why a run of `request` may give other ids, in sentences; empty if it gives the same, on the same device and
+        with the same versions and weights.
+        """
+        return why_not_repeated(tuple(self.request.call_facts))
+
+    def __repr__(self) -> str:
+        name = next((event.model for event in self.events if isinstance(event, RunStarted)), "")
+        return result_repr(self, name)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the run as a recording and return its path. Raises TraceError."""
         check_path("path", path)
-        recorder = Recorder(path, self.request)
+        recorder = Recorder(path, self.request, _header_extra(self.id, self.parent_id))
         for event in self.events:
             recorder.write(event)
         recorder.close(failure_of(self.failure))
@@ -62,17 +89,22 @@ class CapturedRun(Result):
 
     def _repr_html_(self) -> str:
         """Return the interactive page of the run for notebooks, with the error of a call that failed."""
-        from decodescope.core.notebook.inline_page import inline_page
+        from decodescope.core.notebook.inline_page import inline_runs
 
+        return inline_runs([self._shown()])
+
+    def _shown(self) -> ShownRun:
         failure = f"{type(self.failure).__name__}: {self.failure}" if self.failure is not None else ""
-        return inline_page(self.events, failure=failure)
+        return ShownRun(self.events, failure)
 
 
 class _OpenRun:
     """A run while its events arrive."""
 
-    def __init__(self, request: Request, live: LiveRun | None) -> None:
+    def __init__(self, request: Request, live: LiveRun | None, id: str, parent: _OpenRun | None) -> None:
         self.request, self.live = request, live
+        self.id, self.parent = id, parent
+        self.number = 0
         self.events: list[Event] = []
         self.failure: BaseException | None = None
         self.is_over = False
@@ -96,7 +128,9 @@ class _OpenRun:
         return CapturedRun(
             sequences=[list(ids) for ids in done.sequences], texts=list(done.texts),
             scores=list(done.scores) if done.scores is not None else None, events=self.events, metrics=done.metrics,
-            reason=done.reason, request=self.request, failure=self.failure,
+            reason=done.reason, request=self.request, failure=self.failure, number=self.number,
+            parent=None if self.parent is None else self.parent.number, id=self.id,
+            parent_id="" if self.parent is None else self.parent.id,
         )  # fmt: skip
 
 
@@ -114,6 +148,11 @@ def _texts_so_far(events: Sequence[Event]) -> tuple[tuple[tuple[int, ...], ...],
     return tuple(map(tuple, ids)), tuple(texts)
 
 
+def _header_extra(id: str, parent_id: str) -> dict[str, object]:
+    """Return what a recording's header says about a run besides its request."""
+    return {"captured": {"id": id, "parent": parent_id}}
+
+
 class RunList:
     """Runs in the order in which they began. They do not keep their models alive.
 
@@ -128,12 +167,16 @@ class RunList:
     def __len__(self) -> int:
         return len(self._runs)
 
-    def add(self, request: Request, live: LiveRun | None) -> _OpenRun:
-        """Append a new run and return it."""
-        run = _OpenRun(request, live)
+    def add(self, request: Request, window: LiveAddress | None, parent: _OpenRun | None) -> _OpenRun:
+        """Append a new run and return it; it is sent to `window`, if there is one."""
+        id = uuid.uuid4().hex
+        extra = _header_extra(id, "" if parent is None else parent.id)
+        live = LiveRun(window, request, extra) if window is not None else None
+        run = _OpenRun(request, live, id, parent)
         if live is not None and self._releases:
             live.on_sent = run.events.clear
         with self._lock:
+            run.number = len(self._runs)
             self._runs.append(run)
         return run
 
@@ -166,10 +209,13 @@ class Capture:
         """Errors because of which a call was not recorded completely."""
         self._module, self._window = module, window
         self._runs = RunList() if runs is None else runs
-        self._open: dict[int, list[_OpenRun]] = {}
-        """Runs of the calls in progress, by thread."""
+        self._open: dict[CallRecorder, list[_OpenRun]] = {}
+        """Runs of the decoding loops in progress."""
+        self._recorded = 0
+        """Number of runs that this capture began."""
+        self._inner: dict[torch.nn.Module, LoadedModel] = {}
+        """The models inside the captured one that have a `generate` of their own, while the block runs."""
         self._lock = threading.Lock()
-        self._depth = 0
 
     @property
     def is_live(self) -> bool:
@@ -192,13 +238,22 @@ class Capture:
         )
 
     def __enter__(self) -> Self:
-        GenerateHooks.attach(self._module, self)
+        name, tokenizer = self.loaded.name, self.loaded.tokenizer
+        inner: list[Any] = [module for module in generating_modules(self._module) if module is not self._module]
+        self._inner = {module: LoadedModel(module, tokenizer, name) for module in inner}
+        for module in (self._module, *self._inner):
+            GenerateHooks.attach(module, self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        GenerateHooks.detach(self._module, self)
+        passes = GenerateHooks.passes_outside(self._module)
+        for module in (self._module, *self._inner):
+            GenerateHooks.detach(module, self)
+        self._inner = {}
+        if error is None and not self._recorded and not self.troubles:
+            self.note_incomplete(_why_nothing_recorded(passes))
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -213,11 +268,19 @@ class Capture:
         """Write every run as a recording: one to `path`, several to `name-1`, `name-2` … Return the paths. Raises
         TraceError.
         """
-        return self._write_each(path, CapturedRun.save)
+        check_path("path", path)
+        target, runs = Path(path), self.runs or [self.run]
+        if len(runs) == 1:
+            return [runs[0].save(target)]
+        names = (target.with_name(f"{target.stem}-{number}{target.suffix}") for number in range(1, len(runs) + 1))
+        return [run.save(name) for run, name in zip(runs, names, strict=True)]
 
     def to_html(self, path: str | PathLike[str]) -> list[Path]:
-        """Write every run as an HTML page, with paths as in `save`. Raises FileNotWrittenError."""
-        return self._write_each(path, CapturedRun.to_html)
+        """Write all runs as one HTML page with a selector; return its path, in a list as `save` does. Raises
+        FileNotWrittenError, and ParameterError without a run.
+        """
+        check_path("path", path)
+        return [runs_page([run._shown() for run in self.runs or [self.run]], Path(path))]
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the tokens of all runs as a table with a column `run`. Raises OptionalPackageError without pandas."""
@@ -226,34 +289,33 @@ class Capture:
         return runs_table(self.runs)
 
     def _repr_html_(self) -> str:
-        """Return the pages of all runs, one below the other, for notebooks."""
-        from decodescope.core.notebook.inline_page import no_runs
+        """Return one page of all runs with a selector, for notebooks."""
+        from decodescope.core.notebook.inline_page import inline_runs, no_runs
 
-        return "".join(run._repr_html_() for run in self.runs) or no_runs()
-
-    def _write_each(self, path: str | PathLike[str], write: Callable[[CapturedRun, Path], Path]) -> list[Path]:
-        check_path("path", path)
-        target, runs = Path(path), self.runs or [self.run]
-        if len(runs) == 1:
-            return [write(runs[0], target)]
-        names = (target.with_name(f"{target.stem}-{number}{target.suffix}") for number in range(1, len(runs) + 1))
-        return [write(run, name) for run, name in zip(runs, names, strict=True)]
+        return inline_runs([run._shown() for run in self.runs]) if len(self._runs) else no_runs()
 
     # What the hooks call
 
-    def new_run(self, prompt: CapturedPrompt, config: GenerationConfig, strategy: str) -> Callable[[Event], None]:
-        """Start a run of the current thread's call; return the function that receives its events."""
-        request = self._request(prompt, config, strategy)
-        live = LiveRun(self._window, request) if self._window is not None else None
-        run = self._runs.add(request, live)
+    def loaded_for(self, module: torch.nn.Module) -> LoadedModel:
+        """Return the captured model, or the one inside it whose `generate` is called."""
+        return self._inner.get(module, self.loaded)
+
+    def new_run(self, described: RunDescription) -> Callable[[Event], None]:
+        """Start a run of a decoding loop; return the function that receives its events."""
+        request = captured_request(self.loaded, described, self.top_n)
+        outer = described.inputs.parent
         with self._lock:
-            self._open.setdefault(threading.get_ident(), []).append(run)
+            parents = self._open.get(outer, []) if outer is not None else []
+        run = self._runs.add(request, self._window, parents[0] if parents else None)
+        with self._lock:
+            self._open.setdefault(described.loop, []).append(run)
+            self._recorded += 1
         return run.receive
 
-    def end_call(self, recorder: object, failure: BaseException | None) -> None:
-        """End the runs of the current thread's call."""
+    def end_loop(self, loop: CallRecorder, failure: BaseException | None) -> None:
+        """End the runs of a decoding loop."""
         with self._lock:
-            ended = self._open.pop(threading.get_ident(), [])
+            ended = self._open.pop(loop, [])
         for run in ended:
             run.close(failure)
 
@@ -262,15 +324,23 @@ class Capture:
         self.troubles.append(error)
         warn_not_recorded(error)
 
-    def _request(self, prompt: CapturedPrompt, config: GenerationConfig, strategy: str) -> Request:
-        text = "".join(self.loaded.pieces.texts(prompt.prompt)) if self.loaded.tokenizer is not None else ""
-        settings = {name: value for name, value in plain_settings(config).items() if name != "custom_generate"}
-        if "max_new_tokens" not in settings and config.max_length:
-            settings["max_new_tokens"] = max(int(config.max_length) - len(prompt.start), 0)
-        return Request(
-            text or list(prompt.prompt), settings, strategy=strategy if strategy in strategies.registry else None,
-            top_n=self.top_n,
-        )  # fmt: skip
+    def note_incomplete(self, reason: str) -> None:
+        """Keep why what was recorded is not what was returned, and issue a warning."""
+        self.troubles.append(IncompleteRecordingError(reason))
+        warn_incomplete(reason)
+
+
+def _why_nothing_recorded(passes: int) -> str:
+    """Return why a block has no run; `passes`: how often the model was called without `generate`."""
+    if passes:
+        return trn(
+            "the model was called {count:,} time without generate. Record such a loop with decodescope.record_loop.",
+            "the model was called {count:,} times without generate. Record such a loop with decodescope.record_loop.",
+            passes,
+        ).format(count=passes)
+    return tr(
+        "generate of this model was not called. Calls of another model, or of another instance, are not captured."
+    )
 
 
 def capture(
@@ -297,6 +367,16 @@ def capture(
     those only, a call from another thread by all. Raises ParameterError for a model without `generate`.
     """
     check_top_n(top_n)
+    loaded = load_for_capture(model, tokenizer, name)
+    module = generating_module(model)
+    assert module is not None  # checked just now
+    return Capture(module, loaded, top_n, live_address(live), runs)
+
+
+def load_for_capture(
+    model: LoadedModel | torch.nn.Module, tokenizer: object = None, name: str | None = None
+) -> LoadedModel:
+    """Return the model as it is recorded. Raises ParameterError for one without `generate`."""
     module = generating_module(model)
     if module is None:
         raise ParameterError(
@@ -305,11 +385,14 @@ def capture(
             "model",
         )
     if isinstance(model, LoadedModel):
-        loaded = model
-    else:
-        network: Any = module
-        loaded = LoadedModel(network, tokenizer, name or _name_of(module))
-    return Capture(module, loaded, top_n, LiveAddress.find() if live else None, runs)
+        return model
+    network: Any = module
+    return LoadedModel(network, tokenizer, name or _name_of(module))
+
+
+def live_address(live: bool) -> LiveAddress | None:
+    """Return the open window that receives a run; None without one, or if it is not to be sent."""
+    return LiveAddress.find() if live else None
 
 
 def _name_of(module: torch.nn.Module) -> str:

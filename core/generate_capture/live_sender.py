@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -94,8 +94,9 @@ def _do_nothing() -> None:
 class LiveRun:
     """Sends one run; `write` and `close` return at once and never raise."""
 
-    def __init__(self, window: LiveAddress, request: Request) -> None:
-        self._window, self._request = window, request
+    def __init__(self, window: LiveAddress, request: Request, extra: Mapping[str, object] | None = None) -> None:
+        """`extra`: JSON values for the header."""
+        self._window, self._request, self._extra = window, request, dict(extra or {})
         self.is_sent = False
         """Whether the window has received everything."""
         self.on_sent: Callable[[], None] = _do_nothing
@@ -155,7 +156,7 @@ class LiveRun:
             if not has_header and (events or is_last):
                 has_header = True
                 identity = next((event.identity for event in events if isinstance(event, RunStarted)), None)
-                header = partial(write_header, request_to_plain(self._request), identity, {}, self._made)
+                header = partial(write_header, request_to_plain(self._request), identity, self._extra, self._made)
                 connection.sendall(self._encoder.encode(HEADER, header()))
             known = [event for event in events if self._writer.can_write(event)]
             for start in range(0, len(known), _MAX_BLOCK_EVENTS):

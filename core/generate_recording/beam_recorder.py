@@ -10,7 +10,7 @@ import torch
 
 from decodescope.core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
 from decodescope.core.decoding.beams.beam_node import BeamNode, PathDecoder
-from decodescope.core.decoding.beams.beam_search import build_ranking, to_beam_candidate
+from decodescope.core.decoding.beams.beam_search import beam_funnels, build_ranking, to_beam_candidate
 from decodescope.core.decoding.beams.candidates import GroupScores, candidate_columns
 from decodescope.core.decoding.sequences import stop_sequence
 from decodescope.core.decoding.stopping import StopReason
@@ -18,6 +18,7 @@ from decodescope.core.events import BeamStep
 from decodescope.core.generate_recording.call_recorder import CallRecorder
 
 if TYPE_CHECKING:
+    from decodescope.core.events import BeamFunnel
     from decodescope.core.generate_recording.call_recorder import CallInputs, FiredCriterion, NewRun, ProcessedStep
     from decodescope.core.generate_recording.run_writer import RunWriter
     from decodescope.core.models.loaded_model import LoadedModel
@@ -38,6 +39,8 @@ class _PromptBeams:
     """The finished hypotheses that transformers keeps."""
     candidates: list[BeamNode | None] = field(default_factory=list)
     """The candidates of the current step; None for those below any real score."""
+    funnels: list[BeamFunnel] = field(default_factory=list)
+    """What each stage left of the distributions of the current step."""
     node_count: int = 0
     is_done: bool = False
 
@@ -63,7 +66,7 @@ class BeamRecorder(CallRecorder):
 
     def processed(self, ids: torch.Tensor, step: ProcessedStep) -> None:
         """Keep the log-probabilities of a step, before and after processing."""
-        if not self.runs:
+        if not self._searches:
             self.begin(ids)
             self._searches = [self._new_search(run) for run in self.runs]
             self._clock = time.perf_counter()
@@ -116,6 +119,9 @@ class BeamRecorder(CallRecorder):
             )  # fmt: skip
             node.text, node.text_path = search.path_decoder.push(parent.text_path, node.token)
             nodes.append(node)
+        parents = {node.row: node.parent.number for node in nodes if node is not None and node.parent is not None}
+        trace, top_n = [stage[own] for stage in self._step.scores], self.inputs.top_n
+        search.funnels = beam_funnels(trace, self._step.headings, parents, top_n, self.model.pieces)
         return nodes
 
     def stopped(self, ids: torch.Tensor, done: list[bool], fired: list[FiredCriterion]) -> None:
@@ -201,7 +207,7 @@ class BeamRecorder(CallRecorder):
             step=self._length - 1,
             candidates=tuple(to_beam_candidate(node, self.model.pieces, 0) for node in shown),
             best=leader.number if leader is not None else 0, seconds=time.perf_counter() - self._clock,
-            length_penalty=self._length_penalty,
+            length_penalty=self._length_penalty, funnels=tuple(search.funnels),
         ))  # fmt: skip
 
     def finish(self, result: torch.Tensor | None) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 
+from decodescope.core.decoding.sequences import stop_sequence
 from decodescope.core.decoding.step_stats import compute_step_stats
 from decodescope.core.decoding.stopping import StopReason
-from decodescope.core.generate_recording.run_writer import CapturedPrompt, RunWriter
-from decodescope.resources.language import tr
+from decodescope.core.generate_recording.run_writer import CapturedPrompt, RunOrigin, RunWriter, end_tokens
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 
     from decodescope.core.decoding.processor_pipeline import StageHeading
     from decodescope.core.decoding.sequences import SequenceState
+    from decodescope.core.decoding.step_stats import StepStats
     from decodescope.core.events import Event, Method
     from decodescope.core.models.loaded_model import LoadedModel
 
-NewRun = Callable[[CapturedPrompt, "GenerationConfig", str], Callable[["Event"], None]]
-"""(prompt, configuration, strategy) → the function that receives the events of a new run."""
+NewRun = Callable[["RunDescription"], Callable[["Event"], None]]
+"""Returns the function that receives the events of a new run."""
+
+
+def unknown_origin(prompts: int) -> RunOrigin:
+    """Return that nothing is known about a call."""
+    return RunOrigin()
 
 
 @dataclass(slots=True)
@@ -40,6 +46,26 @@ class CallInputs:
     """Encoder ids [B, S]; None for decoder-only models and encoders of media."""
     mask: torch.Tensor | None = None
     """[B, T] of the prompts or sources; 0 where padded. None without padding."""
+    chooses_tokens: bool = False
+    """Whether a function of the caller chooses the tokens: it decides itself which texts go on after an end token."""
+    find_origin: Callable[[int], RunOrigin] = unknown_origin
+    """Returns what is known about a call with this number of prompts; called once, before the first event."""
+    parent: CallRecorder | None = None
+    """The loop inside whose `generate` call this one runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """Describes one run of a decoding loop, before its first event."""
+
+    loop: CallRecorder
+    prompt: CapturedPrompt
+    origin: RunOrigin
+
+    @property
+    def inputs(self) -> CallInputs:
+        """Properties of its `generate` call."""
+        return self.loop.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +92,8 @@ class CallRecorder:
         self.runs: list[RunWriter] = []
         self.cache: Cache | None = None
         self.decoding_pass_count = 0
+        self.start_length = 0
+        """Tokens per row before the first new one, padding included."""
         self._is_prefilled = False
 
     @property
@@ -82,11 +110,14 @@ class CallRecorder:
         """Start the runs of decoder ids [rows, T], once; called before the first processed step."""
         if self.runs:
             return
-        for first in range(0, len(ids), self.rows_per_run):
+        self.start_length = ids.shape[1]
+        firsts = range(0, len(ids), self.rows_per_run)
+        origin = self.inputs.find_origin(len(firsts))
+        for first in firsts:
             prompt = self._prompt_of(ids, first)
-            emit = self._new_run(prompt, self.inputs.config, self.inputs.strategy)
+            emit = self._new_run(RunDescription(self, prompt, origin))
             config, strategy = self.inputs.config, self.inputs.strategy
-            self.runs.append(RunWriter(self.model, config, prompt, strategy, self.sequences_per_run, emit))
+            self.runs.append(RunWriter(self.model, config, prompt, strategy, self.sequences_per_run, emit, origin))
         for run in self.runs:
             run.start(self.inputs.started, self.cache)
         if self.decoding_pass_count:
@@ -130,6 +161,36 @@ class CallRecorder:
         for run in self.runs:
             run.finish()
 
+    @property
+    def padding(self) -> frozenset[int]:
+        """Ids with which `generate` fills rows that have ended."""
+        config = self.inputs.config
+        pad = getattr(config, "_pad_token_tensor", None)
+        pad = config.pad_token_id if pad is None else int(pad.reshape(-1)[0])
+        return frozenset({pad} if isinstance(pad, int) else ()) | end_tokens(config)
+
+    def recorded_rows(self) -> list[list[int]]:
+        """Return the recorded new tokens of each text, in the order in which `generate` returns them."""
+        return [sequence.ids for run in self.runs for sequence in run.sequences]
+
+    def start_ids(self, number: int) -> list[int]:
+        """Return the decoder's ids before the text of this number."""
+        run = self.runs[min(number // max(self.sequences_per_run, 1), len(self.runs) - 1)]
+        return run.prompt.start
+
+    def explains(self, result: list[list[int]]) -> bool:
+        """Return whether the returned rows are the recorded ones, with or without the prompt, and with padding."""
+        recorded, padding = self.recorded_rows(), self.padding
+        if len(recorded) != len(result):
+            return False
+        return all(
+            any(
+                row[start : start + len(ids)] == ids and padding.issuperset(row[start + len(ids) :])
+                for start in (self.start_length, 0)
+            )
+            for row, ids in zip(result, recorded, strict=True)
+        )
+
     def _measure(self, step: int, is_due: bool = False) -> None:
         for run in self.runs:
             run.measure_cache(step, self.cache, len(self.runs), is_due)
@@ -165,17 +226,28 @@ def _without_padding(ids: list[int], mask: torch.Tensor | None, index: int) -> l
     return [token for token, is_seen in zip(ids, mask[index].tolist(), strict=True) if is_seen]
 
 
+@dataclass(slots=True)
+class _PossibleEnd:
+    """A text that has ended, unless a later token goes on."""
+
+    stop: StopReason
+    held: list[tuple[StepStats, float]] = field(default_factory=list)
+    """Padding since then, with the seconds of each."""
+
+
 class SampleRecorder(CallRecorder):
     """Records greedy decoding, sampling, and the caller's own decoding functions with one token per row and step."""
 
     def __init__(self, model: LoadedModel, inputs: CallInputs, new_run: NewRun) -> None:
         super().__init__(model, inputs, new_run)
-        self.records_passes = False
-        """Whether steps come from `custom_pass`; the result is then compared with them."""
         self._pending: ProcessedStep | None = None
         self._method: Method = "sampled" if inputs.config.do_sample else "greedy"
         self._has_passed = False
         """Whether `forward` was called since the last step."""
+        self._possible_ends: dict[int, _PossibleEnd] = {}
+        """By row. `generate` pads a row that has ended if there is an end token. Without one, or in a function of the
+        caller, the row may go on."""
+        self._pads_rows = not inputs.chooses_tokens
 
     def forward(self, cache: Cache | None) -> None:
         """Note a pass of the model."""
@@ -189,46 +261,32 @@ class SampleRecorder(CallRecorder):
             self.forward(self.cache)
         self._has_passed = False
         if self._pending is not None and ids.shape[1] == self._pending.length + 1:
-            self._write(ids[:, -1], [False] * len(ids), [], ids)
+            self.write(ids[:, -1], [False] * len(ids), [], ids)
         self._pending = step
 
     def stopped(self, ids: torch.Tensor, done: list[bool], fired: list[FiredCriterion]) -> None:
         """Write the step whose tokens are now the last column of `ids`."""
         if self._pending is not None and ids.shape[1] == self._pending.length + 1:
-            self._write(ids[:, -1], done, fired, ids)
-
-    def custom_pass(self, ids: torch.Tensor, logits: torch.Tensor, cache: Cache | None) -> None:
-        """Receive a pass of a decoding function without processors: the ids that it read, which end with the tokens
-        chosen before [rows, n], and the logits after them [rows, V].
-        """
-        pending, length = self._pending, ids.shape[1]
-        if pending is not None:
-            length = pending.length + 1
-            if len(ids) == len(pending.scores[0]):
-                self._write(ids[:, -1], [False] * len(ids), [], ids)
-        self.begin(ids)
-        self.forward(cache)
-        self._pending = ProcessedStep(length, [logits], ())
-
-    def _check_result(self, result: torch.Tensor) -> None:
-        """Raise ValueError if the recorded tokens are not those of the result [rows, T]."""
-        for index, run, sequence in self._rows(len(result)):
-            start = result.shape[1] - len(sequence.ids)
-            if sequence.stop is None and result[index, max(start, 0) :].tolist() != sequence.ids:
-                raise ValueError(
-                    tr("the decoding function {name} does not choose one token per pass").format(name=run.strategy)
-                )
+            if not self.inputs.chooses_tokens:
+                self._pads_rows = any(hasattr(criterion, "eos_token_id") for criterion, _ in fired)
+            self.write(ids[:, -1], done, fired, ids)
 
     def finish(self, result: torch.Tensor | None) -> None:
-        """Write a last step that no criterion has seen. Raises ValueError for passes that do not explain the result."""
+        """Write a last step that no criterion has seen, and end the texts."""
         pending = self._pending
         if pending is not None and result is not None and result.dim() == 2 and result.shape[1] > pending.length:
-            self._write(result[:, pending.length], [False] * len(result), [], result)
-        if self.records_passes and result is not None:
-            self._check_result(result)
+            self.write(result[:, pending.length], [False] * len(result), [], result)
+        for index, run, sequence in self._rows(self.rows_per_run * len(self.runs)):
+            ended = self._possible_ends.pop(index, None)
+            if ended is None:
+                continue
+            if not self.inputs.chooses_tokens:
+                self._release(ended, run, sequence)
+            run.emit(stop_sequence(sequence, ended.stop))
         super().finish(result)
 
-    def _write(self, chosen: torch.Tensor, done: list[bool], fired: list[FiredCriterion], ids: torch.Tensor) -> None:
+    def write(self, chosen: torch.Tensor, done: list[bool], fired: list[FiredCriterion], ids: torch.Tensor) -> None:
+        """Write the pending step: the tokens that were chosen [rows], and which rows `ids` [rows, T] end."""
         assert self._pending is not None
         scores, headings, self._pending = self._pending.scores, self._pending.headings, None
         rows = [found for found in self._rows(len(ids)) if found[2].stop is None]
@@ -245,8 +303,33 @@ class SampleRecorder(CallRecorder):
             if done[index] or one.token in run.eos:
                 tail = ids[index, -32:].tolist() if done[index] else []
                 stop = self.stop_reason(run, one.token, len(sequence.ids) + 1, index, fired, tail)
-            run.append(sequence, one, self._method, max(laps[id(run)] - spent, 0.0), stop)
+            self._append(index, run, sequence, one, max(laps[id(run)] - spent, 0.0), stop)
         self._measure(max(len(sequence.ids) for _, _, sequence in rows) - 1)
+
+    def _append(
+        self, index: int, run: RunWriter, sequence: SequenceState, one: StepStats, seconds: float,
+        stop: StopReason | None,
+    ) -> None:  # fmt: skip
+        if self._pads_rows:
+            run.append(sequence, one, self._method, seconds, stop)
+            return
+        ended = self._possible_ends.get(index)
+        if ended is not None and one.token in self.padding:
+            ended.held.append((one, seconds))
+            return
+        if ended is not None:
+            self._release(ended, run, sequence)
+            if self.inputs.chooses_tokens:  # it ignores the end token
+                del self._possible_ends[index]
+        run.append(sequence, one, self._method, seconds, None)
+        if stop is not None:
+            self._possible_ends.setdefault(index, _PossibleEnd(stop))
+
+    def _release(self, ended: _PossibleEnd, run: RunWriter, sequence: SequenceState) -> None:
+        """Write the tokens that were no padding."""
+        for one, seconds in ended.held:
+            run.append(sequence, one, self._method, seconds, None)
+        ended.held.clear()
 
     def _rows(self, count: int) -> Iterator[tuple[int, RunWriter, SequenceState]]:
         """Yield (row, run, sequence) of the rows that are returned."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import torch
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decodescope.core import caches
 from decodescope.core.caches.measurement import Measurement
 from decodescope.core.caches.tensors.cache_operations import measure_storages
-from decodescope.core.common.hf_generation import non_default
+from decodescope.core.common.hf_generation import WITHOUT_EFFECT, non_default
 from decodescope.core.decoding.prompt import to_prompt_tokens
 from decodescope.core.decoding.sequences import (
     AppendedToken,
@@ -23,6 +21,7 @@ from decodescope.core.decoding.sequences import (
 )
 from decodescope.core.decoding.stopping import StopReason
 from decodescope.core.events import CacheMeasured, Event, Finished, Metrics, Prefilled, PromptToken, RunEnd, RunStarted
+from decodescope.core.generate_recording.call_facts import GeneratorStart
 from decodescope.core.models.text import TextStream
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
     from decodescope.core.decoding.step_stats import StepStats
-    from decodescope.core.events import Method, Origin
+    from decodescope.core.events import AdapterUsed, CallFacts, Method, Origin
     from decodescope.core.models.loaded_model import LoadedModel
 
 _STRATEGIES = {
@@ -81,14 +80,25 @@ class CapturedPrompt:
     """The part of `start` that the caller forced (`decoder_input_ids`)."""
 
 
+class RunOrigin(NamedTuple):
+    """Properties of a call besides its prompt and its settings."""
+
+    facts: CallFacts = ()
+    generator: GeneratorStart = GeneratorStart()
+    adapters: tuple[AdapterUsed, ...] = ()
+    """PEFT's adapters."""
+    memory_hash: str = ""
+
+
 class RunWriter:
     """Builds the events of one run; `emit` receives each."""
 
     def __init__(
         self, model: LoadedModel, config: GenerationConfig, prompt: CapturedPrompt, strategy: str, sequences: int,
-        emit: Callable[[Event], None],
+        emit: Callable[[Event], None], origin: RunOrigin | None = None,
     ) -> None:  # fmt: skip
         self.model, self.config, self.prompt, self.strategy = model, config, prompt, strategy
+        self._origin = origin or RunOrigin()
         self.emit = emit
         self.passes = self.new_tokens = 0
         self.examined = self.accepted = 0
@@ -113,10 +123,12 @@ class RunWriter:
         config, model = self.config, self.model
         self.emit(RunStarted(
             strategy=self.strategy, model=model.name, device=str(model.device), dtype=model.weights,
-            cache=cache_backend_name(cache), seed=torch.initial_seed(),
+            cache=cache_backend_name(cache), seed=self._origin.generator.seed,
             prompt=to_prompt_tokens(self.prompt.prompt, model.pieces), settings=tuple(plain_settings(config).items()),
             sequences=len(self.sequences), vocabulary=model.vocabulary, context=model.context,
-            beginning=self._beginning, identity=model.identity,
+            beginning=self._beginning, identity=replace(model.identity, memory_hash=self._origin.memory_hash),
+            adapters=(*model.adapters.used(), *self._origin.adapters), placement=model.placement,
+            call_facts=self._origin.facts, generator=self._origin.generator.hash,
         ))  # fmt: skip
 
     def prefilled(self) -> None:
@@ -144,6 +156,11 @@ class RunWriter:
         appended = AppendedToken(len(sequence.ids) - 1, stats.token, text, seconds, stop)
         self.emit(build_token_event(self.model.pieces, sequence.number, appended, stats, method, origin=origin))
         if stop is not None:
+            self.emit(stop_sequence(sequence, stop))
+
+    def end(self, sequence: SequenceState, stop: StopReason) -> None:
+        """End a sequence and emit SequenceFinished, unless it has ended already."""
+        if sequence.stop is None:
             self.emit(stop_sequence(sequence, stop))
 
     def measure_cache(self, step: int, cache: Cache | None, rows: int, is_due: bool = False) -> None:
@@ -182,9 +199,7 @@ class RunWriter:
     @property
     def eos(self) -> frozenset[int]:
         """The end tokens."""
-        eos = self.config.eos_token_id
-        listed = eos if isinstance(eos, list | tuple) else [] if eos is None else [eos]
-        return frozenset(int(token) for token in listed)
+        return end_tokens(self.config)
 
     @property
     def max_new_tokens(self) -> int:
@@ -211,10 +226,36 @@ class RunWriter:
         )  # fmt: skip
 
 
+def end_tokens(config: GenerationConfig) -> frozenset[int]:
+    """Return the end tokens of a configuration."""
+    eos: Any = config.eos_token_id
+    eos = eos.reshape(-1).tolist() if hasattr(eos, "reshape") else eos
+    listed = eos if isinstance(eos, list | tuple) else [] if eos is None else [eos]
+    return frozenset(int(token) for token in listed)
+
+
 def plain_settings(config: GenerationConfig) -> dict[str, object]:
     """Return the settings of a call that differ from the defaults, as values that a recording can hold."""
-    found = non_default(config).items()
+    found = ((name, _to_plain(name, value)) for name, value in non_default(config).items())
     return {name: value for name, value in found if name not in _WITHOUT_EFFECT and _is_plain(value)}
+
+
+def objects_of(config: GenerationConfig) -> tuple[str, ...]:
+    """Return the names of settings of a call whose values a recording cannot hold."""
+    found = ((name, _to_plain(name, value)) for name, value in non_default(config).items())
+    return tuple(
+        name for name, value in found if name[0] != "_" and name not in WITHOUT_EFFECT and not _is_plain(value)
+    )
+
+
+def _to_plain(name: str, value: object) -> object:
+    """Return a bias for sequences as a list of pairs, and a watermark as its fields: both are accepted in this form."""
+    if name == "sequence_bias" and isinstance(value, dict):
+        return [[list(ids), bias] for ids, bias in value.items()]
+    if type(value).__name__ == "WatermarkingConfig":
+        fields: dict[str, object] = vars(value)
+        return dict(fields)
+    return value
 
 
 _WITHOUT_EFFECT = ("assistant_lookbehind", "target_lookbehind")

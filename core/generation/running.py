@@ -25,13 +25,14 @@ from decodescope.core.common.hf_generation import (
     non_default,
 )
 from decodescope.core.common.run_settings import RunSettings
+from decodescope.core.common.text import cut_short
 from decodescope.core.decoding.media_inputs import media_inputs
 from decodescope.core.decoding.prefill import PrefillStoppedError
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import ScoreCache, check_score_cache
 from decodescope.core.decoding.sequences import FinishedSequence
 from decodescope.core.decoding.speculation.tree_support import supports_drafts
-from decodescope.core.errors import AdapterError
+from decodescope.core.errors import AdapterError, ParameterError
 from decodescope.core.events import (
     BeamStep,
     Event,
@@ -43,15 +44,25 @@ from decodescope.core.events import (
     RunStarted,
     TokenChosen,
 )
+from decodescope.core.explain.call_facts import (
+    expected_weights,
+    explain_call_facts,
+    inexact_facts,
+    missing_facts,
+)
+from decodescope.core.explain.words import size
 from decodescope.core.memory.out_of_memory import with_fallback
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.weight_samples import hash_weights
+from decodescope.core.parameter import short_repr
 from decodescope.core.plugins.guarded_thread import iterate_guarded
 from decodescope.core.plugins.installation import used_plugins
 from decodescope.core.remote import remote_run as elsewhere
 from decodescope.core.remote.remote_model import RemoteModel
-from decodescope.core.request import Request, check_request
+from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -82,16 +93,37 @@ def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event
     try:
         for event in events:
             if isinstance(event, RunStarted):
-                streamer.put(torch.tensor([[token.id for token in (*event.prompt, *event.beginning)]]))
+                streamer.put(_host_ids([[token.id for token in (*event.prompt, *event.beginning)]]))
             elif isinstance(event, TokenChosen) and event.sequence == 0:
                 streamed += 1
-                streamer.put(torch.tensor([event.id]))
+                streamer.put(_host_ids([event.id]))
             elif isinstance(event, Finished) and not streamed and event.sequences:
                 for token in event.sequences[0]:
-                    streamer.put(torch.tensor([token]))
+                    streamer.put(_host_ids([token]))
             yield event
     finally:
         streamer.end()
+
+
+def _weight_notices(model: LoadedModel) -> Iterator[Notice]:
+    """Yield, in the first run of a model, that its weights were unpacked."""
+    if not model.unpacked_format or "weights_unpacked" in model.strategy_data:
+        return
+    model.strategy_data["weights_unpacked"] = True
+    message = tr(
+        "There is no native code for this computer. So that the model is not slow, its {format} weights were unpacked "
+        "to {dtype}, which takes {size} of memory."
+    )
+    kind = str(model.dtype).removeprefix("torch.")
+    yield Notice(
+        "weights_unpacked", message.format(format=model.unpacked_format, dtype=kind, size=size(model.weight_bytes))
+    )
+
+
+@isolated_construction
+def _host_ids(ids: Sequence[int] | Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return ids as a tensor in main memory, whatever the caller's default device is."""
+    return torch.tensor(ids, dtype=torch.int64, device="cpu")
 
 
 def unused_settings(
@@ -144,6 +176,8 @@ def _unused_reason(
         and name not in strategy.flags
     ):
         return tr("The strategy set in the request takes precedence: {strategy}.").format(strategy=title)
+    if name == "min_length" and settings.get("min_new_tokens") is not None:
+        return tr("min_new_tokens takes precedence.")
     if name in settings_without_effect(strategy, settings):
         return tr("Sampling is off (do_sample).")
     if name == "num_assistant_tokens_schedule":
@@ -165,6 +199,19 @@ def _not_used_sentence(title: str) -> str:
     return tr("{strategy} does not use it.").format(strategy=title)
 
 
+def result_repr(result: Result, model: str) -> str:
+    """Return a short description of a run: its class, model, length and the beginning of its text."""
+    count, texts = sum(map(len, result.sequences)), result.texts
+    text = short_repr(texts[0]) if texts else "no text"
+    more = f" (1 of {len(texts)} texts)" if len(texts) > 1 else ""
+    return f"<{type(result).__name__}: {short_name(model)}, {count:,} tokens, {result.reason}: {text}{more}>"
+
+
+def short_name(name: str) -> str:
+    """Return the name of a model, shortened for a description."""
+    return cut_short(name, 60)
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A finished run; best sequence first."""
@@ -178,6 +225,10 @@ class Result:
     metrics: Metrics
     reason: RunEnd
     """"completed" or "stopped"."""
+
+    def __repr__(self) -> str:
+        name = next((event.model for event in self.events if isinstance(event, RunStarted)), "")
+        return result_repr(self, name)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per token, or per candidate of a beam search. Raises ParameterError without pandas."""
@@ -211,6 +262,7 @@ def stream(
     events yielded before remain valid.
     """
     check_request(request)
+    _check_call_facts(request)
     _check_stream_arguments(cancel, streamer, prefixes, scores)
     if drafters is not None:
         check_drafters(drafters)
@@ -231,6 +283,31 @@ def stream(
         )
         events = iterate_guarded(make_events, cancel) if used_plugins(request) else make_events()
     return feed_streamer(streamer, events) if streamer is not None else events
+
+
+def _check_call_facts(request: Request) -> None:
+    """Raise ParameterError for a captured request that no run can repeat."""
+    if missing := missing_facts(captured_facts(request)):
+        raise ParameterError(
+            tr("The captured call used what a request cannot contain. {facts}").format(
+                facts=" ".join(explain_call_facts(missing))
+            ),
+            tr("Call generate in your own code. To run without them: dataclasses.replace(request, call_facts=())."),
+            "call_facts",
+        )
+
+
+def _repetition_notices(model: LoadedModel, request: Request) -> Iterator[Notice]:
+    """Yield why the run may not repeat the captured call that its request describes."""
+    facts = captured_facts(request)
+    reasons = explain_call_facts(inexact_facts(facts))
+    expected = expected_weights(facts)
+    if expected and expected != hash_weights(model.model):
+        reasons.append(tr("The weights in memory are other than those of the captured call."))
+    if reasons:
+        yield Notice("not_repeatable", tr("The captured call cannot be repeated exactly. {reasons}").format(
+            reasons=" ".join(reasons)
+        ))  # fmt: skip
 
 
 def run(
@@ -311,9 +388,14 @@ def _decode_adapted(
         score_cache.start_run(decoding.start_ids)
         decoding.score_cache = score_cache
     yield decoding.build_start_event()
+    yield from _weight_notices(model)
     yield from decoding.inputs.notices
+    yield from _repetition_notices(model, request)
+    yield from (Notice("not_told", text) for text in getattr(model.tokenizer, "notices", ()))
     yield from cache_notices(model, decoding.backend, settings, strategy.speculates)
     yield from unused_settings(model, request, strategy, settings)
+    for name, reason in settings.ignored.items():
+        yield _notice(tr("The model's own generation_config has a value that is ignored: {reason}"), [name], reason)
     if decoding.is_cancelled():
         decoding.results = [FinishedSequence((), "")]
     else:

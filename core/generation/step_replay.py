@@ -26,6 +26,7 @@ from decodescope.core.plugins.guarded_thread import iterate_guarded
 from decodescope.core.plugins.installation import used_plugins
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings, unknown_setting_error
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 _DEFAULT_TOP_N = 10
@@ -46,6 +47,7 @@ class StepCounterfactual:
     """Whether both sides were computed from exactly the run's own scores; otherwise from a new pass over the text."""
 
 
+@isolated
 def replay_step(
     model: LoadedModel,
     request: Request,

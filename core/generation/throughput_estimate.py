@@ -25,6 +25,7 @@ from decodescope.core.models.layer_offload import DiskOffload, OffloadedLayer
 from decodescope.core.models.loaded_model import Blueprint, LoadedModel, check_model
 from decodescope.core.models.text_decoder import dummy_encoder_outputs
 from decodescope.core.request import Request
+from decodescope.core.system.torch_state import isolated, isolated_iterator
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _format_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
 
 
+@isolated
 def estimate_throughput(model: LoadedModel) -> ThroughputEstimate | None:
     """Predict the speed of a model loaded with a `memory_limit`, or of its `Blueprint`; None if all layers are in
     memory.
@@ -224,6 +226,7 @@ class WeightsCost:
         return self.perplexity / self.plain_perplexity - 1
 
 
+@isolated_iterator
 def weights_cost(
     model: LoadedModel, plain: LoadedModel, text: str, cancel: threading.Event | None = None
 ) -> Iterator[WeightsCost]:
@@ -238,22 +241,21 @@ def weights_cost(
     total = ids.shape[1] - 1
     if total < 1:
         raise PromptError(tr("The text has fewer than two tokens."), tr("Pass a longer text."))
-    with torch.inference_mode():
-        ours, theirs = (_logits(one, ids) for one in (model, plain))
-        apart = whole = lost = plain_lost = 0.0
-        for start in range(0, total, _REPORT_INTERVAL):
-            if cancel is not None and cancel.is_set():
-                return
-            part = slice(start, min(start + _REPORT_INTERVAL, total))
-            following = ids[0, 1:][part]
-            apart += float((ours[part] - theirs[part]).square().sum())
-            whole += float(theirs[part].square().sum())
-            lost += _summed_loss(ours[part], following)
-            plain_lost += _summed_loss(theirs[part], following)
-            done = part.stop
-            yield WeightsCost(
-                done, total, math.sqrt(apart / whole), math.exp(lost / done), math.exp(plain_lost / done)
-            )  # fmt: skip
+    ours, theirs = (_logits(one, ids) for one in (model, plain))
+    apart = whole = lost = plain_lost = 0.0
+    for start in range(0, total, _REPORT_INTERVAL):
+        if cancel is not None and cancel.is_set():
+            return
+        part = slice(start, min(start + _REPORT_INTERVAL, total))
+        following = ids[0, 1:][part]
+        apart += float((ours[part] - theirs[part]).square().sum())
+        whole += float(theirs[part].square().sum())
+        lost += _summed_loss(ours[part], following)
+        plain_lost += _summed_loss(theirs[part], following)
+        done = part.stop
+        yield WeightsCost(
+            done, total, math.sqrt(apart / whole), math.exp(lost / done), math.exp(plain_lost / done)
+        )  # fmt: skip
 
 
 def _logits(model: LoadedModel, ids: torch.Tensor) -> torch.Tensor:

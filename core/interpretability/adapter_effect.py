@@ -13,6 +13,7 @@ from decodescope.core.errors import InsideError
 from decodescope.core.interpretability.step_query import StepQuery, new_forward, stack_ids, step_query
 from decodescope.core.models.error_translation import translate_errors
 from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class AdapterEffect(NamedTuple):
     """The token at the step."""
 
 
-@torch.inference_mode()
+@isolated
 def adapter_effect(
     model: LoadedModel, ids: Sequence[int], step: int, *, adapters: Sequence[Choice] | None = None,
     source: int | None = None, media: Sequence[str | Path] = (), top_n: int = 5,

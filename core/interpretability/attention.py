@@ -17,6 +17,7 @@ from decodescope.core.interpretability.step_query import StepQuery, step_query
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.notebook.result_rows import ResultRows, table_html
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 
@@ -51,6 +52,7 @@ class AttentionRows(ResultRows[AttentionRow]):
         return table_html({name: columns[name] for name in ("position", "text", "mean")}, self.bar)
 
 
+@isolated
 def attention(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> AttentionRows:

@@ -24,9 +24,11 @@ from decodescope.core.models.decoder_layers import get_layers, layer_path, repla
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.native.native_library import library
+from decodescope.core.native.tensor_address import tensor_address
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.settings import check_paths
 from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -198,6 +200,7 @@ class LensRows(ResultRows[LensRow]):
         return {"layer": found.pop("layer"), "first_text": list(self.texts), **found}
 
 
+@isolated
 def lens(
     model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> LensRows:
@@ -218,6 +221,7 @@ def lens(
     return LensRows(rows, [model.pieces[row.first] for row in rows])
 
 
+@isolated
 def lens_text(
     model: LoadedModel,
     ids: Sequence[int],
@@ -290,7 +294,11 @@ def _logit_statistics(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tu
         yield from map(_logit_statistics_torch, torch.split(logits, read), torch.split(chosen, read))
         return
     statistics = logits.new_empty(len(logits), 4)
-    found.top_choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), statistics.data_ptr())
+    chosen = chosen.contiguous()
+    found.top_choices(
+        tensor_address(logits, torch.float32), logits.shape, tensor_address(chosen, torch.int64, len(logits)),
+        tensor_address(statistics, torch.float32),
+    )  # fmt: skip
     first, top, share, rank = statistics.unbind(1)
     yield first.long(), top, share, rank.long()
 

@@ -27,6 +27,7 @@ from decodescope.core.decoding.forward.module_map import (
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.native import native_library
 from decodescope.core.native.native_library import NativeLibrary, library
+from decodescope.core.native.tensor_address import tensor_address
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ class NativeTextPass:
 
     def _normed(self, hidden: torch.Tensor, norm: native_library.NormStruct) -> torch.Tensor:
         normed = torch.empty_like(hidden)
-        self._library.norm(hidden.data_ptr(), norm, hidden.shape, normed.data_ptr())
+        self._library.norm(
+            tensor_address(hidden, torch.float32), norm, hidden.shape, tensor_address(normed, torch.float32)
+        )
         return normed
 
     def _attend(self, index: int, joined: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
@@ -143,8 +146,8 @@ class NativeTextPass:
                 scaling=modules.scaling,
                 q_norm=layer.q_norm,
                 k_norm=layer.k_norm,
-                cos=cos.data_ptr(),
-                sin=sin.data_ptr(),
+                cos=tensor_address(cos, torch.float32),
+                sin=tensor_address(sin, torch.float32, cos.numel()),
                 texts=len(layout.remainders),
                 last_only=int(last_only),
                 threads=torch.get_num_threads(),
@@ -153,8 +156,8 @@ class NativeTextPass:
                 counts=ctypes.addressof(layout.counts),
                 keys=keys,
                 values=values,
-                joined=joined.data_ptr(),
-                read=read.data_ptr(),
+                joined=tensor_address(joined, torch.float32),
+                read=tensor_address(read, torch.float32),
             )
         )
         return read
@@ -181,7 +184,7 @@ class _BatchLayout:
         if not self._read:
             return None, None, 0
         keys, values = self._read[index]
-        return keys.data_ptr(), values.data_ptr(), keys.shape[2]
+        return tensor_address(keys, torch.float32), tensor_address(values, torch.float32, keys.numel()), keys.shape[2]
 
 
 def _layer(layer: LlamaLayer, library: NativeLibrary) -> _NativeLayerWeights:
@@ -197,7 +200,7 @@ def _norm(norm: RootMeanSquare | None) -> native_library.NormStruct:
     if norm is None:
         return native_library.NormStruct()
     return native_library.NormStruct(
-        native_library.NORMS["root_mean_square"], norm.weight.data_ptr(), None, norm.eps
+        native_library.NORMS["root_mean_square"], tensor_address(norm.weight, torch.float32), None, norm.eps
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import short_repr
 from decodescope.core.settings import check_paths
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 Unit = Literal["token", "word", "sentence"]
@@ -138,6 +139,7 @@ class Effects(ResultRows[Effect]):
         }  # fmt: skip
 
 
+@isolated
 def occlude(
     model: LoadedModel,
     ids: Sequence[int],
@@ -165,6 +167,7 @@ def occlude(
     return Effects(effects, [model.pieces[int(token)] for token in list(ids)[: int(step)]])
 
 
+@isolated
 def occlusion(
     model: LoadedModel,
     ids: Sequence[int],
@@ -252,6 +255,7 @@ class _OcclusionJob:
         return float(held if self._other is None else held - logs[self._other])
 
 
+@isolated
 def neutral_token(model: LoadedModel, text: str = "") -> int:
     """Return the id of `text`, which must be one token; by default the tokenizer's unknown, padding, mask or end token.
 

@@ -23,6 +23,7 @@ from decodescope.core.models.model_entry import BYTES, counted_tokens, free_memo
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
 from decodescope.core.system.gpu import free_device_bytes, reusable_bytes
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import join_sentences, tr, trn
 
 _CHARACTERS_PER_TOKEN = 3
@@ -129,6 +130,7 @@ class _EstimateCase:
     """Whether as many layers as possible are offloaded to disk."""
 
 
+@isolated
 def estimate(
     model: LoadedModel, request: Request, held: int = 0, drafters: Sequence[LoadedModel] | None = None
 ) -> Estimate:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from decodescope.core.common.text import cut_short
-from decodescope.core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
+from decodescope.core.errors import ConfigMissingError, CorruptWeightsError, ModelFileError, ModelNotFoundError
 from decodescope.core.models.gguf.file_names import (
     SEPARATOR,
     SUFFIX,
@@ -31,12 +32,14 @@ from decodescope.core.models.model_files import (
     FileStats,
     JsonObject,
     exists,
+    find_weights,
     is_file,
     read_bytes,
     read_start,
     size_of,
 )
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.user_folders import hub_cache as hub_cache
 from decodescope.resources.language import tr
 
 _PREFIX = "models--"
@@ -55,15 +58,6 @@ class CachedModel(NamedTuple):
     """Why nothing can be read from it, as a sentence; then `path` is the repository's folder."""
     stats: FileStats | None = None
     """Status of the entries of the folder."""
-
-
-def hub_cache() -> Path:
-    """Return the cache folder, as the library's environment variables define it."""
-    if folder := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
-        return Path(os.path.expanduser(folder))
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
-    return Path(os.path.expanduser(home)) / "hub"
 
 
 def has_models() -> bool:
@@ -123,8 +117,32 @@ def _find_snapshot(folder: str) -> tuple[str, FileStats] | None:
         main = max(commits, key=lambda commit: _modified_time(os.path.join(snapshots, commit)))
     snapshot = f"{snapshots}{os.sep}{main}"
     stats: dict[str, os.stat_result] = {}
-    _modified_time(snapshot, stats)
+    missing: set[str] = set()
+    _modified_time(snapshot, stats, missing)
+    if needed := sorted(_needed_names(snapshot, stats, missing)):
+        raise _DamagedError(
+            tr("its cache is damaged: the content of {file} is missing").format(file=needed[0][:_MAX_QUOTED])
+        )
     return snapshot, stats
+
+
+_READ_NAMES = re.compile(
+    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|tekken|chat_template"
+    r"|preprocessor_config|processor_config|hf_quant_config)\.(json|txt|jinja)|merges\.txt|.*\.(model|tiktoken|spm|py)"
+)
+"""Names of the files of a model, besides its weights, that are read."""
+
+
+def _needed_names(snapshot: str, stats: FileStats, missing: Set[str]) -> Iterator[str]:
+    """Yield the files with missing content without which the model is not what was downloaded; others may be gone."""
+    yield from filter(_READ_NAMES.fullmatch, missing)
+    if weights := [name for name in missing if name.endswith((".safetensors", ".bin", ".index.json"))]:
+        try:
+            used = {file.name for file in find_weights(Path(snapshot), stats).files}
+        except CorruptWeightsError:
+            used = set()
+        is_whole = bool(used) and used <= stats.keys()
+        yield from (name for name in weights if name in used or (not is_whole and not used & stats.keys()))
 
 
 def _commits(snapshots: str) -> set[str]:
@@ -137,12 +155,6 @@ def _commits(snapshots: str) -> set[str]:
     for entry in entries:
         if entry.is_dir():
             found.add(entry.name)
-        elif entry.name != ".DS_Store":
-            raise _DamagedError(
-                tr("its cache is damaged: {file} is a file in the snapshots folder").format(
-                    file=entry.name[:_MAX_QUOTED]
-                )
-            )
     return found
 
 
@@ -166,10 +178,11 @@ def _read_main(path: str) -> str | None:
     return commit
 
 
-def _modified_time(snapshot: str, stats: dict[str, os.stat_result] | None = None) -> float:
-    """Return the modification time of its newest file, and put the status of its own entries into `stats`.
-
-    Raises _DamagedError for a link to a missing file.
+def _modified_time(
+    snapshot: str, stats: dict[str, os.stat_result] | None = None, missing: set[str] | None = None
+) -> float:
+    """Return the modification time of its newest file; put the status of its own entries into `stats`, and the names of
+    those that are links to a missing file into `missing`.
     """
     newest, folders = 0.0, [snapshot]
     while folders:
@@ -185,11 +198,8 @@ def _modified_time(snapshot: str, stats: dict[str, os.stat_result] | None = None
                     if stats is not None and folder is snapshot:
                         stats[entry.name] = about
                 except FileNotFoundError:
-                    raise _DamagedError(
-                        tr("its cache is damaged: the content of {file} is missing").format(
-                            file=entry.name[:_MAX_QUOTED]
-                        )
-                    ) from None
+                    if missing is not None and folder is snapshot:
+                        missing.add(entry.name)
     return newest
 
 
@@ -262,7 +272,11 @@ def _gguf_paths(snapshot: Path) -> list[str]:
     found = []
     for folder, _folders, names in os.walk(snapshot):
         below = Path(folder).relative_to(snapshot)
-        found += [(below / name).as_posix() for name in names if name.lower().endswith(SUFFIX)]
+        found += [
+            (below / name).as_posix()
+            for name in names
+            if name.lower().endswith(SUFFIX) and os.path.isfile(os.path.join(folder, name))
+        ]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +13,17 @@ from torch.nn import functional as F
 from decodescope.core.errors import DeviceError, ParameterError
 from decodescope.core.models.config_validation import PACKED, QUANTIZED_FORMATS, check_format
 from decodescope.core.models.machine_speeds import read_speeds, write_speed
+from decodescope.core.models.model_entry import free_memory
 from decodescope.core.models.quantized.card_quantization import can_quantize_on_card
+from decodescope.core.native.native_library import library
 from decodescope.core.parameter import display_name
 from decodescope.core.system.optional_deps import why_missing
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
+
+    from decodescope.core.models.gguf.gguf_file import GgufFile
 
 _OUTPUTS, _INPUTS = 4096, 2048
 """Size of the benchmark matrix: larger than most CPU caches, as model weights are."""
@@ -122,29 +127,38 @@ class WeightFormat(NamedTuple):
     packed: str | None
     on_card: str | None = None
     """int8, int4 or fp8 if torchao quantizes the layers on a card."""
+    is_unpacked: bool = False
+    """Whether the blocks of a GGUF file are unpacked because there is no native code."""
 
 
 GGUF = "gguf"
 """Weights stay in the blocks of their file."""
+UNPACK_VARIABLE = "DECODESCOPE_UNPACK"
+"""Environment variable: 0 keeps the blocks of GGUF files packed, also without native code."""
+_UNPACKED_SHARE = 0.6
+"""Share of the free memory that unpacked weights may take; the rest is for the cache and other programs."""
 
 
 def choose_weights(
-    requested: str, dtype: str, device: torch.device, config: PreTrainedConfig, gguf_format: str = ""
+    requested: str, dtype: str, device: torch.device, config: PreTrainedConfig, gguf: GgufFile | None = None
 ) -> WeightFormat:  # fmt: skip
-    """Resolve the arguments of `core.load` of these names. `gguf_format`: the format of a GGUF file, else empty.
+    """Resolve the arguments of `core.load` of these names. `gguf`: the GGUF file that the weights are in.
 
     Raises ParameterError.
     """
-    if gguf_format and check_format(requested) in QUANTIZED_FORMATS:
+    if gguf is not None and check_format(requested) in QUANTIZED_FORMATS:
         raise ParameterError(
             tr("The weights of this model are already in {kind}, the format of its GGUF file.").format(
-                kind=gguf_format
+                kind=gguf.format_name
             ),
             tr("Load it with its weights as stored, or as float32, bfloat16 or float16."),
             "weights",
         )
-    if gguf_format and requested == "auto" and dtype == "auto":
-        return WeightFormat(torch.float32, GGUF) if device.type == "cpu" else WeightFormat(torch.bfloat16, None)
+    if gguf is not None and requested == "auto" and dtype == "auto":
+        if device.type != "cpu":
+            return WeightFormat(torch.bfloat16, None)
+        unpacked = _unpacked_dtype(gguf)
+        return WeightFormat(torch.float32, GGUF) if unpacked is None else WeightFormat(unpacked, None, is_unpacked=True)
     if check_format(requested) not in QUANTIZED_FORMATS:
         return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
     if device.type == "cuda" and can_quantize_on_card(requested):
@@ -174,6 +188,20 @@ def choose_weights(
             "weights",
         )
     return WeightFormat(torch.float32, requested)
+
+
+def _unpacked_dtype(gguf: GgufFile) -> torch.dtype | None:
+    """Return the dtype into which the blocks of a file are unpacked at loading; None if they stay packed.
+
+    Without native code a product with blocks unpacks them for each token, which is several times slower than a product
+    with floats. float32 holds the same numbers; bfloat16, which rounds them, is used where only that fits.
+    """
+    if library() is not None or os.environ.get(UNPACK_VARIABLE) == "0":
+        return None
+    if all(tensor.fmt.name == "F32" for tensor in gguf.tensors.values()):
+        return None
+    free = free_memory() * _UNPACKED_SHARE
+    return next((dtype for dtype in (torch.float32, torch.bfloat16) if gguf.numbers * dtype.itemsize <= free), None)
 
 
 def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:

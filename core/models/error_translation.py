@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,28 +15,43 @@ from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.system.device_memory import is_out_of_memory
 from decodescope.core.system.gpu import device_memory
 from decodescope.core.system.plugin_code import attribute_error
+from decodescope.core.system.torch_state import isolated_iterator
 from decodescope.resources.language import tr
 
 T = TypeVar("T")
 
 
-@torch.inference_mode()
+@isolated_iterator
 def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Iterate over `make_iterator()`, usually events: translate out-of-memory errors into errors with sizes, those of a
-    plug-in into errors that name it, and unexpected ones into errors with message and traceback.
+    plug-in into errors that name it, and unexpected ones into errors with message and traceback. No item is yielded
+    after a file of weights in use has changed.
     """
     with translate_errors(model):
-        yield from make_iterator()
+        items = make_iterator()
+        try:
+            for item in items:
+                model.check_files()
+                yield item
+        finally:
+            if isinstance(items, Generator):
+                items.close()
 
 
 @contextmanager
 def translate_errors(model: LoadedModel) -> Iterator[None]:
-    """Translate exceptions within the block into errors of `core.errors`."""
+    """Translate exceptions within the block into errors of `core.errors`.
+
+    Raises CorruptWeightsError if a file of weights in use has changed, whatever came of it within the block.
+    """
     try:
         yield
+        model.check_files()
     except DecodescopeError:
+        model.check_files()
         raise
     except Exception as error:
+        model.check_files()
         if is_out_of_memory(error):
             raise _memory_error(model, error) from error
         raise attribute_error(error) or _unforeseen_error(model, error) from error

@@ -47,7 +47,7 @@ from decodescope.core.models.config_validation import (
 )
 from decodescope.core.models.gguf.file_names import is_gguf
 from decodescope.core.models.gguf.gguf_file import GgufFile, read_gguf
-from decodescope.core.models.gguf.model_config import build_config, check_formats
+from decodescope.core.models.gguf.model_config import build_config, check_formats, metadata_error
 from decodescope.core.models.modalities import (
     OTHER_DRAFTS,
     TEXT,
@@ -117,7 +117,27 @@ class ModelPlan:
                 )
                 return outline
         except Exception as error:  # architectures raise different exceptions for inconsistent values
+            if self.gguf is not None:
+                raise metadata_error(self.gguf, error) from error
             raise _build_error(self.path, error) from error
+
+    def check_gguf_size(self, outline: Network) -> None:
+        """Check that the weights and tables of the module are not many more than the numbers in the GGUF file, before
+        memory is allocated. Raises CorruptWeightsError.
+        """
+        assert self.gguf is not None
+        promised = sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers()))
+        if promised > 2 * self.gguf.numbers + _EXTRA_NUMBERS:
+            raise CorruptWeightsError(
+                tr(
+                    "The metadata of {file} describe a model of {promised:,} numbers, but it contains {there:,}: a "
+                    "length such as {key} is wrong."
+                ).format(
+                    file=self.path.name, promised=promised, there=self.gguf.numbers,
+                    key=f"{self.gguf.architecture}.context_length",
+                ),
+                tr("Copy or download the file again."),
+            )  # fmt: skip
 
     def check_size(self, outline: Network, weights: WeightFiles) -> None:
         """Check that the files contain as many weights as the config describes, before memory is allocated.

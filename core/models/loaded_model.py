@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
+from decodescope.core.common.text import cut_short
 from decodescope.core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from decodescope.core.events import ModelIdentity
 from decodescope.core.models import catalog, token_bytes
@@ -32,7 +33,7 @@ from decodescope.core.models.load_plan import check_reads_text, plan_model
 from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.modalities import TEXT, Modalities, modalities_of
 from decodescope.core.models.model_files import CONFIG_BYTES, INDEX_BYTES, find_weights, read_bytes
-from decodescope.core.models.model_loading import load_network, mapped_files
+from decodescope.core.models.model_loading import load_network
 from decodescope.core.models.quantized.card_quantization import can_quantize_on_card
 from decodescope.core.models.quantized.packed_layers import count_weights, packed_kind, weight_bytes
 from decodescope.core.models.quantized.packed_loading import outline_packed
@@ -41,6 +42,7 @@ from decodescope.core.models.text_decoder import as_encoder_decoder, cache_name
 from decodescope.core.models.token_bytes import word_spellings
 from decodescope.core.models.tokenizers import load_processor, load_tokenizer
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -144,8 +146,14 @@ class LoadedModel:
     """The layers offloaded to disk, which are read for each pass; None if all are in memory."""
     mapped_files: MappedFiles | None = None
     """Files whose pages hold its weights; None if the weights are copies."""
+    unpacked_format: str = ""
+    """Format of the GGUF file whose blocks were unpacked at loading, because there is no native code; else empty."""
     strategy_data: dict[str, Any] = field(default_factory=dict)
     """Data about this model that strategies keep between runs (draft lengths, cost curves)."""
+
+    def __repr__(self) -> str:
+        name, kind = cut_short(self.name, 100), type(self.model).__name__
+        return f"<{type(self).__name__}: {name}, {kind}, {self.weights} on {self.device}>"
 
     @property
     def device(self) -> torch.device:
@@ -324,6 +332,7 @@ def _device_name(device: object) -> str:
     return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
+@isolated_construction
 def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
     """Wrap a loaded transformers model; with its `processor` (or feature extractor, or image processor), one that reads
     audio or images. Raises UnknownArchitectureError if it cannot generate text from these inputs.
@@ -371,6 +380,7 @@ def needs_cpu(weights: object, memory_limit: MemoryLimit | None = None) -> bool:
     return memory_limit is not None or (weights in tuple(PACKED) and not can_quantize_on_card(str(weights)))
 
 
+@isolated_construction
 def load(
     name: str | Path,
     *,
@@ -387,10 +397,9 @@ def load(
     path = catalog.locate(name)
     where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
-    mapped = mapped_files(plan, weights_choice.dtype, where, weights_choice.packed, shelf)
-    network = load_network(
+    network, mapped = load_network(
         plan, weights_choice.dtype, where, allow_pickle, weights_choice.packed, shelf, weights_choice.on_card,
         is_spread=device == SPREAD,
     )  # fmt: skip
@@ -399,6 +408,7 @@ def load(
     reads = plan.modalities if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
     model = LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf, mapped)
+    model.unpacked_format = plan.gguf_format if weights_choice.is_unpacked else ""
     model.adapters.set(choices, allow_pickle)
     return model
 
@@ -429,6 +439,7 @@ class Blueprint(LoadedModel):
         return super().weight_bytes if self.stored_bytes is None else self.stored_bytes
 
 
+@isolated_construction
 def blueprint(
     name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
     allow_remote_code: bool = False, memory_limit: MemoryLimit | None = None,
@@ -440,7 +451,7 @@ def blueprint(
     path = catalog.locate(name)
     where = choose_device(device, needs_cpu=needs_cpu(weights, memory_limit))
     plan = plan_model(path, allow_remote_code)
-    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf_format)
+    weights_choice = choose_weights(weights, dtype, where, plan.config, plan.gguf)
     shelf = plan_disk_offload(plan, weights_choice.dtype, where, weights_choice.packed, memory_limit)
     network = plan.outline(weights_choice.dtype)
     if plan.gguf is not None and weights_choice.packed is not None:

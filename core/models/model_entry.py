@@ -28,6 +28,7 @@ from decodescope.core.models.model_files import (
     read_json,
     size_of,
 )
+from decodescope.core.system.main_memory import free_memory as free_memory
 from decodescope.resources.language import mark, tr, trn
 
 
@@ -295,17 +296,3 @@ def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:
         return cache_bytes(read_config(entry.path), tokens, element_bytes)
     except ModelError:
         return 0
-
-
-def free_memory() -> int:
-    """Return the bytes of memory available without swapping; a large guess if the system does not report it."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 8 * 2**30

@@ -218,16 +218,17 @@ class TensorHeader(msgspec.Struct):
 
 
 def find_weights(path: Path, stats: FileStats | None = None) -> WeightFiles:
-    """Find safetensors files, or else pickled files; shards are listed by their index, including missing ones.
+    """Find safetensors files, or else pickled files; shards are listed by their index, including missing ones. As in
+    transformers, an index is not read where there is one file with all weights.
 
     `stats` is the status of the folder's entries if it is known. Raises CorruptWeightsError if the index is invalid.
     """
     for single in ("model.safetensors", "pytorch_model.bin"):
         is_pickled, index = single.endswith(".bin"), f"{single}.index.json"
-        if exists(path / index) if stats is None else index in stats:
-            return WeightFiles(tuple(path / shard for shard in shard_names(path / index)), is_pickled)
         if exists(path / single) if stats is None else single in stats:
             return WeightFiles((path / single,), is_pickled)
+        if exists(path / index) if stats is None else index in stats:
+            return WeightFiles(tuple(path / shard for shard in shard_names(path / index)), is_pickled)
     return WeightFiles((), False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,7 +19,8 @@ from decodescope.core.errors import (
     UnpackableError,
 )
 from decodescope.core.models.gguf.gguf_file import GgufFile
-from decodescope.core.models.gguf.loading import load_blocks, load_floats
+from decodescope.core.models.gguf.loading import load_blocks
+from decodescope.core.models.gguf.loading import load_floats as load_gguf_floats
 from decodescope.core.models.layer_offload import DiskOffload, load_offloaded
 from decodescope.core.models.load_plan import BUILD_LOCK, ModelPlan
 from decodescope.core.models.mapped_files import MappedFiles
@@ -38,7 +39,7 @@ from decodescope.core.models.quantized.card_quantization import quantize_for_car
 from decodescope.core.models.quantized.packed_loading import (
     LoadingReport,
     is_already_quantized,
-    load_converted,
+    load_floats,
     load_packed,
 )
 from decodescope.core.models.quantized.tensor_files import is_conversion
@@ -51,10 +52,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class LoadedNetwork(NamedTuple):
+    """A module with its weights, and the files whose pages it uses."""
+
+    network: Network
+    mapped_files: MappedFiles | None
+    """None if all of its weights are copies."""
+
+
 def load_network(
     plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
     disk_offload: DiskOffload | None = None, on_card: str | None = None, is_spread: bool = False,
-) -> Network:  # fmt: skip
+) -> LoadedNetwork:  # fmt: skip
     """Load the module with its weights on its device, ready to run.
 
     `packed`: int8 or int4, the format of the weights; `disk_offload`: the layers that stay on disk; `on_card`: the
@@ -68,59 +77,66 @@ def load_network(
     weights = _check_weights(path, allow_pickle)
     outline = plan.outline(dtype)
     plan.check_size(outline, weights)
+    sources = _open_files(weights)
+    is_read_here = packed is not None or not (weights.pickled or is_spread or is_already_quantized(plan))
+    uses_pages = device.type == "cpu" and packed is None and not is_conversion(weights, dtype)
     try:
         with BUILD_LOCK:
             if disk_offload is not None:
                 network, report = load_offloaded(plan, outline, disk_offload)
+            elif packed is not None:
+                network, report = load_packed(plan, outline, weights, packed, None if weights.pickled else sources)
+            elif is_read_here:
+                is_mapped = uses_pages and sources.is_mapped
+                network, report = load_floats(plan, outline, weights, dtype, sources, is_mapped)
             else:
-                network, report = _read_network(plan, outline, weights, dtype, packed, is_spread)
+                network, report = _load_by_transformers(plan, weights, dtype, is_spread)
             if on_card is not None:
                 quantize_for_card(network, on_card, device)
         ready: Network = network.eval() if is_spread else _move_to(network, device).eval()
+        sources.check()
     except UnpackableError:
         raise
     except Exception as error:  # pickles, headers and checkpoints of other libraries raise many exception types
+        sources.check()
         log.debug("weights of %s", path, exc_info=True)
-        raise _loading_error(error, path) from error
+        raise error if isinstance(error, ModelError) else _loading_error(error, path) from error
     _check_complete(report, path)
-    return ready
+    if disk_offload is not None or weights.pickled or not uses_pages or (is_read_here and not sources.is_mapped):
+        return LoadedNetwork(ready, None)
+    return LoadedNetwork(ready, sources)
 
 
-def mapped_files(
-    plan: ModelPlan, dtype: torch.dtype, device: torch.device, packed: str | None, disk_offload: DiskOffload | None
-) -> MappedFiles | None:  # fmt: skip
-    """Return the files whose pages the module that `load_network` returns for these arguments may read; None if all of
-    its weights are copies.
-    """
-    if device.type != "cpu" or disk_offload is not None:
-        return None
-    if plan.gguf is not None:
-        return plan.gguf.sources
-    weights = find_weights(plan.path)
-    if packed is not None or weights.pickled or is_conversion(weights, dtype):
-        return None
-    return MappedFiles(weights.files)
+def _open_files(weights: WeightFiles) -> MappedFiles:
+    """Open the files of weights. Raises CorruptWeightsError."""
+    try:
+        return MappedFiles(weights.files)
+    except (OSError, ValueError) as error:
+        file = Path(getattr(error, "filename", None) or weights.files[0])
+        raise corrupt_weights_error(file, getattr(error, "strerror", None) or str(error), str(error)) from error
 
 
 def _load_gguf(
     plan: ModelPlan, file: GgufFile, dtype: torch.dtype, device: torch.device, packed: str | None
-) -> Network:  # fmt: skip
+) -> LoadedNetwork:  # fmt: skip
     """Load a GGUF file: in its blocks if `packed`, else converted to `dtype`."""
     outline = plan.outline(torch.float32 if packed else dtype)
+    plan.check_gguf_size(outline)
     try:
         with BUILD_LOCK:
             if packed:
                 network, report = load_blocks(file, plan.config, outline)
             else:
-                network, report = load_floats(file, plan.config, outline, dtype)
+                network, report = load_gguf_floats(file, plan.config, outline, dtype)
         ready: Network = _move_to(network, device).eval()
-    except ModelError:
-        raise
+        file.sources.check()
     except Exception as error:  # transformers' own
+        file.sources.check()
         log.debug("weights of %s", plan.path, exc_info=True)
-        raise _loading_error(error, plan.path) from error
+        raise error if isinstance(error, ModelError) else _loading_error(error, plan.path) from error
     _check_complete(report, plan.path)
-    return ready
+    uses_pages = device.type == "cpu" and file.sources.is_mapped
+    return LoadedNetwork(ready, file.sources if uses_pages else None)
 
 
 def _move_to(network: Any, device: torch.device) -> Any:
@@ -128,18 +144,10 @@ def _move_to(network: Any, device: torch.device) -> Any:
     return network.to(device)
 
 
-def _read_network(
-    plan: ModelPlan,
-    outline: Network,
-    weights: WeightFiles,
-    dtype: torch.dtype,
-    packed: str | None,
-    is_spread: bool = False,
+def _load_by_transformers(
+    plan: ModelPlan, weights: WeightFiles, dtype: torch.dtype, is_spread: bool
 ) -> tuple[Network, LoadingReport]:
-    if packed is not None:
-        return load_packed(plan, outline, weights, packed)
-    if is_conversion(weights, dtype) and not is_spread and not is_already_quantized(plan):
-        return load_converted(plan, outline, weights, dtype)
+    """Load pickled or quantized weights, or a module that is spread over several devices."""
     loaded: tuple[Network, LoadingReport] = plan.auto.from_pretrained(
         plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
         use_safetensors=not weights.pickled, output_loading_info=True, **({"device_map": "auto"} if is_spread else {}),

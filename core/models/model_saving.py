@@ -17,9 +17,11 @@ from decodescope.core.models.load_plan import BUILD_LOCK
 from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.models.quantized.packed_layers import ExpertBank, PackedExperts, PackedModule
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 
+@isolated_construction
 def save_gguf(
     model: LoadedModel, path: str | Path, weights: str = "Q8_0", notes: list[str] | None = None
 ) -> Path:  # fmt: skip
@@ -61,7 +63,7 @@ def save_gguf(
     if notes is not None:
         notes += found
     elif found:
-        warnings.warn(" ".join(found), UserWarning, stacklevel=2)
+        warnings.warn(" ".join(found), UserWarning, stacklevel=3)
     return target
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from transformers.models.auto import processing_auto
 
 from decodescope.core.errors import ModelFileError, ProcessorMissingError, TokenizerMissingError
 from decodescope.core.models.gguf.gguf_file import GgufFile
-from decodescope.core.models.gguf.tokenizer import MAX_TOKEN_CHARACTERS, load_gguf_tokenizer
+from decodescope.core.models.gguf.tokenizer import load_gguf_tokenizer
+from decodescope.core.models.gguf.vocabulary import MAX_TOKEN_CHARACTERS
 from decodescope.core.models.modalities import Modalities
 from decodescope.core.models.model_files import (
     INDEX_BYTES,
@@ -40,6 +42,16 @@ _FILES = (
     "source.spm", "tokenizer_config.json",
 )  # fmt: skip
 _REMEDY = mark("Copy or download the model's tokenizer files again.")
+_UPDATE = mark(
+    "A newer version of the libraries may have written it: update transformers and tokenizers (pip install -U "
+    "transformers tokenizers). Otherwise, copy or download the model's tokenizer files again."
+)
+_UNKNOWN_PART = re.compile(
+    r"untagged enum|unknown (variant|field)|missing field|not (a )?(supported|known)|unsupported|does not exist"
+    r"|unrecognized|invalid type|version",
+    re.IGNORECASE,
+)
+"""Parts of the libraries' messages about kinds of tokenizers, or of their parts, that they do not know."""
 
 
 def load_tokenizer(
@@ -64,11 +76,23 @@ def load_tokenizer(
             tr("The tokenizer in {file} cannot be loaded: {error}").format(
                 file=path.name, error=readable_reason(error)
             ),
-            tr(_REMEDY),
+            tr(_UPDATE) if _is_newer(path, error) else tr(_REMEDY),
             full_message(error),
         ) from error
     _check_vocabulary(path, tokenizer)
     return tokenizer
+
+
+def _is_newer(path: Path, error: BaseException) -> bool:
+    """Return whether the files are complete JSON, and the libraries do not know what it describes."""
+    if not _UNKNOWN_PART.search(str(error)):
+        return False
+    for file in filter(is_file, (path / name for name in _FILES if name.endswith(".json"))):
+        try:
+            json.loads(read_bytes(file, INDEX_BYTES))
+        except (OSError, ModelFileError, ValueError, RecursionError):
+            return False
+    return True
 
 
 def _check_lengths(path: Path) -> None:

@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Literal
 
 from decodescope.core.checks.arguments import check_cancel
-from decodescope.core.native.native_library import (
+from decodescope.core.native.library_choice import (
     FLAGS,
+    LEVEL_VARIABLE,
     MAIN_SOURCE,
+    OFF,
+    LibraryChoice,
     find_compiler,
-    is_switched_on,
-    library,
     library_folder,
-    library_path,
+    shipped_levels,
 )
+from decodescope.core.native.native_library import is_switched_on, library, library_choice
 from decodescope.resources.language import tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
@@ -45,16 +47,21 @@ class BuildResult:
     seconds: float = 0.0
     details: str = ""
     """Output of the compiler."""
+    level: str = ""
+    """The level of the library that is used, such as `v4`; `compiled` for one that this computer compiled; empty if
+    there is none.
+    """
 
 
 def build_kernels(cancel: threading.Event | None = None) -> BuildResult:
     """Build the native kernels for this computer unless they exist; they are used from the next run on.
 
-    The library is stored in the user's cache, so later starts find it. `cancel` stops the compiler. Raises
-    ParameterError for an invalid `cancel`, nothing else.
+    Nothing is compiled if the program came with a library for this processor. A compiled library is stored in the
+    user's cache, so later starts find it. `cancel` stops the compiler. Raises ParameterError for an invalid `cancel`,
+    and as `kernel_status` does.
     """
     check_cancel(cancel)
-    standing, path, found = kernel_status(), library_path(), find_compiler()
+    standing, path, found = kernel_status(), library_choice().path, find_compiler()
     if standing.state != "missing" or path is None or found is None:
         return standing
     begun = time.monotonic()
@@ -68,18 +75,46 @@ def build_kernels(cancel: threading.Event | None = None) -> BuildResult:
     seconds = time.monotonic() - begun
     if library() is None:
         return BuildResult("failed", tr("The native code was compiled, but cannot be used here."), seconds)
-    return BuildResult("built", tr("The native code was compiled in {seconds:.0f} s.").format(seconds=seconds), seconds)
+    sentence = tr("The native code was compiled in {seconds:.0f} s.").format(seconds=seconds)
+    return BuildResult("built", sentence, seconds, level=library_choice().level)
 
 
 def kernel_status() -> BuildResult:
-    """Return whether the native kernels exist (`ready`), could be built (`missing`), or why not; builds nothing."""
-    if library_path() is None or not is_switched_on():
+    """Return whether the native kernels exist (`ready`), could be built (`missing`), or why not; builds nothing.
+
+    Raises ParameterError if DECODESCOPE_NATIVE_LEVEL is set to a level that is unknown or cannot be used here.
+    """
+    choice = library_choice()
+    if choice.level == OFF or not is_switched_on():
         return BuildResult("off", tr("Native code is turned off."))
     if library() is not None:
-        return BuildResult("ready", tr("Native code is ready."))
-    if find_compiler() is None:
-        return BuildResult("no_compiler", tr("No native code: this computer has no C++ compiler (g++ or clang++)."))
-    return BuildResult("missing", tr("The native code has not been compiled yet."))
+        choice = library_choice()
+        return BuildResult("ready", _ready_sentence(choice), level=choice.level)
+    if choice.path is not None and find_compiler() is not None:
+        return BuildResult("missing", tr("The native code has not been compiled yet."))
+    if levels := shipped_levels():
+        sentence = tr(
+            "No native code: this processor supports none of the levels that the program has libraries for ({levels}), "
+            "and this computer has no C++ compiler (g++ or clang++)."
+        ).format(levels=", ".join(levels))
+    else:
+        sentence = tr(
+            "No native code: the program came without libraries for this kind of computer, and this computer has no "
+            "C++ compiler (g++ or clang++)."
+        )
+    return BuildResult("no_compiler", sentence)
+
+
+def _ready_sentence(choice: LibraryChoice) -> str:
+    """Return in words which library is used, and why."""
+    if not choice.is_shipped:
+        return tr("Native code is ready: compiled on this computer for its processor.")
+    sentence = (
+        tr("Native code is ready: the library for {title} ({level}), which {variable} chooses.")
+        if choice.is_requested
+        else tr("Native code is ready: the library for {title} ({level}), the best one for this processor.")
+    )
+    return sentence.format(title=tr(choice.title), level=choice.level, variable=LEVEL_VARIABLE)
 
 
 @contextlib.contextmanager
@@ -99,9 +134,9 @@ def _build_folder() -> Iterator[Path]:
 
 
 def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> BuildResult | None:
-    """Compile to `path` and return None, or the failed result. Retry without threads if the compiler lacks OpenMP."""
+    """Compile to `path` and return None, or the failed result. Retry without -pthread for compilers that refuse it."""
     target, output = folder_path / path.name, ""
-    for more in (("-fopenmp",), ()):
+    for more in (("-pthread",), ()):
         code, output = _compile(
             [compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel
         )

@@ -3,65 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import hashlib
 import logging
 import os
-import platform
-import shutil
 import stat
-import sys
-from ctypes import POINTER, c_double, c_int64, c_void_p
+from ctypes import POINTER, c_double, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
-from decodescope.core.system.file_writing import cache_folder
-
-SOURCE = Path(__file__).parent / "source"
-MAIN_SOURCE = SOURCE / "decodescope.cpp"
-FLAGS = (
-    "-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
-    "-fvisibility=hidden", "-shared", "-fPIC",
-)  # fmt: skip
-SWITCH_VARIABLE = "DECODESCOPE_NATIVE_STEP"
-"""Environment variable: 0 disables the native kernels and their compilation."""
-_COMPILERS = ("g++", "clang++", "c++")
-
-
-def library_folder() -> Path:
-    """Return the folder in the user's cache."""
-    return cache_folder() / "native"
-
-
-def find_compiler() -> str | None:
-    """Return the path of a C++ compiler that supports the vector extensions of the source."""
-    return next((found for name in _COMPILERS if (found := shutil.which(name))), None)
-
-
-def library_path() -> Path | None:
-    """Return the path of the library for this program and processor, whether it exists or not; None if it is
-    disabled.
-    """
-    if os.environ.get(SWITCH_VARIABLE) == "0" or os.name == "nt":
-        return None
-    return library_folder() / f"step-{_digest()}.so"
-
-
-@functools.cache
-def _digest() -> str:
-    digest = hashlib.sha256(" ".join((*FLAGS, platform.machine(), _processor())).encode())
-    for file in sorted(SOURCE.iterdir()):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:24]
-
-
-def _processor() -> str:
-    """Return the processor model and its instruction sets: different computers may share a home folder."""
-    if sys.platform != "linux":
-        return platform.processor()
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as cpuinfo:
-        lines = (line.partition(":") for line in cpuinfo)
-        known = {name.strip(): value.strip() for name, _, value in lines}
-    return " ".join(known.get(name, "") for name in ("model name", "flags", "Features", "CPU part"))
+from decodescope.core.native.library_choice import LibraryChoice, choose_library, is_intact
 
 
 def is_private(path: Path) -> bool:
@@ -204,7 +152,7 @@ class RaggedAttentionStruct(ctypes.Structure):
 
 log = logging.getLogger(__name__)
 
-VERSION = 13
+VERSION = 14
 """Version of the functions below; a library of another version is not used."""
 MAX_WITH_GIL = 2**16
 """Number of values that are read without releasing the GIL, which takes some 50 µs; another thread that paints would
@@ -263,6 +211,7 @@ class NativeLibrary:
         for nothing in (self._norm, self._choices, self._rows):
             nothing.restype = None
         self.samplers = SamplerFunctions(at_once)
+        self.page_guard = PageGuard(at_once)
 
     def step(self, model: ModelStruct, pass_struct: PassStruct) -> None:
         """Run the model: write the logits and append the tokens to keys and values."""
@@ -384,6 +333,33 @@ class SamplerFunctions:
         return int(self._passages(text, count, *breaks, *lengths, output_address))
 
 
+class PageGuard:
+    """The functions that replace lost pages of mapped files by zeros, where the process would end by a signal:
+    `source/page_guard.h`.
+    """
+
+    def __init__(self, loaded: ctypes.CDLL) -> None:
+        self._guard, self._has_lost = loaded.decodescope_guard_pages, loaded.decodescope_has_lost_pages
+        self._release = loaded.decodescope_release_pages
+        self._guard.argtypes, self._guard.restype = (c_uint64, c_uint64), c_int64
+        self._has_lost.argtypes, self._has_lost.restype = (c_int64,), c_int64
+        self._release.argtypes, self._release.restype = (c_int64,), None
+
+    def guard(self, address: int, length: int) -> int:
+        """Guard the pages of a mapping of `length` bytes, a multiple of the page size; return the number of the range,
+        or 0 if it cannot be guarded.
+        """
+        return int(self._guard(address, length))
+
+    def has_lost_pages(self, guarded: int) -> bool:
+        """Return whether pages of a guarded range were lost, and read as zeros since."""
+        return bool(self._has_lost(guarded))
+
+    def release(self, guarded: int) -> None:
+        """End the guard of a range. Must be called before its pages are unmapped."""
+        self._release(guarded)
+
+
 def _check(failed: int) -> None:
     if failed:
         raise MemoryError
@@ -395,30 +371,54 @@ class _LibraryHolder:
     def __init__(self) -> None:
         self.is_on = True
         self.library: NativeLibrary | None = None
-        self._refused: Path | None = None
+        self._refused: frozenset[str] = frozenset()
+        """Levels of the program, and paths of compiled libraries, that cannot be opened: they are not tried again."""
+        self._opened: LibraryChoice | None = None
+
+    @property
+    def choice(self) -> LibraryChoice:
+        """The library that is open, or else the one to use."""
+        return self._opened or choose_library(self._refused)
 
     def find(self) -> NativeLibrary | None:
-        """Look for the library until it exists; one that cannot be opened is not tried again."""
-        if self.library is None:
-            path = library_path()
-            if path is not None and path != self._refused and path.is_file():
-                self._open(path)
+        """Look for the library until it exists."""
+        while self.library is None:
+            choice = choose_library(self._refused)
+            name = choice.level if choice.is_shipped else str(choice.path)
+            if choice.path is None or name in self._refused or not choice.path.is_file():
+                break
+            self.library = _open(choice)
+            if self.library is None:
+                self._refused |= {name}
+            else:
+                self._opened = choice
         return self.library
 
-    def _open(self, path: Path) -> None:
-        try:
-            self.library = NativeLibrary(path) if is_private(path) else None
-        except (OSError, AttributeError):
-            log.info("the built step cannot be opened; torch goes through the model", exc_info=True)
-        self._refused = path if self.library is None else None
+
+def _open(choice: LibraryChoice) -> NativeLibrary | None:
+    """Open a library; None if its bytes are not those that were written, or the system refuses it."""
+    assert choice.path is not None
+    try:
+        if not (is_intact(choice) if choice.is_shipped else is_private(choice.path)):
+            log.warning("%s was changed by another user or is damaged; it is not used", choice.path.name)
+            return None
+        return NativeLibrary(choice.path)
+    except (OSError, AttributeError):
+        log.info("%s cannot be opened; torch goes through the model", choice.path.name, exc_info=True)
+        return None
 
 
 _HOLDER = _LibraryHolder()
 
 
 def library() -> NativeLibrary | None:
-    """Return the native library if it exists and is enabled."""
+    """Return the native library if it exists and is enabled. Raises ParameterError as `choose_library` does."""
     return _HOLDER.find() if _HOLDER.is_on else None
+
+
+def library_choice() -> LibraryChoice:
+    """Return which library is used, or would be if it existed. Raises ParameterError as `choose_library` does."""
+    return _HOLDER.choice
 
 
 def is_switched_on() -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from decodescope.core.events import Event
-from decodescope.core.trace.page.html_page import page_text
+from decodescope.core.trace.page.html_page import ShownRun, page_text, runs_page_text
 from decodescope.resources.language import tr
 
 _HEIGHT = 640
@@ -17,13 +17,23 @@ def inline_page(events: Iterable[Event], title: str = "", failure: str = "") -> 
     """Return a frame with the interactive page; it follows the notebook's theme. `failure`: the error that ended the
     run, shown above the frame.
     """
-    page = page_text(events, title=title, is_inline=True)
+    error = f"<p>{html.escape(tr('The call failed: {error}').format(error=failure))}</p>" if failure else ""
+    return error + _frame(page_text(events, title=title, is_inline=True))
+
+
+def inline_runs(runs: Sequence[ShownRun]) -> str:
+    """Return a frame with one page of all runs, which has a selector."""
+    if len(runs) == 1:
+        return inline_page(runs[0].events, failure=runs[0].failure)
+    return _frame(runs_page_text(runs, is_inline=True))
+
+
+def _frame(page: str) -> str:
     # Only the delimiter and ampersands need escaping, which keeps the many quotation marks of the data short.
     source = page.replace("&", "&amp;").replace("'", "&#39;")
     label = html.escape(tr("Run"), quote=True)
     style = f"width:100%;height:{_HEIGHT}px;border:0;border-radius:8px"
-    error = f"<p>{html.escape(tr('The call failed: {error}').format(error=failure))}</p>" if failure else ""
-    return f'{error}<iframe title="{label}" style="{style}" loading="lazy" srcdoc=\'{source}\'></iframe>'
+    return f'<iframe title="{label}" style="{style}" loading="lazy" srcdoc=\'{source}\'></iframe>'
 
 
 def no_runs() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from decodescope.core.errors import ParameterError
+from decodescope.core.parameter import short_repr
 from decodescope.core.system.optional_deps import why_missing
 from decodescope.resources.language import tr, trn
 
@@ -32,6 +33,10 @@ class ResultRows(tuple[RowT, ...]):
         made = super().__new__(cls, rows)
         made.texts = tuple(texts)
         return made
+
+    def __repr__(self) -> str:
+        first = f": {short_repr(self[0])} …" if self else ""
+        return f"<{type(self).__name__}, {len(self):,} rows{first}>"
 
     def columns(self) -> dict[str, list[object]]:
         """Return the table's columns by name."""

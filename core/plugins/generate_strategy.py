@@ -29,11 +29,10 @@ from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
-    from transformers import GenerationConfig
 
     from decodescope.core.decoding.run import DecodingRun
     from decodescope.core.events import Event
-    from decodescope.core.generate_recording.run_writer import CapturedPrompt
+    from decodescope.core.generate_recording.call_recorder import CallRecorder, RunDescription
     from decodescope.core.models.loaded_model import LoadedModel
     from decodescope.core.request import Request
 
@@ -162,23 +161,29 @@ class _RunRecorder:
         self.trouble: Exception | None = None
         self.has_run = False
 
-    def new_run(self, prompt: CapturedPrompt, config: GenerationConfig, strategy: str) -> Callable[[Event], None]:
+    def loaded_for(self, module: torch.nn.Module) -> LoadedModel:
+        """Return the model of the run."""
+        return self.loaded
+
+    def new_run(self, described: RunDescription) -> Callable[[Event], None]:
         """Return the function that receives the events. Raises ValueError for a second run."""
         if self.has_run:
             raise ValueError(tr("it calls generate more than once"))
         self.has_run = True
         return self.put
 
-    def end_call(self, recorder: object, failure: BaseException | None) -> None:
+    def end_loop(self, loop: CallRecorder, failure: BaseException | None) -> None:
         """End the text that a stop interrupted."""
-        from decodescope.core.generate_recording.call_recorder import CallRecorder
-
-        if isinstance(failure, _RunStopped) and isinstance(recorder, CallRecorder) and self.trouble is None:
-            recorder.finish(None)
+        if isinstance(failure, _RunStopped) and self.trouble is None:
+            loop.finish(None)
 
     def note_trouble(self, error: Exception) -> None:
         """Keep the reason why the run cannot be recorded further."""
         self.trouble = error
+
+    def note_incomplete(self, reason: str) -> None:
+        """Keep the reason why the recorded text is not the function's."""
+        self.trouble = self.trouble or ValueError(reason)
 
 
 class _ModelWatch:
@@ -251,14 +256,22 @@ def _call(
     """Call the function with the run's seed. Raises PluginError for a result without token ids."""
     import torch
 
+    from decodescope.core.decoding.run_generator import make_generator
     from decodescope.core.generate_recording.generate_hooks import GenerateHooks
+    from decodescope.core.system.torch_state import library_settings
 
     def generate(*, custom_generate: str, **given: object) -> object:
         return function.function(model=module, **given)
 
     devices = [run.device] if run.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad():
+    with library_settings(), torch.random.fork_rng(devices), torch.no_grad():
         torch.manual_seed(run.request.seed)
+        if run.request.generator_state:
+            state = make_generator(run.request, run.device).get_state()
+            if devices:
+                torch.cuda.set_rng_state(state, run.device)
+            else:
+                torch.set_rng_state(state)
         given = {"custom_generate": function.source.title, **function.arguments(run)}
         found = GenerateHooks.record_call(module, generate, (), given)
     ids = getattr(found, "sequences", found)

@@ -53,7 +53,8 @@ def processor_of_class(cls: type) -> Processor:
     """Return the pipeline stage of a LogitsProcessor class.
 
     A switch with the class's docstring enables it; each parameter of `__init__` with a supported annotation or default
-    becomes a setting. The class attributes `title`, `label`, `kind` and `order` replace the derived ones. Raises
+    becomes a setting. The class attributes `title`, `label`, `kind` and `order` replace the derived ones: without
+    `kind`, a run calls the stage a ban once it has removed a token (`core.decoding.banned_tokens`). Raises
     UnsupportedSignatureError.
     """
     name = _snake_case(cls.__name__)
@@ -68,6 +69,9 @@ def processor_of_class(cls: type) -> Processor:
         elif (own := argument_setting(name, argument, described.get(argument.name, ""), constructor)) is not None:
             settings[argument.name] = own
 
+    own_kind = getattr(cls, "kind", None)
+    has_kind = own_kind in ("shift", "ban", "cut")
+
     def make(value: object, context: Context) -> Transform:
         given = {key: _value(parameter, context) for key, parameter in settings.items()}
         return cast("Transform", cls(**given, **{key: _INJECTED[key](context) for key in injected}))
@@ -77,7 +81,8 @@ def processor_of_class(cls: type) -> Processor:
         make=make,
         order=_own_order(cls),
         label=_escape(_own_text(cls, "label") or title.lower()),
-        kind=_kind(cls),
+        kind=cast('Literal["shift", "ban", "cut"]', own_kind) if has_kind else "shift",
+        has_observed_kind=not has_kind,
         parameter=Parameter(name, title, "bool", False, docstring_summary(vars(cls).get("__doc__")), option=True),
         extra_parameters=tuple(settings.values()),
         panel="more",
@@ -111,16 +116,6 @@ def _own_order(cls: type) -> int:
 def _escape(label: str) -> str:
     """Escape braces: labels are templates for `format`."""
     return label.replace("{", "{{").replace("}", "}}")
-
-
-def _kind(cls: type) -> Literal["shift", "ban", "cut"]:
-    """Return the class's own `kind`, otherwise "ban" if its code mentions infinity, which removes tokens."""
-    own = getattr(cls, "kind", None)
-    if own in ("shift", "ban", "cut"):
-        return cast('Literal["shift", "ban", "cut"]', own)
-    code = getattr(vars(cls).get("__call__"), "__code__", None)
-    texts = [*getattr(code, "co_names", ()), *map(str, getattr(code, "co_consts", ()))]
-    return "ban" if any("inf" in text.lower() for text in texts) else "shift"
 
 
 def _arguments(cls: type) -> Iterator[inspect.Parameter]:

@@ -142,6 +142,8 @@ class Processor:
     plain_phrase: str = ""
     """The same in words that need no knowledge of the field; empty: the phrase."""
     kind: StageKind = "shift"
+    has_observed_kind: bool = False
+    """Whether it is called a ban from the first time on that it rules out a token (`core.decoding.banned_tokens`)."""
     transformers_classes: tuple[str, ...] = ()
     """Names of transformers' classes that do the same; stages of a foreign `generate` call are recognized by them."""
     transformers_value: str = ""

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from decodescope.core.parameter import Parameter
-from decodescope.core.processors.base import MinLengthBan, Processor, has_end
+from decodescope.core.processors.base import Context, MinLengthBan, Processor, has_end
 from decodescope.resources.language import mark
+
+
+def _applies(context: Context) -> bool:
+    """Return whether there is an end token and no minimum of new tokens, which takes precedence as in transformers."""
+    return has_end(context) and context.settings.get("min_new_tokens") is None
+
 
 PROCESSOR = Processor(
     name="min_length",
@@ -23,5 +29,5 @@ PROCESSOR = Processor(
     ),
     panel="length",
     shown=20,
-    applies=has_end,
+    applies=_applies,
 )  # fmt: skip

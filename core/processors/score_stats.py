@@ -6,6 +6,8 @@ import math
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
+from decodescope.core.native.tensor_address import row_address, tensor_address
+
 if TYPE_CHECKING:
     import torch
 
@@ -50,7 +52,7 @@ def _native_stats(scores: torch.Tensor) -> array[float] | None:
         return None
     scores, (rows, vocabulary) = scores.contiguous(), scores.shape
     figures = array("d", bytes(_STAT_COUNT * _DOUBLE * rows))
-    found.score_stats(scores.data_ptr(), rows, vocabulary, figures.buffer_info()[0])
+    found.score_stats(tensor_address(scores, scores.dtype), rows, vocabulary, figures.buffer_info()[0])
     return figures
 
 
@@ -97,7 +99,8 @@ def likely_tokens(scores: torch.Tensor, threshold: float, max_count: int, row: i
     if found is None:
         return _likely_by_torch(scores[row], threshold, max_count)
     tokens, shares = array("q", bytes(_INTEGER * max_count)), array("f", bytes(_FLOAT * max_count))
-    begin = scores.contiguous().data_ptr() + _FLOAT * row * vocabulary
+    scores = scores.contiguous()
+    begin = tensor_address(scores, scores.dtype) + _FLOAT * range(len(scores))[row] * vocabulary
     count = found.likely_tokens(
         begin, vocabulary, threshold, max_count, tokens.buffer_info()[0], shares.buffer_info()[0]
     )
@@ -121,7 +124,7 @@ def score_histogram(row: torch.Tensor, lowest: float, highest: float, parts: int
     if found is None:
         return _histogram_by_numpy(row[row.isfinite()], lowest, highest, parts)
     row, counts = row.contiguous(), array("q", bytes(_INTEGER * parts))
-    found.histogram(row.data_ptr(), len(row), (lowest, highest), parts, counts.buffer_info()[0])
+    found.histogram(tensor_address(row, row.dtype), len(row), (lowest, highest), parts, counts.buffer_info()[0])
     return tuple(counts)
 
 
@@ -176,9 +179,9 @@ def find_passages(
     Return None without native code, or if an entry is not known yet.
     """
     found = get_native_library()
-    if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
+    if found is None or not ids.is_cpu or ids.element_size() != _INTEGER or ids.stride(1) != 1:
         return None
     output, place = array("q", bytes(2 * _INTEGER * window)), ids.shape[1] - window + row * ids.stride(0)
-    begin = ids.data_ptr() + _INTEGER * place
+    begin = row_address(ids, ids.dtype, place, window)
     count = found.samplers.repeated_passages(begin, window, breaks, lengths, output.buffer_info()[0])
     return None if count < 0 else list(zip(output[0 : 2 * count : 2], output[1 : 2 * count : 2], strict=True))

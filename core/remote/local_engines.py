@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -102,18 +104,39 @@ def find_local_engines(cancel: threading.Event | None = None) -> tuple[LocalEngi
 
 
 def local_address(kind: EngineKind) -> Address:
-    """Return where an engine listens on this computer: as its environment variable says, or at its usual port."""
+    """Return where an engine listens on this computer: as its environment variable says, or at its usual port.
+
+    The variable is read as Ollama does (https://github.com/ollama/ollama/blob/main/envconfig/config.go): in quotes or
+    not, with or without scheme, host, port and path.
+    """
     usual = Address("http", _HERE, kind.local_port, "/v1")
-    configured = os.environ.get(kind.local_variable, "").strip() if kind.local_variable else ""
+    configured = os.environ.get(kind.local_variable, "").strip().strip("\"'").strip() if kind.local_variable else ""
     if not configured:
         return usual
-    scheme, separator, place = configured.rpartition("://")
+    scheme, separator, place = configured.partition("://")
+    if not separator:
+        scheme, place = "http", configured
+    usual_port = _SCHEME_PORTS.get(scheme, kind.local_port) if separator else kind.local_port
+    host, port = _split_place(place.partition("/")[0], usual_port)
     try:
-        address = parse(f"{scheme or 'http'}://{_HERE if place.startswith(':') else ''}{place}", allow_plain=True)
+        address = parse(f"{scheme}://{host}:{port}", allow_plain=True)
     except EngineError:
         return usual
-    host = _HERE if address.host in _ALL_INTERFACES else address.host
-    has_port = place.rstrip("/").endswith(f":{address.port}")
-    port = address.port if separator or has_port else kind.local_port
-    here = Address(address.scheme, host, port, "/v1")
+    here = Address(address.scheme, _HERE if address.host in _ALL_INTERFACES else address.host, port, "/v1")
     return here if here.is_here else usual
+
+
+_SCHEME_PORTS = {"http": 80, "https": 443}
+
+
+def _split_place(place: str, usual_port: int) -> tuple[str, int]:
+    """Return host, addresses of IPv6 in brackets, and port; the usual port without a valid one."""
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):([^:]*)", place)
+    host, port = (found[1], found[2]) if found else (place, "")
+    try:
+        if ":" in host.strip("[]"):
+            host = f"[{ipaddress.ip_address(host.strip('[]'))}]"
+    except ValueError:
+        pass  # refused as an address
+    is_port = port.isascii() and port.isdecimal() and int(port[:6]) <= 65535
+    return host or _HERE, int(port) if is_port else usual_port

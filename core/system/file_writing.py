@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.system.user_folders import folder_variable, user_cache
 from decodescope.resources.language import tr
 
 DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -19,8 +20,8 @@ DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 def cache_folder() -> Path:
     """Return this program's folder in the user's cache, for results that can be computed again."""
-    base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "decodescope"
+    local = folder_variable("LOCALAPPDATA") if os.name == "nt" and not os.environ.get("XDG_CACHE_HOME") else None
+    return (local or user_cache()) / "decodescope"
 
 
 @contextmanager

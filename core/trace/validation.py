@@ -294,9 +294,9 @@ class EventChecker:
             self._count_work(self._depths[event.best] + self._depths[self._leader])
         self._leader = event.best
         self._count_work(len(event.overruled) * len(event.candidates))
-        return all(wish.parent in known for wish in event.overruled) and all(
-            node in known for node, _ in event.forbidden
-        )
+        funnels, overruled = (one.parent for one in event.funnels), (one.parent for one in event.overruled)
+        named = (*funnels, *overruled, *(node for node, _ in event.forbidden))
+        return all(node in known for node in named)
 
     def _check_ranking(self, event: BeamsRanked) -> bool:
         self._count_work(sum(self._depths.get(item.node, 0) for item in event.hypotheses))

@@ -28,10 +28,14 @@ QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
 
 
 class Wanted:
-    """What an environment should contain: the program, some of its extras, Qt or not, and a build of PyTorch."""
+    """What an environment should contain: the program, some of its extras, Qt or not, and a build of PyTorch; and
+    whether a large download was agreed to.
+    """
 
-    def __init__(self, extras: tuple[str, ...] = (), qt: bool = True, torch: str = "auto") -> None:
-        self.extras, self.qt, self.torch = extras, qt, torch
+    def __init__(
+        self, extras: tuple[str, ...] = (), qt: bool = True, torch: str = "auto", agreed: bool = False
+    ) -> None:
+        self.extras, self.qt, self.torch, self.agreed = extras, qt, torch, agreed
 
     def requirements(self, project: Path) -> list[str]:
         """pip's arguments. Without Qt they are the project's requirements less those that need a screen."""
@@ -75,8 +79,13 @@ class Environment:
                 self.make(broken)
             incomplete = self.why_incomplete(wanted)
             if incomplete:
-                print(f"{self.folder.name}: {incomplete}; installing. The first time takes some minutes.", flush=True)
+                whole = f" {torch_build.set_up_size(build)}." if self.stamp() is None else ""
+                print(f"{self.folder.name}: {incomplete}; installing.{whole}", flush=True)
                 self.install(wanted, build)
+
+    def is_ready(self, wanted: Wanted) -> bool:
+        """Return whether nothing is left to make or install."""
+        return not (self.why_broken() or self.other_build_reason(wanted) or self.why_incomplete(wanted))
 
     def why_broken(self) -> str | None:
         """Return why it must be created again, in words, or None."""
@@ -176,7 +185,8 @@ class Environment:
             pip.install(self.python, ["pip>=24.1"], self.folder, bar="off")
             for line in requirements_in(self.project, ()):
                 if name_of(line) == "torch":
-                    torch_build.install(self.python, line, build, self.folder)
+                    agreed = wanted.agreed or wanted.torch == "cuda"
+                    torch_build.install(self.python, line, build, self.folder, agreed)
             pip.install(self.python, Wanted(extras, wanted.qt).requirements(self.project), self.folder)
         except SetupError:
             if before is not None:

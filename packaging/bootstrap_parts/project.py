@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from bootstrap_parts.errors import SetupError
@@ -10,6 +11,15 @@ from bootstrap_parts.errors import SetupError
 def check_project(project: Path) -> None:
     """Raises SetupError for a pyproject.toml that pip would end over, with a traceback of its own."""
     requirements_in(project, ())
+
+
+def version_in(project: Path) -> str:
+    """Return the program's version, also under a Python without tomllib; "unknown" where the file has none."""
+    try:
+        found = re.search(r'^version = "([^"]+)"', project.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        found = None
+    return found.group(1) if found else "unknown"
 
 
 def requirements_in(project: Path, extras: tuple[str, ...]) -> list[str]:

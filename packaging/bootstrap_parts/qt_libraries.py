@@ -25,6 +25,21 @@ remedy = _shared.remedy
 missing_of = _shared.missing_libraries
 
 
+COMMANDS_WITHOUT_QT = ("generate", "show", "watch")
+INFORMATION = ("-h", "--help", "--version")
+FILE_OPTIONS = ("--export", "--pictures", "--record-demo", "--screenshot")
+"""Words of the program's command line that decide what it needs: nothing of Qt, or Qt without a screen."""
+
+
+def needs(arguments: list[str]) -> str:
+    """Return what a command line of the program needs: "nothing" of Qt, Qt "offscreen", or a "screen"."""
+    if arguments[:1] and arguments[0] in COMMANDS_WITHOUT_QT:
+        return "nothing"
+    if set(INFORMATION) & set(arguments):
+        return "nothing"
+    return "offscreen" if set(FILE_OPTIONS) & {word.partition("=")[0] for word in arguments} else "screen"
+
+
 def has_screen(variables: dict[str, str]) -> bool:
     """Whether a window can be shown; only a Linux can be without a graphical session."""
     names = ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY", "DISPLAY")
@@ -32,7 +47,8 @@ def has_screen(variables: dict[str, str]) -> bool:
 
 
 def check(site_packages: Path, variables: dict[str, str]) -> None:
-    """Make sure that Qt can show its windows where the variables say.
+    """Make sure that Qt can show its windows where the variables say. Before Qt is installed, the libraries that it
+    will need are checked by name.
 
     Raises:
         SetupError: There is no screen, or libraries are missing; names the packages that hold them.
@@ -45,7 +61,15 @@ def check(site_packages: Path, variables: dict[str, str]) -> None:
             "start it in a desktop session (over ssh with -X), or draw into a file with --screenshot FILE.",
         )
     qt = site_packages / "PySide6" / "Qt"
-    missing = missing_of([qt / "lib" / "libQt6Widgets.so.6"])
-    missing |= _shared.missing_for_platform(_shared.platform_plugins(qt / "plugins", variables), missing_of)
+    if is_installed(site_packages):
+        missing = missing_of([qt / "lib" / "libQt6Widgets.so.6"])
+        missing |= _shared.missing_for_platform(_shared.platform_plugins(qt / "plugins", variables), missing_of)
+    else:
+        missing = _shared.missing_before_installation(variables)
     if missing:
         raise SetupError(_shared.MISSING.format(libraries=", ".join(sorted(missing))), remedy(missing))
+
+
+def is_installed(site_packages: Path) -> bool:
+    """Return whether the environment has Qt."""
+    return (site_packages / "PySide6" / "Qt" / "lib" / "libQt6Widgets.so.6").exists()

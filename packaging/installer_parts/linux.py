@@ -14,13 +14,16 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import tarfile
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
+from xml.sax.saxutils import escape
 
-from installer_parts.contents import debian_packages, system_libraries
+from installer_parts.contents import debian_package, system_libraries
 from installer_parts.icons import write_icon
-from installer_parts.tools import InstallerError, require, run
+from installer_parts.tools import Build, InstallerError, require, run
 
 HOME = Path("opt/decodescope")
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -29,6 +32,8 @@ RENAMED = {"libglib2.0-0": "libglib2.0-0t64 | libglib2.0-0"}
 RECOMMENDED = "ca-certificates, desktop-file-utils, hicolor-icon-theme, libportaudio2, shared-mime-info"
 SUGGESTED = "espeak-ng, fonts-noto-cjk, g++, xdg-utils"
 C_LIBRARY_VERSION = re.compile(rb"GLIBC_2\.(\d+)")
+HOMEPAGE = "DECODESCOPE_HOMEPAGE"
+"""Variable with the address of the publisher's page about the program."""
 MAINTAINER = "DECODESCOPE_MAINTAINER"
 """Variable with name and address of who publishes the package."""
 UNPUBLISHED = "The Decodescope authors <decodescope@localhost>"
@@ -41,22 +46,37 @@ desktop playground for text generation
  network."""
 
 
-def make_packages(
-    folder: Path, version: str, machine: str, root: Path, output: Path, epoch: int, level: int
-) -> list[Path]:
-    """Write .tar.xz and .deb of the program's folder into `output` and return their paths.
+MANUAL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from installer_parts.manual_page import manual_page
+sys.stdout.write(manual_page(sys.argv[2], sys.argv[3]))
+"""
+APPLICATION_ID = "org.decodescope.Decodescope"
 
-    `root` is the checkout, `epoch` the date of all files in seconds since 1970, `level` that of xz from 0 to 9. Raises
-    InstallerError.
-    """
+
+def check_machine(machine: str) -> None:
+    """Raise InstallerError if the processor is unknown, a tool is missing, or PyInstaller cannot pack this Python."""
     if machine not in MACHINES:
         raise InstallerError(f"The processor {machine} is not known. Build on {' or '.join(MACHINES)}.")
-    name = f"decodescope-{version}-linux-{machine}"
-    archive = write_archive(folder, output / f"{name}.tar.xz", "decodescope", epoch, level)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        stage = stage_package(folder, Path(scratch, "package"), version, MACHINES[machine], root, epoch)
-        package = output / f"decodescope_{debian_version(version)}_{MACHINES[machine]}.deb"
-        build_package(stage, package, epoch, level)
+    for tool, package in (("dpkg-deb", "dpkg"), ("xz", "xz-utils"), ("objdump", "binutils"), ("strip", "binutils")):
+        require(tool, package)
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        raise InstallerError(
+            "This Python has no shared library, which PyInstaller packs. Use Debian's: /usr/bin/python3 with the "
+            "packages python3-venv and libpython3-dev."
+        )
+
+
+def make_packages(build: Build) -> list[Path]:
+    """Write .tar.xz and .deb of the program's folder and return their paths. Raises InstallerError."""
+    depends = dependencies(build.folder)
+    name = f"decodescope-{build.version}-linux-{build.machine}"
+    with tempfile.TemporaryDirectory(dir=build.folder.parent) as scratch:
+        stage = stage_package(build, Path(scratch, "package"), depends)
+        archive = write_archive(build.folder, build.output / f"{name}.tar.xz", "decodescope", build.epoch, build.level)
+        package = build.output / f"decodescope_{debian_version(build.version)}_{MACHINES[build.machine]}.deb"
+        build_package(stage, package, build.epoch, build.level)
     return [archive, package]
 
 
@@ -79,12 +99,12 @@ def write_archive(folder: Path, target: Path, top: str, epoch: int, level: int) 
     return target
 
 
-def stage_package(folder: Path, stage: Path, version: str, architecture: str, root: Path, epoch: int) -> Path:
+def stage_package(build: Build, stage: Path, depends: str) -> Path:
     """Make the tree of files of the Debian package in `stage` and return it. Files of the program are linked."""
-    shutil.copytree(folder, stage / HOME, symlinks=True, copy_function=_link)
+    shutil.copytree(build.folder, stage / HOME, symlinks=True, copy_function=_link)
     share = stage / "usr" / "share"
-    sources = root / "packaging" / "desktop"
-    drawing = root / "resources" / "icons" / "decodescope.svg"
+    sources = build.root / "packaging" / "desktop"
+    drawing = build.root / "resources" / "icons" / "decodescope.svg"
     icons = share / "icons" / "hicolor"
     documents = share / "doc" / "decodescope"
     for source, target in (
@@ -92,28 +112,48 @@ def stage_package(folder: Path, stage: Path, version: str, architecture: str, ro
         (sources / "decodescope.xml", share / "mime" / "packages" / "decodescope.xml"),
         (drawing, icons / "scalable" / "apps" / "decodescope.svg"),
         (drawing, icons / "scalable" / "mimetypes" / "application-x-decodescope-run.svg"),
-        (_third_party(folder), documents / "THIRD_PARTY.txt"),
+        (_third_party(build.folder), documents / "THIRD_PARTY.txt"),
     ):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
     raster = icons / "256x256" / "apps" / "decodescope.png"
     raster.parent.mkdir(parents=True)
     write_icon(drawing, raster)
-    (documents / "copyright").write_text(copyright_text(root), encoding="utf-8")
-    with (documents / "changelog.gz").open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=epoch) as packed:
-        packed.write((root / "CHANGELOG.md").read_bytes())
+    metainfo = share / "metainfo" / f"{APPLICATION_ID}.metainfo.xml"
+    metainfo.parent.mkdir()
+    metainfo.write_text(metainfo_text(sources / metainfo.name, build.version, build.epoch), encoding="utf-8")
+    (documents / "copyright").write_text(copyright_text(build.root), encoding="utf-8")
+    _write_gzip(documents / "changelog.gz", (build.root / "CHANGELOG.md").read_bytes(), build.epoch)
+    _write_gzip(share / "man" / "man1" / "decodescope.1.gz", manual_text(build).encode(), build.epoch)
     launcher = stage / "usr" / "bin" / "decodescope"
     launcher.parent.mkdir(parents=True)
     launcher.symlink_to(f"/{HOME.as_posix()}/decodescope")
-    _normalise(stage, epoch)
+    _normalise(stage, build.epoch)
     size = sum(path.lstat().st_size for path in stage.rglob("*") if not path.is_dir()) // 1024 + 1
     information = stage / "DEBIAN"
     information.mkdir(mode=0o755)
-    (information / "control").write_text(
-        control_text(version, architecture, dependencies(folder), size), encoding="utf-8"
-    )
+    control = control_text(build.version, MACHINES[build.machine], depends, size)
+    (information / "control").write_text(control, encoding="utf-8")
     (information / "md5sums").write_text(_md5sums(stage), encoding="utf-8")
     return stage
+
+
+def manual_text(build: Build) -> str:
+    """Return the manual page, made from the command line of the program in the environment."""
+    date = _date(build.epoch)
+    return run([build.python, "-c", MANUAL, build.root / "packaging", build.version, date], folder=build.output)
+
+
+def metainfo_text(source: Path, version: str, epoch: int) -> str:
+    """Return the description for software centres (AppStream) with this version as its release, and the homepage that
+    the publisher has set.
+    """
+    text = source.read_text(encoding="utf-8")
+    kind = "development" if re.search(r"[a-z]", version) else "stable"
+    release = f'<release version="{debian_version(version)}" date="{_date(epoch)}" type="{kind}"/>'
+    homepage = os.environ.get(HOMEPAGE)
+    url = f'  <url type="homepage">{escape(homepage)}</url>\n' if homepage else ""
+    return text.replace("</component>", f"{url}  <releases>\n    {release}\n  </releases>\n</component>")
 
 
 def build_package(stage: Path, target: Path, epoch: int, level: int) -> Path:
@@ -130,16 +170,21 @@ def debian_version(version: str) -> str:
 
 
 def dependencies(folder: Path) -> str:
-    """Return the Depends field for a program's folder. Raises InstallerError for a library of an unknown package."""
-    libraries = system_libraries(folder)
-    try:
-        packages = debian_packages(libraries)
-    except KeyError as error:
+    """Return the Depends field for a program's folder. Raises InstallerError for libraries of unknown packages."""
+    packages, unknown = set(), []
+    for library, needed_by in sorted(system_libraries(folder).items()):
+        package = debian_package(library)
+        if package is None:
+            unknown.append(f"{library} (needed by {needed_by})")
+        else:
+            packages.add(RENAMED.get(package, package))
+    if unknown:
         raise InstallerError(
-            f"The package of the library {error} is not known. Add it to PACKAGES in app/start/qt_libraries.py, "
-            "or leave out the file that needs it in packaging/installer_parts/contents.py."
-        ) from None
-    return ", ".join([f"libc6 (>= 2.{oldest_c_library(folder)})", *(RENAMED.get(name, name) for name in packages)])
+            f"The packages of these libraries are not known: {', '.join(unknown)}. Install the libraries, add them to "
+            "PACKAGES in app/start/qt_libraries.py, or leave out the files that need them in "
+            "packaging/installer_parts/contents.py."
+        )
+    return ", ".join([f"libc6 (>= 2.{oldest_c_library(folder)})", *sorted(packages)])
 
 
 def oldest_c_library(folder: Path) -> int:
@@ -155,11 +200,12 @@ def oldest_c_library(folder: Path) -> int:
 
 def control_text(version: str, architecture: str, depends: str, size: int) -> str:
     """Return the control file; `size` is that of the installed files in KiB."""
+    homepage = f"Homepage: {os.environ[HOMEPAGE]}\n" if os.environ.get(HOMEPAGE) else ""
     return (
         f"Package: decodescope\nVersion: {debian_version(version)}\nArchitecture: {architecture}\n"
         f"Maintainer: {os.environ.get(MAINTAINER, UNPUBLISHED)}\nInstalled-Size: {size}\nDepends: {depends}\n"
         f"Recommends: {RECOMMENDED}\nSuggests: {SUGGESTED}\n"
-        f"Section: science\nPriority: optional\nDescription: {DESCRIPTION}\n"
+        f"Section: science\nPriority: optional\n{homepage}Description: {DESCRIPTION}\n"
     )
 
 
@@ -174,6 +220,16 @@ def copyright_text(root: Path) -> str:
 
 def _third_party(folder: Path) -> Path:
     return folder / "_internal" / "THIRD_PARTY.txt"
+
+
+def _date(epoch: int) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d")
+
+
+def _write_gzip(target: Path, content: bytes, epoch: int) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=epoch) as packed:
+        packed.write(content)
 
 
 def _link(source: str, target: str) -> None:

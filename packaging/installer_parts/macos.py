@@ -12,19 +12,27 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from installer_parts.tools import InstallerError, require, run
+from installer_parts.tools import Build, InstallerError, require, run
 
 IDENTITY = "DECODESCOPE_CODESIGN_IDENTITY"
 PROFILE = "DECODESCOPE_NOTARY_PROFILE"
 ENTITLEMENTS = Path(__file__).with_name("entitlements.plist")
 
 
-def make_packages(bundle: Path, version: str, machine: str, output: Path) -> list[Path]:
-    """Write the disk image of Decodescope.app into `output`. Raises InstallerError."""
+def check_machine(_machine: str) -> None:
+    """Raise InstallerError if a tool is missing, or notarising is asked for without signing."""
     identity, profile = os.environ.get(IDENTITY), os.environ.get(PROFILE)
     if profile and not identity:
         raise InstallerError(f"{PROFILE} is set, but Apple notarises only what is signed. Set {IDENTITY} too.")
-    target = output / f"decodescope-{version}-macos-{machine}.dmg"
+    require("hdiutil", "macOS")
+    for tool in ["codesign"] * bool(identity) + ["xcrun"] * bool(profile):
+        require(tool, "Xcode's command-line tools")
+
+
+def make_packages(build: Build) -> list[Path]:
+    """Write the disk image of Decodescope.app and return its path. Raises InstallerError."""
+    bundle, identity, profile = build.folder, os.environ.get(IDENTITY), os.environ.get(PROFILE)
+    target = build.output / f"decodescope-{build.version}-macos-{build.machine}.dmg"
     for command in commands(bundle, target, identity, profile):
         if command[0] == "hdiutil":
             make_image(bundle, target, command)

@@ -12,19 +12,26 @@ import re
 from pathlib import Path
 
 from installer_parts.icons import write_icon
-from installer_parts.tools import InstallerError, command_from, require, run
+from installer_parts.tools import Build, InstallerError, command_from, require, run
 
 SIGN = "DECODESCOPE_SIGN_COMMAND"
 SCRIPT = Path(__file__).with_name("decodescope.nsi")
 
 
-def make_packages(folder: Path, version: str, root: Path, output: Path) -> list[Path]:
-    """Write the installer of the program's folder into `output`. Raises InstallerError."""
-    target = output / f"decodescope-{version}-windows-x86_64.exe"
+def check_machine(_machine: str) -> None:
+    """Raise InstallerError if NSIS is missing or the command that signs names no file."""
+    require("makensis", "NSIS")
+    if template := os.environ.get(SIGN):
+        command_from(template, Path("file"))
+
+
+def make_packages(build: Build) -> list[Path]:
+    """Write the installer and return its path. Raises InstallerError."""
+    folder, target = build.folder, build.output / f"decodescope-{build.version}-windows-x86_64.exe"
     for program in sorted(folder.glob("*.exe")):
         sign(program)
-    icon = write_icon(root / "resources" / "icons" / "decodescope.svg", folder.parent / "decodescope.ico")
-    run([require("makensis", "NSIS"), *definitions(folder, version, icon, target), SCRIPT])
+    icon = write_icon(build.root / "resources" / "icons" / "decodescope.svg", folder.parent / "decodescope.ico")
+    run([require("makensis", "NSIS"), *definitions(folder, build.version, icon, target), SCRIPT])
     sign(target)
     return [target]
 

@@ -9,9 +9,11 @@ are the English ones (`app/state/guide_pages.py`).
 from __future__ import annotations
 
 import argparse
+import os
 import posixpath
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ for path in (str(ROOT / "packaging"), str(ROOT)):
 from static_checks import link_package  # noqa: E402  # after its folder has been added to the path
 
 from decodescope import core  # noqa: E402
+from decodescope.app.panels.commands import SHORTCUTS  # noqa: E402
 from decodescope.app.start.cli.parser import make_parser  # noqa: E402
 from decodescope.app.state.guide_pages import (  # noqa: E402
     complete_page,
@@ -50,12 +53,55 @@ TUTORIAL_ORDER = (
     "your-own-processor",
     "study",
 )
-REFERENCE = ("toml-files.md", "pictures.md", "cache-compatibility.md", "models.md", "stages.md", "trace-format.md")
+GENERATED_REFERENCE = ("reference/command-line.md", "reference/keys.md", "reference/api.md", "reference/glossary.md")
+REFERENCE = (
+    "toml-files.md",
+    "pictures.md",
+    "cache-compatibility.md",
+    "models.md",
+    "gguf-tokenizers.md",
+    "stages.md",
+    "trace-format.md",
+)
 HOW_TO = ("programs.md", "translating.md")
 INSIDE = ("architecture.md", "tour-of-the-code.md", "building.md")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+CHINESE_SECTIONS = {
+    "Home": "首页", "Tutorials": "教程（英文）", "Guide": "指南（英文）", "How-to": "操作方法", "Reference": "参考",
+    "Project": "项目",
+}  # fmt: skip
+"""Titles of the sections on Chinese pages, by the English ones."""
+
+
+def on_startup(**_: Any) -> None:
+    """Hide, in the results of notebooks, that there are no widgets for progress bars."""
+    os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
+
+
+def on_config(config: Any) -> Any:
+    """State the version on every page, and link to the source where pyproject.toml names its address."""
+    project = _project()
+    config.copyright = f"Decodescope {project['version']} · {project['license']}"
+    config.repo_url = project.get("urls", {}).get("Source")
+    return config
+
+
+def _project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
+
+
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """Give a Chinese page the controls, section titles and the language mark of its language."""
+    is_chinese = "zh_CN" in page.file.src_uri
+    config.theme["language"] = "zh" if is_chinese else "en"
+    english = {chinese: title for title, chinese in CHINESE_SECTIONS.items()}
+    for section in nav.items:
+        section.title = (CHINESE_SECTIONS if is_chinese else english).get(section.title, section.title)
+    return context
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -70,6 +116,7 @@ def on_files(files: Any, config: Any) -> Any:
         "reference/api.md": api_page(),
         "reference/glossary.md": glossary_page(ENGLISH),
         "reference/glossary-zh_CN.md": glossary_page("zh_CN"),
+        "reference/keys.md": keys_page(),
         **{f"project/{name}": (ROOT / name).read_text(encoding="utf-8") for name in PROJECT_PAGES},
         "project/LICENSE.md": "# Licence\n\n" + (ROOT / "LICENSE").read_text(encoding="utf-8"),
     }
@@ -123,15 +170,14 @@ def navigation(pages: set[str]) -> list[Any]:
 
     chinese = [*guide("guide/zh_CN"), {"教程": folder("tutorials/zh_CN", TUTORIAL_ORDER)}]
     result: list[Any] = [
-        {"Home": take("index.md")},
-        {"Tutorials": folder("tutorials", TUTORIAL_ORDER)},
+        {"Home": take("index.md", "installation.md")},
+        {"Tutorials": [*folder("tutorials", TUTORIAL_ORDER), {"Notebooks": folder("notebooks")}]},
         {"Guide": guide("guide")},
         {"中文指南": [*chinese, *take("reference/glossary-zh_CN.md")]},
         {"How-to": take(*HOW_TO)},
-        {"Reference": [*take("reference/command-line.md", "reference/api.md", "reference/glossary.md", *REFERENCE)]},
+        {"Reference": [*take(*GENERATED_REFERENCE, *REFERENCE)]},
         {"Project": [*take(*INSIDE, *(f"project/{name}" for name in PROJECT_PAGES), "project/LICENSE.md")]},
     ]
-    result[-1]["Project"] += take(*sorted(name for name in left if name.startswith("faults-")))
     if left:
         result.append({"More": sorted(left)})
     return [section for section in result if next(iter(section.values()))]
@@ -140,6 +186,9 @@ def navigation(pages: set[str]) -> list[Any]:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Complete a written page, and turn links that leave docs/ into links to generated pages, or into plain text."""
     own = page.file.src_uri
+    page.meta.setdefault("search", {"boost": _search_boost(own, markdown)})
+    if own == "index.md":
+        markdown = re.sub(r"\A# .+\n", rf"\g<0>\nVersion {_project()['version']} · [Install](#install)\n", markdown)
     shown = find_page(DOCS, own) or own  # the links of an English page in the place of a missing one are its own
     markdown = complete_page(own, markdown)
     base = "" if own == "index.md" or own.startswith("project/") else posixpath.join("docs", posixpath.dirname(shown))
@@ -161,6 +210,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         parts += [_LINK.sub(rewrite, markdown[end : fence.start()]), fence.group()]
         end = fence.end()
     return "".join([*parts, _LINK.sub(rewrite, markdown[end:])])
+
+
+def _search_boost(name: str, markdown: str) -> float:
+    """Return a weight by which a page whose whole title was searched precedes one with more words in its title, and
+    both precede the generated reference and the project's pages.
+    """
+    title = _HEADING.search(markdown)
+    words = len(title.group(1).split()) if title else 4
+    return (0.5 if name.startswith(("reference/", "project/")) else 2.0) * 2 / (1 + words)
 
 
 def _page_of_top_level(path: str) -> str:
@@ -210,6 +268,18 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def keys_page() -> str:
+    """Return the page of all keys, by the group that the program lists them in."""
+    set_language(ENGLISH)
+    lines, group = ["# Keys", "", "`Ctrl+/` lists them in the program."], ""
+    for shortcut in (shortcut for shortcut in SHORTCUTS if shortcut.keys):
+        if shortcut.group != group:
+            group = shortcut.group
+            lines += ["", f"## {tr(group)}", "", "| key | does |", "| --- | --- |"]
+        lines.append(f"| {_cell(shortcut.label)} | {_cell(tr(shortcut.title))} |")
+    return "\n".join([*lines, ""])
 
 
 def api_page() -> str:

@@ -165,3 +165,32 @@ def test_file_options_require_matching_output_file() -> None:
             parse(arguments)
     assert parse(["--export", "x.csv", "--plain-csv"]).plain_csv
     assert parse(["--pictures", "x.toml", "--allow-outside"]).allow_outside
+
+
+WITHOUT_QT = """
+import sys
+class Refusal:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("PySide6", "shiboken6", "pyqtgraph"):
+            raise ImportError("libEGL.so.1: cannot open shared object file: No such file or directory")
+sys.meta_path.insert(0, Refusal())
+import decodescope
+sys.exit(decodescope.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--version"], "Decodescope "),
+        (["--model", "storyteller", "--help"], "--screenshot PATH"),
+        (["show", "--help"], "--width N"),
+        (["watch", "--help"], "--save FOLDER"),
+        (["generate", "--help"], "exit codes"),
+    ],
+    ids=" ".join,
+)
+def test_help_and_version_without_qt_libraries_are_printed(words: list[str], expected: str) -> None:
+    answer = subprocess.run([sys.executable, "-c", WITHOUT_QT, *words], cwd=ROOT, capture_output=True, text=True)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert expected in answer.stdout

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from transformers import GenerationConfig
 
 from decodescope import core
+from decodescope.app.session import worker_jobs
 from decodescope.app.session.engine import CoreEngine
 from decodescope.app.session.mailbox import WorkerJob
 from decodescope.app.session.queries.step_replay import StepReplayQuery
@@ -46,6 +48,26 @@ def test_load_returns_model_info(engine: CoreEngine) -> None:
     assert info.threads == 1
     assert info.context is not None
     assert "dola" not in info.unsupported_strategies
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "cuda", "note"),
+    [
+        (False, False, None, "no GPU found"),
+        (False, False, "13.0", "no GPU found"),
+        (False, True, None, "no GPU supported by this torch version"),
+        (False, True, "13.0", "GPU found, but this torch version cannot use its driver"),
+        (True, True, "13.0", "these weights are for the CPU"),
+    ],
+)
+def test_note_on_the_automatic_cpu_names_its_reason(
+    monkeypatch: pytest.MonkeyPatch, card: bool, driver: bool, cuda: str | None, note: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(worker_jobs, "_has_nvidia_driver", lambda: driver)
+    assert worker_jobs._device_note("auto", "cpu") == note
+    assert worker_jobs._device_note("cpu", "cpu") == worker_jobs._device_note("auto", "cuda") == ""
 
 
 def test_load_after_language_change_translates_model_info(engine: CoreEngine) -> None:

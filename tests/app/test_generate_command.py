@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,11 @@ def results(folder: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
+def table(folder: Path) -> list[dict[str, str]]:
+    with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_generate_writes_recordings_jsonl_and_csv(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["generate", str(write(tmp_path, *LINES)), "--out", str(out), "--quiet"]) == 0
@@ -64,13 +71,122 @@ def test_generate_writes_recordings_jsonl_and_csv(tmp_path: Path) -> None:
         assert events[-1].texts[0] == one["text"]
     same = core.run(tiny.shared("llama"), core.Request(PROMPT, {"max_new_tokens": 4}, strategy="sampling", seed=2))
     assert found[1]["text"] == same.texts[0]
-    with (out / "results.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["id"] for row in rows] == ["a/b", "a/b", "2", "'=1+1"]
-    assert [int(row["new_tokens"]) for row in rows] == [4, 4, 3, 2]
+    rows = table(out)
+    assert [row["id"] for row in rows] == ["a/b", "a/b", "2", "2", "'=1+1"]
+    assert [int(row["tokens"]) for row in rows] == [4, 4, 3, 3, 2]
     assert main(["generate", str(write(tmp_path, *LINES)), "--out", str(out), "--quiet", "--plain-csv"]) == 0
     assert "\r\n" not in (out / "results.jsonl").read_text("utf-8")
     assert ",=1+1," in (out / "results.csv").read_text("utf-8")
+
+
+def test_table_has_a_row_for_each_text_with_settings_and_metrics(tmp_path: Path) -> None:
+    lines = [
+        {"id": "several", "prompt": PROMPT, "seed": 3,
+         "settings": {"do_sample": True, "num_return_sequences": 2, "max_new_tokens": 4, "temperature": 0.5}},
+        {"id": "beams", "prompt": PROMPT,
+         "settings": {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 3}},
+        {"id": "lookup", "prompt": PROMPT * 2, "settings": {"prompt_lookup_num_tokens": 2, "max_new_tokens": 6}},
+    ]  # fmt: skip
+    assert main(["generate", str(write(tmp_path, *lines)), "--out", str(tmp_path), "--quiet"]) == 0
+    rows = table(tmp_path)
+    assert [(row["id"], row["text_number"]) for row in rows] == [
+        ("several", "1"), ("several", "2"), ("beams", "1"), ("beams", "2"), ("lookup", ""),
+    ]  # fmt: skip
+    assert [json.loads(row["prompt"]) for row in rows] == [*[PROMPT] * 4, PROMPT * 2]
+    assert {row["finish"] for row in rows} == {"length"}
+    assert [(row["seed"], row["temperature"]) for row in rows[:3]] == [("3", "0.5"), ("3", "0.5"), ("0", "")]
+    assert float(rows[-1]["acceptance_rate"]) >= 0
+    assert int(rows[-1]["target_passes"]) > 0
+    model = tiny.shared("llama")
+    for row, one in zip(rows, [lines[0], lines[0], lines[1], lines[1], lines[2]], strict=True):
+        prompt = one["prompt"]
+        result = core.run(model, core.Request(prompt, one["settings"], seed=one.get("seed", 0)))
+        place = int(row["text_number"] or 1) - 1
+        assert row["text"] == result.texts[place]
+        scored = core.score(model, list(result.sequences[place]), given=prompt)
+        expected = sum(token.raw_log_probability for token in scored) / len(result.sequences[place])
+        assert float(row["mean_log_probability"]) == pytest.approx(expected, abs=1e-4)
+        if result.scores is not None:
+            assert float(row["score"]) == pytest.approx(result.scores[place], abs=1e-5)
+
+
+def test_runs_that_do_not_depend_on_the_seed_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream, begun = core.stream, list[int]()
+
+    def counted(model: object, request: core.Request, **more: Any) -> Iterator[core.events.Event]:
+        begun.append(request.seed)
+        return stream(model, request, **more)
+
+    monkeypatch.setattr(core, "stream", counted)
+    settings: dict[str, object] = {"max_new_tokens": 3}
+    lines = [
+        {"id": "greedy", "prompt": PROMPT, "settings": settings, "seeds": [1, 2, 3]},
+        {"id": "random", "prompt": PROMPT, "settings": settings | {"do_sample": True}, "seeds": [1, 2]},
+        {"id": "beams", "prompt": PROMPT, "settings": settings | {"num_beams": 2, "do_sample": True}, "seeds": [1, 2]},
+    ]
+    assert main(["generate", str(write(tmp_path, *lines)), "--out", str(tmp_path), "--quiet"]) == 0
+    assert begun == [1, 1, 2, 1, 2]
+    assert "2 runs do not depend on their seeds" in capsys.readouterr().err
+    greedy = results(tmp_path)[:3]
+    assert [(one["seed"], one["text"], one["recording"]) for one in greedy] == [
+        (seed, greedy[0]["text"], greedy[0]["recording"]) for seed in (1, 2, 3)
+    ]
+
+
+def test_processors_draw_random_numbers_only_while_sampling() -> None:
+    """`generate` runs a greedy request once, whatever its seeds."""
+    assert [one.name for one in core.processors.registry.values() if one.uses_rng and not one.samples] == []
+
+
+def test_second_process_on_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = generate.Output(tmp_path / "out")
+    arguments = ["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "Another `decodescope generate`" in error
+    assert "--out" in error
+    first.close()
+    assert main(arguments) == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs", "results.jsonl", "results.csv"}
+
+
+def test_damaged_recording_is_not_called_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = core.trace.read
+
+    def damage(path: Path) -> core.trace.Trace:
+        path.write_bytes(path.read_bytes()[:-40])
+        return read(path)
+
+    arguments = ["generate", str(write(tmp_path, LINES[1])), "--out", str(tmp_path), "--quiet"]
+    with monkeypatch.context() as damaged:
+        damaged.setattr(core.trace, "read", damage)
+        assert main(arguments) == 1
+    assert results(tmp_path)[0]["error"]
+    assert list((tmp_path / "runs").iterdir()) == []
+    assert main(arguments) == 0
+
+
+@pytest.mark.parametrize(("code", "remedy"), [(errno.ENOSPC, "Free up space"), (errno.ENOENT, "--out")])
+def test_unwritable_results_are_an_error_with_folder_and_remedy(
+    code: int, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(generate.os, "fsync", fail)
+    assert main(["generate", str(write(tmp_path, LINES[1])), "--out", str(tmp_path / "out"), "--quiet"]) == 1
+    error = capsys.readouterr().err
+    assert str(tmp_path / "out") in error
+    assert remedy in error
+    assert "Errno" not in error
+
+
+def test_long_id_gets_a_name_that_file_systems_allow(tmp_path: Path) -> None:
+    line = {"id": "\U00010330" * 300, "prompt": PROMPT, "settings": {"max_new_tokens": 1}}
+    assert main(["generate", str(write(tmp_path, line)), "--out", str(tmp_path), "--quiet"]) == 0
+    assert len(results(tmp_path)[0]["recording"].encode()) < 200
 
 
 def test_recording_of_generate_can_be_loaded(tmp_path: Path) -> None:
@@ -137,7 +253,8 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, capsys: pytes
         ('{"prompt": "x", "promt": 1}', "“promt” is unknown"), ('{"prompt": "x", "settings": []}', "“settings”"),
         ('{"prompt": "x", "seed": 1, "seeds": [1]}', "both"), ('{"prompt": "x", "seeds": ["1"]}', "whole numbers"),
         ('{"prompt": "x", "seeds": []}', "whole numbers"), ('{"prompt": "x", "drafts": [1]}', "“drafts”"),
-        ("[" * 99999, "JSON"), ('{"prompt": "x", "strategy": []}', "“strategy”"),
+        ("[" * 99999, "JSON"), ('{"prompt": ' + "[" * 400 + "]" * 400 + "}", "levels"),
+        ('{"prompt": "x", "strategy": []}', "“strategy”"),
         ('{"prompt": "x", "cache": 3}', "“cache”"),
     ],
 )  # fmt: skip
@@ -224,10 +341,10 @@ def test_plugins_and_measures_are_used_on_request(tmp_path: Path, monkeypatch: p
     arguments = ["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "out"), "--quiet"]
     try:
         assert main(arguments) == 0
-        assert "letters" not in results(tmp_path / "out")[0]["metrics"]
+        assert "letters" not in results(tmp_path / "out")[0]["texts"][0]["measures"]
         arguments[3] = str(tmp_path / "other")
         assert main([*arguments, "--plugins"]) == 0
-        assert results(tmp_path / "other")[0]["metrics"]["letters"] == 4
+        assert results(tmp_path / "other")[0]["texts"][0]["measures"]["letters"] == 4
     finally:
         install([])
 

@@ -29,6 +29,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from decodescope.core.system.torch_state import DEVICE_MODES
 from tests.card.card_counts import DEVICE_ASSERTS, METADATA_ONLY, WAITS, Counts, kernel_count
 from tests.card.card_graphs import CardGraph, GraphMemory, GraphRecording
 from tests.card.card_patches import CardGenerator, HostGenerator, card_index, patches
@@ -134,6 +135,9 @@ class _Operations(TorchDispatchMode):
 
 def _integer_histc(values: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     return torch.histc(values, *args, **kwargs).long()
+
+
+DEVICE_MODES.update((_DeviceNames, _Operations))
 
 
 class PretendCard:

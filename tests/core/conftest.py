@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from decodescope import core
-from decodescope.core.native import kernel_build, native_library
+from decodescope.core.native import kernel_build, library_choice, native_library
+from tests import native_level
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,7 @@ def compiled(needs_compiler: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Cache folder with the native library, hardly optimized: compiled once, in several seconds."""
     path = tmp_path_factory.mktemp("compiled")
     with _cache_in(path):
-        assert core.build_kernels().state == "built"
+        assert core.build_kernels().state == ("built" if native_level.is_compiled() else "ready")
     return path
 
 
@@ -38,7 +39,8 @@ def _cache_in(path: Path) -> Iterator[None]:
     native_library._HOLDER = native_library._LibraryHolder()  # another module may have opened its own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(native_library.SWITCH_VARIABLE, raising=False)
+        patch.setenv(library_choice.LEVEL_VARIABLE, native_level.requested())
+        patch.setattr(library_choice, "SHIPPED", native_level.folder())
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
         yield
     native_library._HOLDER = before
@@ -48,7 +50,8 @@ def _cache_in(path: Path) -> Iterator[None]:
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setenv(library_choice.LEVEL_VARIABLE, native_level.requested())
+    monkeypatch.setattr(library_choice, "SHIPPED", native_level.folder())
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
 
 

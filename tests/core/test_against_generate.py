@@ -20,6 +20,8 @@ PROCESSORS: dict[str, dict[str, Any]] = {
     "bad_words": {"bad_words_ids": [[17], [34, 11], [44]]},
     "min_length": {"min_length": 15},
     "min_new_tokens": {"min_new_tokens": 12},
+    "min_new_tokens_and_min_length": {"min_length": 25, "min_new_tokens": 3, "eos_token_id": list(range(2, 60, 3))},
+    "no_new_tokens_and_min_length": {"min_length": 25, "min_new_tokens": 0, "eos_token_id": list(range(2, 60, 3))},
     "forced_eos": {"forced_eos_token_id": 2},
     "remove_invalid": {"remove_invalid_values": True},
     "decay": {"exponential_decay_length_penalty": (3, 1.8)},
@@ -97,6 +99,36 @@ def test_guidance_equals_generate(kind: str) -> None:
     model, ids = tiny.shared(kind), tiny.prompt()
     settings = config(guidance_scale=1.6)
     assert ours(model, ids, settings) == tiny.reference(model, ids, settings)
+
+
+@torch.inference_mode()
+def guided_sum(model: core.LoadedModel, ids: list[int], written: list[int], scale: float) -> float:
+    """Return the sum of the guided log-probabilities of a text: of each token after the prompt, and after its last
+    token alone, which is the context without the prompt (Sanchez et al. 2023, "Stay on topic", section 2).
+    """
+    prompted = model.model(torch.tensor([[*ids, *written]])).logits[0, len(ids) - 1 : -1].log_softmax(-1)
+    free = model.model(torch.tensor([[ids[-1], *written]])).logits[0, :-1].log_softmax(-1)
+    guided = free + scale * (prompted - free)
+    return float(guided.gather(1, torch.tensor(written)[:, None]).sum())
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_guidance_of_beams_follows_its_definition_where_generate_mixes_the_beams(kind: str) -> None:
+    """transformers' processor keeps the context without the prompt in the order of the first step: a beam is compared
+    with the text of another one. Here each beam has its own.
+    """
+    model, ids, scale = tiny.shared(kind), tiny.prompt(), 2.0
+    settings = config(guidance_scale=scale, num_beams=3, num_return_sequences=3, length_penalty=0.0, eos_token_id=None)
+    result = core.run(model, core.Request(ids, settings))
+    assert result.scores is not None
+    assert result.scores == pytest.approx([guided_sum(model, ids, text, scale) for text in result.sequences], abs=1e-3)
+    with torch.inference_mode():
+        theirs = model.model.generate(
+            torch.tensor([ids]), settings, attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            return_dict_in_generate=True, output_scores=True,
+        )  # fmt: skip
+    defined = [guided_sum(model, ids, text, scale) for text in theirs.sequences[:, len(ids) :].tolist()]
+    assert theirs.sequences_scores.tolist() != pytest.approx(defined, abs=1e-3), "transformers follows it too now"
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5"])

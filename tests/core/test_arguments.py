@@ -58,6 +58,8 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "stage_order": (core.stage_order, {"names": ["top_p"]}),
         "watermark_settings": (core.watermark_settings, {"options": {"watermark_bias": 2.0}}),
         "why_missing": (core.why_missing, {"extra": "grammar"}),
+        "record_loop": (lambda model, prompt, **more: repr(core.record_loop(model, None, prompt, **more)), {
+            "model": model, "prompt": IDS, "rows": 1, "name": "mine", "settings": {}, "top_n": 3}),
         "record": (core.record, {"path": folder / "run", "events": result.events, "request": request, "extra": None}),
         "page": (core.page, {"events": result.events, "path": folder / "page.html", "title": ""}),
         "page_text": (core.page_text, {"events": result.events, "title": ""}),
@@ -71,7 +73,7 @@ NAMES = (
     "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "replay_step",
     "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "estimate_throughput", "has_native_step",
     "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "watermark_settings", "why_missing",
-    "record", "page", "page_text", "ScoreCache", "PrefixStore", "build_kernels",
+    "record_loop", "record", "page", "page_text", "ScoreCache", "PrefixStore", "build_kernels",
 )  # fmt: skip
 
 

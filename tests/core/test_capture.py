@@ -402,12 +402,13 @@ def test_captured_runs_can_be_saved_and_tabulated(tmp_path: Path) -> None:
     assert [path.name for path in paths] == ["runs-1.decodescope", "runs-2.decodescope"]
     assert list(core.replay(paths[0])) == captured.runs[0].events
     pages = captured.to_html(tmp_path / "runs.html")
-    assert all("<html" in path.read_text() for path in pages)
+    assert [path.name for path in pages] == ["runs.html"]
+    assert "<html" in pages[0].read_text()
     table = captured.to_dataframe()
     assert isinstance(table, pandas.DataFrame)
     assert set(table["run"]) == {0, 1}
     assert len(captured.runs[0].to_dataframe()) == 9
-    assert captured._repr_html_().count("<iframe") == 2
+    assert captured._repr_html_().count("<iframe") == 1
 
 
 def test_invalid_capture_arguments_raise_an_error() -> None:

@@ -266,3 +266,35 @@ def test_script_generates_the_text_of_the_run(settings: dict[str, Any]) -> None:
     with contextlib.redirect_stdout(printed):
         exec(compile(script, "script.py", "exec"), {})
     assert printed.getvalue() == core.run(model, request).texts[0] + "\n"
+
+
+INVALID_OWN: dict[str, object] = {
+    "eos_token_id": -1, "suppress_tokens": [999_999], "begin_suppress_tokens": [-5], "forced_eos_token_id": 999_999,
+    "min_length": -1, "repetition_penalty": 0.0, "bad_words_ids": "x", "no_repeat_ngram_size": -1, "max_time": -1.0,
+    "num_beams": 0, "temperature": "warm", "top_p": 7.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INVALID_OWN)
+def test_invalid_value_of_the_models_own_generation_config_is_named_and_ignored(name: str) -> None:
+    model = tiny.make("llama")
+    settings = {"max_new_tokens": 4, "do_sample": name in ("temperature", "top_p")}
+    expected = core.run(model, core.Request([5, 6], settings))
+    setattr(model.generation_config, name, INVALID_OWN[name])
+    result = core.run(model, core.Request([5, 6], settings))
+    assert result.sequences == expected.sequences
+    own = [message for message in notices(core.Request([5, 6], settings), model) if "own generation_config" in message]
+    assert len(own) == 1
+    assert name in own[0]
+    with pytest.raises(ParameterError):
+        core.run(model, core.Request([5, 6], {**settings, name: INVALID_OWN[name]}))
+
+
+def test_valid_ids_of_the_models_own_list_are_kept() -> None:
+    model = tiny.make("llama")
+    settings = {"max_new_tokens": 4, "do_sample": False}
+    first = core.run(model, core.Request([5, 6], settings)).sequences[0][0]
+    model.generation_config.suppress_tokens = [first, 999_999]
+    result = core.run(model, core.Request([5, 6], settings))
+    assert result.sequences == core.run(model, core.Request([5, 6], {**settings, "suppress_tokens": [first]})).sequences
+    assert first not in result.sequences[0]

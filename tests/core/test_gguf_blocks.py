@@ -17,7 +17,7 @@ from decodescope import core
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE, NATIVE, QUANTIZERS, dequantize
 from decodescope.core.models.gguf.block_matrix import BlockMatrix
 from decodescope.core.models.gguf.gguf_file import FORMATS, BlockFormat
-from decodescope.core.native import native_library
+from decodescope.core.native import library_choice, native_library
 from tests.core.native_step_models import step_of
 
 needs_compiler = pytest.mark.usefixtures("needs_compiler")
@@ -249,9 +249,9 @@ def test_variants_for_other_processors(flags: tuple[str, ...], tmp_path: Path) -
     """The code for processors with VNNI, whose instruction is imitated, and that for processors without AVX2."""
     source, target = tmp_path / "variant.cpp", tmp_path / "variant.so"
     source.write_text(VARIANT, encoding="utf-8")
-    compiler = native_library.find_compiler()
+    compiler = library_choice.find_compiler()
     assert compiler is not None
-    command = [compiler, "-std=c++17", "-O1", "-ffp-contract=fast", "-shared", "-fPIC", f"-I{native_library.SOURCE}"]
+    command = [compiler, "-std=c++17", "-O1", "-ffp-contract=fast", "-shared", "-fPIC", f"-I{library_choice.SOURCE}"]
     subprocess.run([*command, *flags, str(source), "-o", str(target)], check=True, timeout=300)
     multiply: Any = ctypes.CDLL(str(target)).multiply_variant
     multiply.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)

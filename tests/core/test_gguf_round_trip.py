@@ -159,11 +159,12 @@ def test_export_without_a_weight_of_the_model_is_refused(tmp_path: Path, monkeyp
 def test_own_decoding_settings_are_written_or_named(tmp_path: Path) -> None:
     model, notes = gguf_models.make("llama"), list[str]()
     model.generation_config.update(do_sample=True, temperature=0.7, top_k=20, top_p=0.9, repetition_penalty=1.1)
-    model.generation_config.no_repeat_ngram_size = 3
+    model.generation_config.update(no_repeat_ngram_size=3, suppress_tokens=[7, 9])
     read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32", notes), device="cpu").generation_config
     assert read.do_sample
     assert (read.temperature, read.top_p) == pytest.approx((0.7, 0.9))
     assert (read.top_k, read.repetition_penalty) == pytest.approx((20, 1.1))
+    assert read.suppress_tokens == [7, 9]
     assert any("no_repeat_ngram_size" in note for note in notes)
 
 

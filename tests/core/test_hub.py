@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from decodescope import core
@@ -101,7 +102,7 @@ def file_among_snapshots(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [(no_snapshots, True), (lost_blob, True), (folder_for_main, False), (pipe_for_main, True), (no_text_for_main, True),
-     (huge_main, True), (file_for_a_repository, True), (file_among_snapshots, True)],
+     (huge_main, True), (file_for_a_repository, True), (file_among_snapshots, False)],
 )  # fmt: skip
 def test_damaged_repository_is_reported_and_others_are_listed(
     damage: Callable[[Path], None], problem: bool, hub: Path, good: Path
@@ -142,7 +143,42 @@ def test_only_text_generation_models_are_listed(config: dict[str, Any], hub: Pat
 def test_index_without_a_weight_map_is_reported(hub: Path, good: Path) -> None:
     snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
     (snapshot / "model.safetensors.index.json").write_text("{}")
+    assert listed() == {"some/model": None}, "one file with all weights needs no index, as in transformers"
+    assert core.load("some/model").name == "some/model"
+    (snapshot / "model.safetensors").unlink()
     assert "weight_map" in (listed()["some/model"] or "")
+
+
+UNNEEDED = ("README.md", "onnx/model.onnx", "pytorch_model.bin", "tf_model.h5", "original/config.json", "photo.jpg")
+NEEDED = ("config.json", "tokenizer.json", "tokenizer.model", "chat_template.jinja", "modeling_own.py", "merges.txt")
+
+
+@pytest.mark.parametrize("name", [*UNNEEDED, *NEEDED, "model.safetensors"])
+def test_link_to_missing_content_refuses_a_model_only_for_a_file_that_is_read(name: str, hub: Path, good: Path) -> None:
+    snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
+    (snapshot / name).parent.mkdir(exist_ok=True)
+    (snapshot / name).unlink(missing_ok=True)
+    (snapshot / name).symlink_to(snapshot / "nowhere")
+    if name in UNNEEDED:
+        assert listed() == {"some/model": None}
+        assert core.load("some/model").name == "some/model"
+    else:
+        assert f"the content of {name} is missing" in (listed()["some/model"] or "")
+        with pytest.raises(ModelNotFoundError, match="download it again"):
+            core.load("some/model")
+
+
+@pytest.mark.parametrize("variable", ["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("value", ["$DRIVE/hf", "${DRIVE}/hf", "~/hf", "$UNSET/hf", "~/$DRIVE"])
+def test_cache_folder_is_that_of_the_library(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "UNSET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DRIVE", "tmp/some drive")
+    monkeypatch.setenv(variable, value)
+    source = Path(huggingface_hub.constants.__file__)
+    library: dict[str, Any] = {"__name__": "huggingface_hub.constants", "__package__": "huggingface_hub"}
+    exec(compile(source.read_text(), str(source), "exec"), library)  # the module reads the variables once
+    assert str(catalog.hub_cache()) == library["HF_HUB_CACHE"]
 
 
 @pytest.mark.parametrize("place", ["", "file", "nowhere"])

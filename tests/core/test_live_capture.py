@@ -139,6 +139,42 @@ def test_run_is_sent_to_the_window_as_a_recording(window: FakeWindow) -> None:
     assert runs == {"greedy": captured.runs[0].events, "beam_search": captured.runs[1].events}
 
 
+def test_own_loop_is_sent_to_the_window(window: FakeWindow) -> None:
+    LiveAddress.create(window.path).publish()
+    with core.record_loop(tiny.make("llama"), None, [1, 17], live=True) as loop:
+        for token in (3, 4):
+            loop.step(torch.randn(tiny.VOCABULARY), token)
+    [data] = window.wait(1)
+    stream = TraceStream("test")
+    assert stream.feed(data.partition(b"\n")[2]) == loop.run.events
+    assert stream.is_complete
+
+
+def test_nested_call_is_sent_while_the_outer_run_goes_on(window: FakeWindow) -> None:
+    """Each run is a recording of its own, which names its parent."""
+    LiveAddress.create(window.path).publish()
+    network = tiny.make("llama").model
+
+    def nested(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if ids.shape[1] == 5:
+            _generate(network, max_new_tokens=2)
+        return scores
+
+    with core.capture(network, live=True) as captured:
+        _generate(network, logits_processor=[nested])
+    found = {}
+    for data in window.wait(2):
+        stream = TraceStream("test")
+        events = stream.feed(data.partition(b"\n")[2])
+        assert stream.is_complete
+        assert stream.failure is None
+        assert stream.header is not None
+        found[stream.header.extra["captured"]["parent"]] = events  # type: ignore[index]
+    outer, inner = captured.runs
+    assert found == {"": outer.events, outer.id: inner.events}
+    assert len(outer.sequences[0]) == 8
+
+
 def test_a_stream_is_checked(window: FakeWindow) -> None:
     """Damaged bytes raise an error, wherever the damage is."""
     LiveAddress.create(window.path).publish()

@@ -132,6 +132,17 @@ def test_models_of_an_older_lm_studio_are_listed(ports: Callable[..., None]) -> 
         ("https://ollama.example", "127.0.0.1:11434"),
         ("no address", "127.0.0.1:11434"),
         ("127.0.0.1:99999", "127.0.0.1:11434"),
+        ('"127.0.0.1:7000"', "127.0.0.1:7000"),
+        (" '0.0.0.0' ", "127.0.0.1:11434"),
+        ("http://localhost", "localhost"),
+        ("http://localhost:99999", "localhost"),
+        ("http://127.0.0.1:7000/path/v1", "127.0.0.1:7000"),
+        ("127.0.0.1/path", "127.0.0.1:11434"),
+        ("::1", "[::1]:11434"),
+        ("[::1]", "[::1]:11434"),
+        ("[::]:7000", "127.0.0.1:7000"),
+        ("localhost:", "localhost:11434"),
+        ("http://:7000", "127.0.0.1:7000"),
     ],
 )
 def test_the_variable_of_ollama_is_followed_on_this_computer_only(

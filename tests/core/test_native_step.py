@@ -26,7 +26,8 @@ from decodescope.core.models.quantized.packed_matrices import (
     split_vectors,
     to_int4_rows,
 )
-from decodescope.core.native import kernel_build, native_library
+from decodescope.core.native import kernel_build, library_choice, native_library
+from tests import native_level
 from tests.core import tiny
 from tests.core.native_step_models import model_of, step_of
 
@@ -272,6 +273,7 @@ def test_native_step_follows_changed_weights_and_yields_to_hooks() -> None:
     assert get_native_step(tiny.shared("t5"), DynamicCache()) is None
 
 
+@pytest.mark.skipif(not native_level.is_compiled(), reason="about compiled libraries")
 @pytest.mark.usefixtures("built")
 def test_library_writable_by_others_is_not_used(folder: Path) -> None:
     assert core.build_kernels().state == "ready"
@@ -289,7 +291,7 @@ def test_library_writable_by_others_is_not_used(folder: Path) -> None:
 def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setenv(library_choice.LEVEL_VARIABLE, library_choice.COMPILED)
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     return tmp_path / "decodescope" / "native"
 
@@ -302,7 +304,7 @@ def test_kernel_status_names_why_the_build_failed(kernel_folder: Path, monkeypat
     assert list(kernel_folder.iterdir()) == []
     monkeypatch.setattr(kernel_build, "find_compiler", lambda: None)
     assert core.build_kernels().state == "no_compiler"
-    monkeypatch.setenv(native_library.SWITCH_VARIABLE, "0")
+    monkeypatch.setenv(library_choice.LEVEL_VARIABLE, library_choice.OFF)
     assert core.build_kernels().state == "off"
 
 
@@ -316,7 +318,7 @@ def test_kernel_build_can_be_cancelled(kernel_folder: Path) -> None:
 
 def test_damaged_library_is_not_used_and_old_ones_are_removed(kernel_folder: Path) -> None:
     kernel_folder.mkdir(parents=True, mode=0o700)
-    path = native_library.library_path()
+    path = native_library.library_choice().path
     assert path is not None
     path.write_bytes(b"no library")
     path.chmod(0o700)

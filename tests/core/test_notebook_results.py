@@ -58,15 +58,27 @@ def test_a_page_of_200_tokens_is_small(kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_captured_batch_has_a_small_page_per_prompt() -> None:
+def test_a_captured_batch_has_one_small_page() -> None:
     loaded = storyteller()
     assert loaded.tokenizer is not None
     inputs = loaded.tokenizer(["Once upon a time", "The dragon ate"], return_tensors="pt", padding=True)
     with core.capture(loaded) as captured:
         loaded.model.generate(**inputs, max_new_tokens=LENGTH, min_new_tokens=LENGTH)
-    frames = captured._repr_html_().split("<iframe")[1:]
-    assert len(frames) == 2
-    assert max(len(frame.encode()) for frame in frames) <= LIMIT
+    frame = captured._repr_html_()
+    assert frame.count("<iframe") == 1
+    assert len(data_of(frame)["runs"]) == 2
+    assert len(frame.encode()) <= 2 * LIMIT
+
+
+def test_page_of_twelve_short_runs_is_small() -> None:
+    network = tiny.make("llama").model
+    with core.capture(network) as captured:
+        for token in range(3, 15):
+            network.generate(torch.tensor([[1, token]]), max_new_tokens=6, pad_token_id=0)
+    frame = captured._repr_html_()
+    assert len(frame.encode()) <= 150_000
+    data = data_of(frame)
+    assert [run["prompt"][1][1] for run in data["runs"]] == list(range(3, 15))
 
 
 def test_a_frame_contains_the_data_of_the_page() -> None:
@@ -96,7 +108,7 @@ def test_a_failed_run_shows_its_text_and_its_error() -> None:
 def test_capture_without_calls_shows_a_message_and_an_empty_table() -> None:
     pandas = pytest.importorskip("pandas")
     network = tiny.make("llama").model
-    with core.capture(network) as captured:
+    with pytest.warns(RuntimeWarning, match="not called"), core.capture(network) as captured:
         pass
     assert captured._repr_html_() == "<p>No generate call was captured.</p>"
     assert captured.to_dataframe().empty

@@ -328,3 +328,35 @@ def test_file_that_imports_folders_by_their_former_names_works_with_a_notice(tmp
     with pytest.raises(core.errors.PluginError) as error:
         use(path)
     assert "line 16" in error.value.cause
+
+
+BANS = '''
+import torch
+from transformers import LogitsProcessor
+
+class Masks(LogitsProcessor):
+    """Bans a token."""
+    def __call__(self, ids, scores):
+        if ids.shape[1] % 2:
+            scores = scores.clone()
+            scores[:, 5] = torch.finfo(scores.dtype).min
+        return scores
+
+class Weighs(LogitsProcessor):
+    """Weighs scores."""
+    information_weight = 0.5
+    def __call__(self, ids, scores):
+        return scores * self.information_weight
+'''
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "prompt_lookup", "beam_search"])
+def test_kind_of_a_processor_is_decided_by_its_scores(strategy: str, tmp_path: Path) -> None:
+    """By the rule of captured processors, and for the whole run."""
+    add(tmp_path, BANS)
+    options = {"masks": True, "weighs": True}
+    request = core.Request(tiny.prompt(), {"max_new_tokens": 6}, strategy, options=options)
+    events = core.run(tiny.make("llama"), request).events
+    tokens = [event for event in events if isinstance(event, core.events.TokenChosen)]
+    assert {tuple(stage.kind for stage in token.funnel) for token in tokens} <= {("model", "ban", "shift")}
+    assert tokens or strategy == "beam_search"

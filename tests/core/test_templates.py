@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import PreTrainedTokenizerBase
 
 from decodescope import core
-from decodescope.core.errors import PromptError
+from decodescope.core.errors import PromptError, TokenizerMissingError
 from decodescope.core.models.chat_templates import render_chat
 from decodescope.core.models.template_sandbox import TemplateLimitError
+from decodescope.core.models.tokenizers import load_tokenizer
 from tests.core import tiny
 from tests.core.test_text import byte_level
 from tests.long import every
@@ -218,3 +221,41 @@ def test_overridden_apply_chat_template_is_used(monkeypatch: pytest.MonkeyPatch)
     model.tokenizer.__class__ = Own
     model.tokenizer.chat_template = "x"
     assert core.encode(model, CHAT) == plain
+
+
+def test_several_templates_without_a_default_are_named(tmp_path: Path) -> None:
+    """transformers refuses them too; a list with a default uses it."""
+    model = core.wrap(tiny.make("llama", vocab_size=512).model, byte_level())
+    model.tokenizer.chat_template = {"rag": CHATML, "tool_use": CHATML}
+    with pytest.raises(
+        PromptError, match=r"several chat templates \(rag, tool_use\), and none .* is the default"
+    ) as refused:
+        core.run(model, core.Request(CHAT, {"max_new_tokens": 1}))
+    assert "default" in refused.value.remedy
+    model.tokenizer.chat_template = {"rag": "x", "default": CHATML}
+    assert core.run(model, core.Request(CHAT, {"max_new_tokens": 1})).texts
+
+
+NEWER = {
+    "model": {"model": {"type": "Quantum", "vocab": {}}},
+    "normalizer": {"normalizer": {"type": "Unicode17"}},
+    "pre_tokenizer": {"pre_tokenizer": {"type": "Telepathy"}},
+    "decoder": {"decoder": {"type": "Guess"}},
+    "post_processor": {"post_processor": {"type": "Frame"}},
+    "version": {"version": "2.0"},
+}
+
+
+@pytest.mark.parametrize("part", NEWER)
+def test_tokenizer_of_a_newer_library_names_the_update(part: str, tmp_path: Path) -> None:
+    tokenizer = byte_level()
+    tokenizer.save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | NEWER[part]))
+    with pytest.raises(TokenizerMissingError) as refused:
+        load_tokenizer(tmp_path, False)
+    assert "pip install -U transformers tokenizers" in refused.value.remedy
+    file.write_text(file.read_text()[:-30])
+    with pytest.raises(TokenizerMissingError) as refused:
+        load_tokenizer(tmp_path, False)
+    assert refused.value.remedy == "Copy or download the model's tokenizer files again."

@@ -491,7 +491,10 @@ PARSERS: Sequence[Parser] = (
     Parser("live_addresses", _read_live_address, ("core.trace.live_address",)),
     Parser(
         "gguf", _read_gguf,
-        ("core.models.gguf.gguf_file", "core.models.gguf.tokenizer", "core.models.gguf.file_summary"),
+        (
+            "core.models.gguf.gguf_file", "core.models.gguf.tokenizer", "core.models.gguf.vocabulary",
+            "core.models.gguf.file_summary",
+        ),
         tokens=(b"general.architecture", b"tokenizer.ggml.tokens", b"llama", b"GGUF"),
     ),
     Parser(
@@ -562,7 +565,11 @@ OTHER_TESTS: dict[str, tuple[str, ...]] = {
 """Fuzz tests without a corpus, which build their inputs, and the modules that they exercise."""
 
 OWN_DATA: dict[str, str] = {
-    "app.control.dialogs": "the program's own pyproject.toml",
+    "app.state.bundled_libraries": "the list of libraries that the program is shipped with",
+    "app.state.versions": "the program's own pyproject.toml",
+    "core.common.generator_state": "a limited size, and errors for other text: tests/core/test_capture_identity.py",
+    "core.models.weight_samples": "weights that have just been loaded from the same files",
+    "core.native.library_choice": "the manifest beside the shipped libraries, whose bytes it checks",
     "app.features.palette.controller.search": "synonyms that the program is shipped with",
     "app.features.presentation.store": "frames that Pillow has just compressed",
     "app.panels.prompt_panel": "passes the paths of pasted files on to the list of media, which reads them",

@@ -4,9 +4,11 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from bootstrap_parts.errors import SetupError
+from bootstrap_parts.qt_libraries import check
 
 SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
 
@@ -26,6 +28,7 @@ def started(bootstrap, monkeypatch):
     monkeypatch.setattr(bootstrap, "start", lambda command, variables=None: calls.append((command, variables)) or 0)
     monkeypatch.setattr(bootstrap.Environment, "prepare", lambda self, wanted: calls.append((self.folder.name, wanted)))
     monkeypatch.setattr(bootstrap, "compile_catalogs", lambda environment: None)
+    monkeypatch.setattr(bootstrap, "build_native_code", lambda environment: None)
     monkeypatch.setattr(bootstrap.qt_libraries, "check", lambda *_: None)
     monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "chdir", lambda _: None)
@@ -114,17 +117,81 @@ def test_torch_option_is_not_passed_to_the_program(bootstrap, started, command, 
     assert ("--torch" in started_command) == ("--" in rest)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--yes", "test", "-k", "x"], ["test", "-y", "-k", "x"], ["test", "-k", "x", "--yes"]]
+)
+def test_yes_is_not_passed_on(bootstrap, started, arguments):
+    bootstrap.main(arguments)
+    (_, wanted), (command, _) = started
+    assert wanted.agreed
+    assert command[-2:] == ["-k", "x"]
+    assert not {"-y", "--yes"} & set(command)
+
+
 def test_torch_option_is_accepted_before_the_command(bootstrap, started):
     assert bootstrap.main(["--torch", "cpu", "run"]) == 0
     assert started[0][1].torch == "cpu"
 
 
-def test_screenshot_needs_no_screen(bootstrap, started, monkeypatch):
+@pytest.fixture
+def headless(bootstrap, started, monkeypatch):
+    """A Linux without a screen, with the real check of it, and nothing installed."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(bootstrap.qt_libraries.sys, "platform", "linux")
-    bootstrap.main(["run", "--screenshot", "out.png"])
-    assert started[-1][1]["QT_QPA_PLATFORM"] == "offscreen"
+    monkeypatch.setattr(bootstrap.qt_libraries._shared, "missing_when_loaded", lambda _: set())
+    monkeypatch.setattr(bootstrap.qt_libraries, "check", check)
+    monkeypatch.setattr(bootstrap.qt_libraries, "is_installed", lambda _: False)
+    monkeypatch.setattr(bootstrap.Environment, "is_ready", lambda *_: False)
+    return started
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--screenshot", "a.png"], ["--export=a.csv"], ["--record-demo", "a.gif"], ["--pictures=a.toml"]]
+)
+def test_files_are_written_without_a_screen(bootstrap, headless, arguments):
+    assert bootstrap.main(["run", *arguments]) == 0
+    assert headless[-1][1]["QT_QPA_PLATFORM"] == "offscreen"
+
+
+@pytest.mark.parametrize("arguments", [["generate", "a.jsonl"], ["show", "a"], ["watch", "a.py"]])
+def test_commands_need_no_screen(bootstrap, headless, arguments):
+    assert bootstrap.main(["run", *arguments]) == 0
+    command, variables = headless[-1]
+    assert command[-2:] == arguments
+    assert "QT_QPA_PLATFORM" not in variables
+
+
+def test_missing_screen_is_reported_before_anything_is_installed(bootstrap, headless, capsys):
+    assert bootstrap.main(["run"]) == 1
+    assert headless == []
+    assert "there is no screen" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_missing_library_is_reported_before_anything_is_installed(bootstrap, headless, capsys, monkeypatch, command):
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(bootstrap.qt_libraries._shared, "missing_when_loaded", lambda name: {name} & {"libEGL.so.1"})
+    assert bootstrap.main([command]) == 1
+    assert headless == []
+    assert "libEGL.so.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["run", "--version"]])
+def test_version_is_printed_without_an_environment(bootstrap, headless, capsys, root, arguments):
+    assert bootstrap.main(arguments) == 0
+    version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert capsys.readouterr().out == f"Decodescope {version}\n"
+    assert headless == []
+
+
+def test_help_of_run_installs_nothing(bootstrap, headless, capsys, monkeypatch):
+    assert bootstrap.main(["run", "--help"]) == 0
+    assert "bootstrap.py run" in capsys.readouterr().out
+    assert headless == []
+    monkeypatch.setattr(bootstrap.Environment, "is_ready", lambda *_: True)
+    bootstrap.main(["run", "--help"])
+    assert headless[-1][0][-1] == "--help"
 
 
 def test_pythonpath_is_removed_from_the_environment(bootstrap, started, monkeypatch):

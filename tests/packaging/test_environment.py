@@ -62,7 +62,7 @@ def made(tmp_path, monkeypatch, played):
     """An environment whose creation is faked too, so that no test waits for a real one."""
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     made = Environment(tmp_path, ".venv")
-    made.reasons, made.builds = [], []
+    made.reasons, made.builds, made.agreed = [], [], []
 
     def make(reason: str) -> None:
         made.reasons.append(reason)
@@ -73,9 +73,12 @@ def made(tmp_path, monkeypatch, played):
         (made.folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
 
     monkeypatch.setattr(made, "make", make)
-    monkeypatch.setattr(
-        torch_build, "install", lambda python, requirement, build, folder: made.builds.append((requirement, build))
-    )
+
+    def install(python, requirement, build, folder, agreed) -> None:
+        made.builds.append((requirement, build))
+        made.agreed.append(agreed)
+
+    monkeypatch.setattr(torch_build, "install", install)
     return made
 
 
@@ -110,6 +113,25 @@ def test_build_of_torch_is_chosen_before_the_rest_is_installed(made, played, mon
     made.prepare(Wanted(torch="cuda"))
     assert made.reasons[1:] == ["was made with the CPU build of PyTorch"]
     assert made.builds[1:] == [("torch", "cuda")]
+
+
+@pytest.mark.parametrize(
+    ("choices", "agreed"), [({}, False), ({"agreed": True}, True), ({"torch": "cuda"}, True), ({"torch": "cpu"}, False)]
+)
+def test_named_cuda_build_or_yes_agrees_to_a_large_download(made, monkeypatch, choices, agreed):
+    monkeypatch.setattr(torch_build.sys, "platform", "linux")
+    made.prepare(Wanted(**choices))
+    assert made.agreed == [agreed]
+
+
+def test_size_and_time_are_printed_before_the_first_installation(made, capsys, monkeypatch):
+    monkeypatch.setattr(torch_build.sys, "platform", "linux")
+    made.prepare(Wanted(torch="cpu"))
+    assert "About 0.4 GB are downloaded and 2 GB of the disk are used: about 3 minutes" in capsys.readouterr().out
+    assert made.is_ready(Wanted())
+    assert not made.is_ready(Wanted(("dev",)))
+    made.prepare(Wanted(("dev",)))
+    assert "GB of the disk" not in capsys.readouterr().out, "a small addition"
 
 
 def test_environment_of_an_earlier_version_is_kept_unless_a_build_is_named(ready):

@@ -1,21 +1,28 @@
 """Installers: their contents, the Debian package, the scripts for Windows and macOS, and how the program starts."""
 
+import ctypes
 import importlib.util
 import json
 import os
 import plistlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import installer
 import pytest
-from installer_parts import contents, entry_point, icons, linux, macos, tools, windows
+from installer_parts import contents, entry_point, icons, linux, macos, manual_page, stripping, tools, windows
 
 from decodescope.app.start.qt_libraries import PACKAGES
+from decodescope.app.state import licences
+from decodescope.core.native.library_choice import find_compiler
 
 EPOCH = 1_700_000_000
 TOOLCHAIN = pytest.mark.usefixtures("needs_packing_tools")
@@ -29,6 +36,12 @@ if maps.exists():
     files |= {line.rsplit(" ", 1)[-1] for line in maps.read_text().splitlines() if "/" in line}
 print(json.dumps({"code": code, "files": sorted(files)}))
 """
+
+
+@pytest.fixture(autouse=True)
+def this_checkout(root, monkeypatch) -> None:
+    """Let programs that are started import this checkout, whatever is installed."""
+    monkeypatch.setenv("PYTHONPATH", str(root))
 
 
 @pytest.fixture
@@ -48,6 +61,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "torch/test/a.so", "torch\\include\\ATen\\a.h", "torch/lib/libtorchbind_test.so", "triton/__init__.py",
         "transformers/models/llama/modular_llama.py", "nvidia/cublas/lib/libcublas.so.12",
         "PySide6/Qt/lib/libQt6Quick.so.6", "PySide6/Qt/plugins/platforms/libqeglfs.so",
+        "PySide6/Qt/translations/qtbase_sv.qm", "PySide6/translations/qt_help_zh_CN.qm",
     ]  # fmt: skip
     kept = [
         "torch/lib/libtorch_cpu.so", "torch/bin/torch_shm_manager",
@@ -55,6 +69,7 @@ def test_exclusion_patterns_have_reasons_and_match_exactly():
         "transformers/models/llama/modeling_llama.py", "transformers/modeling_utils.py",
         "transformers/convert_slow_tokenizer.py", "PySide6/Qt/plugins/platforms/libqxcb.so",
         "PySide6/Qt/plugins/platforms/libqoffscreen.so", "PySide6/Qt/translations/qtbase_zh_CN.qm",
+        "PySide6\\translations\\qtbase_zh_CN.qm",
         "mytorch/test/a.so", "resources/models/storyteller/config.json",
     ]  # fmt: skip
     assert [path for path in left_out if not contents.is_left_out(path)] == []
@@ -140,13 +155,26 @@ def test_library_without_a_known_package_raises_an_error(tmp_path, monkeypatch):
     (tmp_path / "libown.so.1").write_bytes(b"\x7fELF")
     needed = ["libc.so.6", "libown.so.1", "libEGL.so.1", "libglib-2.0.so.0"]
     monkeypatch.setattr(contents, "dynamic_section", lambda path: (needed, []))
-    assert contents.system_libraries(tmp_path) == {*needed[2:], *contents.LOADED_BY_NAME}
+    assert set(contents.system_libraries(tmp_path)) == {*needed[2:], *contents.LOADED_BY_NAME}
     depends = linux.dependencies(tmp_path).split(", ")
     assert depends[0] == "libc6 (>= 2.34)"
     assert {"libegl1", "libglib2.0-0t64 | libglib2.0-0", "libdbus-1-3"} <= set(depends)
-    needed.append("libunknown.so.3")
-    with pytest.raises(tools.InstallerError, match=r"libunknown\.so\.3"):
+    needed += ["libunknown.so.3", "libother.so.1"]
+    with pytest.raises(tools.InstallerError, match=r"libother\.so\.1 \(needed by a\.so\), libunknown\.so\.3"):
         linux.dependencies(tmp_path)
+
+
+def test_package_of_an_unlisted_library_is_the_one_that_dpkg_names(tmp_path, monkeypatch):
+    for name, printed in {
+        "ldconfig": "\tlibdb-5.3.so (libc6,x86-64) => /lib/x86_64-linux-gnu/libdb-5.3.so\n",
+        "dpkg-query": "libdb5.3:amd64: /usr/lib/x86_64-linux-gnu/libdb-5.3.so\n",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{printed}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert contents.debian_package("libdb-5.3.so") == "libdb5.3"
+    assert contents.debian_package("libunknown.so.3") is None
+    assert contents.debian_package("libEGL.so.1") == "libegl1"
 
 
 def test_optional_plugins_of_qt_require_no_package(tmp_path, monkeypatch):
@@ -154,7 +182,7 @@ def test_optional_plugins_of_qt_require_no_package(tmp_path, monkeypatch):
     theme.parent.mkdir(parents=True)
     theme.write_bytes(b"\x7fELF")
     monkeypatch.setattr(contents, "dynamic_section", lambda path: (["libgtk-3.so.0"], []))
-    assert contents.system_libraries(tmp_path) == set(contents.LOADED_BY_NAME)
+    assert set(contents.system_libraries(tmp_path)) == set(contents.LOADED_BY_NAME)
 
 
 def test_libraries_loaded_by_name_have_a_package():
@@ -183,11 +211,15 @@ def program(tmp_path) -> Path:
     return folder
 
 
+def build_of(program: Path, root: Path, output: Path, version: str = "1.0.0") -> tools.Build:
+    output.mkdir(exist_ok=True)
+    return tools.Build(program, version, "x86_64", root, Path(sys.executable), output, EPOCH, 0)
+
+
 @TOOLCHAIN
 def test_linux_packages_have_the_expected_content(program, root, tmp_path):
     output = tmp_path / "output"
-    output.mkdir()
-    archive, package = linux.make_packages(program, "1.0.0rc1", "x86_64", root, output, EPOCH, 0)
+    archive, package = linux.make_packages(build_of(program, root, output, "1.0.0rc1"))
     assert archive.name == "decodescope-1.0.0rc1-linux-x86_64.tar.xz"
     assert package.name == "decodescope_1.0.0~rc1_amd64.deb"
     with tarfile.open(archive) as packed:
@@ -214,6 +246,7 @@ def test_linux_packages_have_the_expected_content(program, root, tmp_path):
         "usr/share/doc/decodescope/copyright", "usr/share/icons/hicolor/256x256/apps/decodescope.png",
         "usr/share/icons/hicolor/scalable/apps/decodescope.svg",
         "usr/share/icons/hicolor/scalable/mimetypes/application-x-decodescope-run.svg",
+        "usr/share/man/man1/decodescope.1.gz", "usr/share/metainfo/org.decodescope.Decodescope.metainfo.xml",
         "usr/share/mime/packages/decodescope.xml",
     }  # fmt: skip
     assert os.readlink(unpacked / "usr" / "bin" / "decodescope") == "/opt/decodescope/decodescope"
@@ -227,18 +260,157 @@ def test_linux_packages_have_the_expected_content(program, root, tmp_path):
 def test_packages_are_reproducible(program, root, tmp_path):
     contents_ = []
     for number in range(2):
-        output = tmp_path / str(number)
-        output.mkdir()
         os.utime(program / "_internal" / "b.so", (number, number))
         (program / "decodescope").chmod((0o700, 0o775)[number])
-        files = linux.make_packages(program, "1.0.0", "x86_64", root, output, EPOCH, 0)
+        files = linux.make_packages(build_of(program, root, tmp_path / str(number)))
         contents_.append([file.read_bytes() for file in files])
     assert contents_[0] == contents_[1]
 
 
-def test_unsupported_processor_raises_installer_error(program, root, tmp_path):
+@TOOLCHAIN
+def test_machine_that_cannot_build_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(linux.sysconfig, "get_config_var", lambda _: 1)
+    linux.check_machine("x86_64")
     with pytest.raises(tools.InstallerError, match="riscv64"):
-        linux.make_packages(program, "1.0.0", "riscv64", root, tmp_path, EPOCH, 0)
+        linux.check_machine("riscv64")
+    monkeypatch.setattr(linux.sysconfig, "get_config_var", lambda _: 0)
+    with pytest.raises(tools.InstallerError, match="no shared library"):
+        linux.check_machine("x86_64")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(tools.InstallerError, match="Install dpkg"):
+        linux.check_machine("x86_64")
+
+
+def test_failed_build_leaves_the_output_folder_as_it_was(program, root, tmp_path, monkeypatch):
+    """Of an earlier build: its package, its bill of materials and its checksums still belong together."""
+    output, work = tmp_path / "output", tmp_path / "work"
+    output.mkdir()
+    before = {"decodescope_1.deb": "old", "decodescope-1-linux-installer.cdx.json": "{}", "SHA256SUMS-linux": "sums"}
+    for name, text in before.items():
+        (output / name).write_text(text)
+    wheel = tmp_path / "decodescope-1.0.0-py3-none-any.whl"
+    wheel.touch()
+    (work / "dist").mkdir(parents=True)
+
+    def pack(build: tools.Build) -> list[Path]:
+        archive = build.output / "decodescope-1.0.0-linux-x86_64.tar.xz"
+        archive.write_bytes(b"packed")
+        if fails:
+            raise tools.InstallerError("The disk is full.")
+        return [archive]
+
+    monkeypatch.setattr(installer.sys, "platform", "linux")
+    for name, value in {
+        "commit_date": lambda _: EPOCH, "make_environment": lambda *_: Path(sys.executable), "sizes": lambda _: "",
+        "build_program": lambda *_: program, "strip_folder": lambda _: 0, "check_program": lambda *_: None,
+        "check_licences": lambda *_: None, "update_check": lambda _: "", "run": lambda *_, **__: "{}",
+    }.items():  # fmt: skip
+        monkeypatch.setattr(installer, name, value)
+    monkeypatch.setattr(linux, "check_machine", lambda _: None)
+    monkeypatch.setattr(linux, "make_packages", pack)
+    fails = True
+    with pytest.raises(tools.InstallerError, match="The disk is full"):
+        installer.make_installers(wheel, output, work)
+    assert {path.name: path.read_text() for path in output.iterdir()} == before
+    fails = False
+    placed = installer.make_installers(wheel, output, work)
+    assert [path.name for path in placed] == [
+        "decodescope-1.0.0-linux-x86_64.tar.xz", "decodescope-1.0.0-linux-installer.cdx.json", "SHA256SUMS-linux",
+    ]  # fmt: skip
+    summed = {line.split()[1].lstrip("*") for line in placed[-1].read_text().splitlines()}
+    assert summed == {path.name for path in placed[:-1]}
+    assert {path.name for path in output.iterdir()} == {*before, *(path.name for path in placed)}
+
+
+@pytest.mark.usefixtures("needs_compiler")
+@pytest.mark.skipif(not sys.platform.startswith("linux") or sys.maxsize < 2**32, reason="reads ELF files")
+def test_stripped_library_is_kept_only_if_it_loads(tmp_path, monkeypatch):
+    source = tmp_path / "a.cpp"
+    source.write_text('static int hidden(int a) { return a + 1; } extern "C" int shown(int a) { return hidden(a); }')
+    library = tmp_path / "folder" / "liba.so.1"
+    library.parent.mkdir()
+    subprocess.run([find_compiler(), "-shared", "-fPIC", "-g", "-o", library, source], check=True)
+    (library.parent / "text.so").write_text("INPUT(liba.so.1)")
+    whole = library.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(stripping, "is_loadable", lambda _: False)
+        assert stripping.strip_folder(library.parent) == 0
+        assert library.read_bytes() == whole
+    assert stripping.has_symbols(library)
+    assert stripping.strip_folder(library.parent) == len(whole) - library.stat().st_size > 0
+    assert not stripping.has_symbols(library)
+    assert ctypes.CDLL(str(library)).shown(2) == 3
+    assert sorted(path.name for path in library.parent.iterdir()) == ["liba.so.1", "text.so"]
+    content = bytearray(library.read_bytes())
+    (table,) = struct.unpack_from("<Q", content, 32)
+    content[table + 16] ^= 1  # the address of the first segment
+    library.write_bytes(content)
+    assert not stripping.is_loadable(library)
+    library.write_bytes(content[:70])
+    with pytest.raises(tools.InstallerError, match="not a whole ELF file"):
+        stripping.is_loadable(library)
+
+
+@pytest.fixture
+def needs_desktop_tools() -> None:
+    if not all(map(shutil.which, ("desktop-file-validate", "appstreamcli", "man"))):
+        pytest.skip("desktop-file-utils, appstream and man-db check the files for desktops, and are not installed")
+
+
+@pytest.mark.usefixtures("needs_desktop_tools")
+def test_desktop_files_are_valid(program, root, tmp_path):
+    build = build_of(program, root, tmp_path / "output", "1.0.0rc1")
+    folder = root / "packaging" / "desktop"
+    metainfo = tmp_path / f"{linux.APPLICATION_ID}.metainfo.xml"
+    metainfo.write_text(linux.metainfo_text(folder / metainfo.name, build.version, build.epoch))
+    manual = tmp_path / "decodescope.1"
+    manual.write_text(linux.manual_text(build), encoding="utf-8")
+    checked = ["appstreamcli", "validate", "--no-net", str(metainfo)]
+    reported = subprocess.run(checked, capture_output=True, text=True).stdout
+    faults = [line for line in reported.splitlines() if re.match("[EW]:", line)]
+    assert [line for line in faults if "url-homepage-missing" not in line] == []
+    assert "Validation" in reported
+    for command in (
+        ["desktop-file-validate", folder / "decodescope.desktop"],
+        ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", manual],
+    ):
+        answer = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        assert (answer.returncode, answer.stderr) == (0, ""), answer.stdout
+    assert '<release version="1.0.0~rc1" date="2023-11-14" type="development"/>' in metainfo.read_text()
+
+
+def test_homepage_of_the_publisher_is_in_the_package(root, monkeypatch):
+    source = root / "packaging" / "desktop" / f"{linux.APPLICATION_ID}.metainfo.xml"
+    monkeypatch.delenv(linux.HOMEPAGE, raising=False)
+    assert "homepage" not in linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert "Homepage" not in linux.control_text("1.0.0", "amd64", "libc6", 1)
+    monkeypatch.setenv(linux.HOMEPAGE, "https://a.example/?b=1&c")
+    text = linux.metainfo_text(source, "1.0.0", EPOCH)
+    assert ElementTree.fromstring(text).find("url[@type='homepage']").text == "https://a.example/?b=1&c"
+    assert "Homepage: https://a.example/?b=1&c\n" in linux.control_text("1.0.0", "amd64", "libc6", 1)
+
+
+def test_manual_page_names_every_option_and_command():
+    from decodescope.app.start.cli.commands import COMMANDS
+    from decodescope.app.start.cli.parser import make_parser
+
+    text = manual_page.manual_page("1.0.0", "2026-01-01").replace("\\-", "-")
+    assert [
+        name for name in (*make_parser().options, *COMMANDS) if f"\\fB{name}" not in text and f".B {name}" not in text
+    ] == []
+    assert text.isascii()
+
+
+def test_desktop_metainfo_and_file_type_agree(root):
+    folder = root / "packaging" / "desktop"
+    desktop = (folder / "decodescope.desktop").read_text(encoding="utf-8")
+    metainfo = (folder / f"{linux.APPLICATION_ID}.metainfo.xml").read_text(encoding="utf-8")
+    kind = re.search(r'mime-type type="([^"]+)"', (folder / "decodescope.xml").read_text(encoding="utf-8"))[1]
+    assert f"MimeType={kind};" in desktop
+    assert f"<mediatype>{kind}</mediatype>" in metainfo
+    assert "Version=1.4\n" in desktop, "desktop-file-utils of Debian 12 refuses 1.5"
+    version = re.search(r"^Name=(.+)$", desktop, re.MULTILINE)[1]
+    assert f"<name>{version}</name>" in metainfo
 
 
 def test_library_path_of_the_bundle_is_restored():
@@ -290,6 +462,25 @@ def test_windows_script_defines_its_names_and_keeps_user_data(root, tmp_path, mo
     assert "APPDATA" not in code.replace("$LOCALAPPDATA\\Programs", "")
 
 
+@pytest.fixture
+def needs_nsis() -> None:
+    if shutil.which("makensis") is None:
+        pytest.skip("NSIS makes the installer for Windows, and is not installed")
+
+
+@pytest.mark.usefixtures("needs_nsis")
+def test_windows_installer_is_compiled(program, root, tmp_path, monkeypatch):
+    monkeypatch.delenv(windows.SIGN, raising=False)
+    (program / "_internal" / "LICENSE").write_text("MIT")
+    windows.check_machine("AMD64")
+    (built,) = windows.make_packages(build_of(program, root, tmp_path / "output", "1.0.0rc1"))
+    assert built.name == "decodescope-1.0.0rc1-windows-x86_64.exe"
+    assert built.read_bytes().startswith(b"MZ")
+    monkeypatch.setenv(windows.SIGN, "signtool sign")
+    with pytest.raises(tools.InstallerError, match=r"\{file\}"):
+        windows.check_machine("AMD64")
+
+
 def test_versions_for_windows_have_four_numbers():
     assert windows.version_numbers("1.2.3rc1") == "1.2.3.0"
     with pytest.raises(tools.InstallerError, match="three numbers"):
@@ -326,7 +517,7 @@ def test_macos_signs_before_it_packs_and_notarises_last(tmp_path, monkeypatch):
         assert all(plistlib.load(file).values())
     monkeypatch.setenv(macos.PROFILE, "profile")
     with pytest.raises(tools.InstallerError, match=macos.IDENTITY):
-        macos.make_packages(bundle, "1.0.0", "arm64", tmp_path)
+        macos.check_machine("arm64")
 
 
 def test_file_that_is_not_our_wheel_raises_installer_error(tmp_path):
@@ -349,6 +540,36 @@ def test_excluded_file_or_wrong_version_raises_installer_error(program):
         installer.check_program(program, "2.0")
 
 
+def test_compiled_library_without_a_licence_is_refused(program):
+    inside = program / "_internal"
+    for name in ("a.so", "b.so"):
+        (inside / name).unlink()
+    (inside / "libz.so.1").write_bytes(b"z")
+    installer.check_licences(program, Path(sys.executable))
+    (inside / "new.libs").mkdir()
+    (inside / "new.libs" / "libnew.so.1").write_bytes(b"new")
+    with pytest.raises(tools.InstallerError, match=r"new\.libs/libnew\.so\.1.*libraries\.toml"):
+        installer.check_licences(program, Path(sys.executable))
+
+
+@pytest.mark.parametrize(
+    ("address", "filled", "expected"),
+    [("", False, "does not look for new versions"), ("https://a.example/n.json", True, "https://a.example/n.json")],
+)
+def test_build_states_whether_it_looks_for_new_versions(monkeypatch, address, filled, expected):
+    monkeypatch.setattr(installer, "run", lambda *_: json.dumps({"address": address, "filled": filled}))
+    assert expected in installer.update_check(Path(sys.executable))
+    monkeypatch.setattr(installer, "run", lambda *_: json.dumps({"address": "", "filled": True}))
+    with pytest.raises(tools.InstallerError, match="both an https address and a key"):
+        installer.update_check(Path(sys.executable))
+
+
+def test_build_reads_the_source_of_new_versions_in_the_environment():
+    assert installer.update_check(Path(sys.executable)) == (
+        "resources/updates.toml is empty: this installer does not look for new versions."
+    )
+
+
 def test_the_table_of_sizes_names_the_largest_parts(program):
     (program / "_internal" / "torch").mkdir()
     (program / "_internal" / "torch" / "a.so").write_bytes(b"x" * 3_000_000)
@@ -365,3 +586,53 @@ def test_hosted_workflow_covers_all_systems(root):
         assert name in workflow
     release = (root / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "uses: ./.github/workflows/installers.yml" in release
+
+
+class SpecCalls:
+    """PyInstaller's names in a specification: they record what they are called with."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, tuple, dict]] = []
+
+    def names(self) -> dict:
+        def recorder(kind: str):
+            def call(*arguments, **options):
+                self.made.append((kind, arguments, options))
+                return SimpleNamespace(pure=[], datas=[], binaries=[], scripts=[], kind=kind)
+
+            return call
+
+        return {kind: recorder(kind) for kind in ("Analysis", "PYZ", "EXE", "COLLECT", "BUNDLE")}
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32", "darwin"])
+def test_specification_describes_the_programs_of_each_system(root, monkeypatch, platform):
+    hooks = SimpleNamespace(collect_submodules=lambda name, **_: [name], copy_metadata=lambda name: [(name, ".")])
+    monkeypatch.setitem(sys.modules, "PyInstaller", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
+    monkeypatch.setattr(licences, "third_party_text", lambda _: "licences\n")
+    monkeypatch.setattr(metadata, "version", lambda _: "1.0.0rc1")
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    calls = SpecCalls()
+    spec = root / "packaging" / "decodescope.spec"
+    exec(compile(spec.read_text(encoding="utf-8"), spec, "exec"), {**calls.names(), "SPECPATH": str(spec.parent)})
+    kinds = [kind for kind, *_ in calls.made]
+    programs = {options["name"]: options for kind, _, options in calls.made if kind == "EXE"}
+    assert set(programs) == {"decodescope"} | ({"decodescope-console"} if platform == "win32" else set())
+    assert [options["console"] for options in programs.values()] == [False, True][: len(programs)]
+    suffix = {"win32": ".ico", "darwin": ".icns"}.get(platform)
+    for options in programs.values():
+        assert (Path(options["icon"]).suffix == suffix and Path(options["icon"]).is_file()) if suffix else True
+    _, _, analysis = next(call for call in calls.made if call[0] == "Analysis")
+    packed = {f"{target}/{Path(source).name}" for source, target in analysis["datas"] if Path(source).is_file()}
+    assert {"decodescope/resources/licences/libraries.toml", "./LICENSE", "./THIRD_PARTY.txt"} <= packed
+    assert set(contents.EXCLUDED_MODULES) <= set(analysis["excludes"])
+    assert ("BUNDLE" in kinds) == (platform == "darwin")
+    if platform == "darwin":
+        bundle = calls.made[-1][2]
+        plistlib.dumps(bundle["info_plist"])
+        (kind,) = bundle["info_plist"]["UTExportedTypeDeclarations"]
+        assert kind["UTTypeTagSpecification"]["public.filename-extension"] == ["decodescope"]
+        assert bundle["bundle_identifier"] == linux.APPLICATION_ID

@@ -1,6 +1,7 @@
 """Missing system libraries are named with their packages."""
 
 import os
+import platform
 import struct
 import subprocess
 import sys
@@ -201,3 +202,83 @@ def test_list_has_a_package_for_every_library_of_the_platforms():
     named = {name for binary in binaries for name in shared.dynamic_section(binary)[0]}
     own = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
     assert {name for name in named - own if not name.startswith(("libQt6", "libicu", "ld-"))} <= set(shared.PACKAGES)
+
+
+def system_needs(binary) -> set[str]:
+    """The libraries of the system that a file of Qt needs, through Qt's own libraries, except those of glibc."""
+    pending, seen, found = [binary], set(), set()
+    while pending:
+        one = pending.pop()
+        if one not in seen:
+            seen.add(one)
+            needed, folders = shared.dynamic_section(one)
+            for name in needed:
+                bundled = [folder / name for folder in folders if (folder / name).exists()]
+                pending += [bundled[0].resolve()] if bundled else []
+                found |= set() if bundled else {name}
+    return {name for name in found if not name.startswith(("libc.", "libm.", "libpthread.", "libdl.", "librt.", "ld-"))}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not sys.platform.startswith("linux"), reason="needs Qt's files")
+def test_lists_for_an_environment_without_qt_are_those_of_the_installed_qt():
+    pyside = pytest.importorskip("PySide6")
+    qt = qt_libraries.Path(pyside.__file__).parent / "Qt"
+    widgets = system_needs(qt / "lib" / "libQt6Widgets.so.6")
+    assert widgets == set(shared.QT_NEEDS)
+    for name, needs in shared.PLATFORM_NEEDS.items():
+        assert system_needs(qt / "plugins" / "platforms" / f"libq{name}.so") - widgets == set(needs), name
+    assert {*shared.QT_NEEDS, *(n for needs in shared.PLATFORM_NEEDS.values() for n in needs)} <= set(shared.PACKAGES)
+
+
+@linux_only
+@pytest.mark.parametrize(
+    ("lacking", "variables", "reported"),
+    [
+        ({"libEGL.so.1"}, {"QT_QPA_PLATFORM": "offscreen"}, {"libEGL.so.1"}),
+        ({"libxcb-cursor.so.0"}, {"DISPLAY": ":0"}, {"libxcb-cursor.so.0"}),
+        ({"libxcb-cursor.so.0"}, {"QT_QPA_PLATFORM": "offscreen"}, set()),
+        ({"libxcb-cursor.so.0"}, {"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, set()),
+        ({"libEGL.so.1", "libxcb-shm.so.0"}, {"DISPLAY": ":0"}, {"libEGL.so.1", "libxcb-shm.so.0"}),
+    ],
+)
+def test_libraries_are_checked_before_qt_is_installed(tmp_path, monkeypatch, lacking, variables, reported):
+    monkeypatch.setattr(shared, "missing_when_loaded", lambda name: {name} & lacking)
+    if not reported:
+        assert qt_libraries.check(tmp_path, variables) is None
+        return
+    with pytest.raises(SetupError) as caught:
+        qt_libraries.check(tmp_path, variables)
+    assert {name for name in shared.PACKAGES if name in caught.value.cause} == reported
+
+
+def test_lists_of_commands_and_options_are_those_of_the_program():
+    from decodescope.app.start.cli.commands import COMMANDS
+    from decodescope.app.start.cli.information import OPTIONS
+    from decodescope.app.start.cli.parser import CommandLineOptions, make_parser
+
+    assert set(qt_libraries.COMMANDS_WITHOUT_QT) == set(COMMANDS)
+    assert set(qt_libraries.INFORMATION) == OPTIONS
+    destinations = {
+        option: action.dest for action in make_parser()._actions for option in action.option_strings if action.dest
+    }
+    writing = {
+        option
+        for option, name in destinations.items()
+        if name in CommandLineOptions.__dataclass_fields__
+        and (name == "pictures" or CommandLineOptions(**{name: qt_libraries.Path("x")}).writes_files)
+    }
+    assert set(qt_libraries.FILE_OPTIONS) == writing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "need"),
+    [
+        ([], "screen"), (["--run"], "screen"), (["run.decodescope"], "screen"), (["--model", "show"], "screen"),
+        (["--screenshot", "a.png"], "offscreen"), (["--run", "--export=a.csv"], "offscreen"),
+        (["--record-demo", "a.gif"], "offscreen"), (["--pictures=a.toml"], "offscreen"),
+        (["--help"], "nothing"), (["--version"], "nothing"), (["-h"], "nothing"), (["generate", "a.jsonl"], "nothing"),
+        (["show", "a.decodescope"], "nothing"), (["watch", "a.py"], "nothing"),
+    ],
+)  # fmt: skip
+def test_command_line_decides_what_is_needed_of_qt(arguments, need):
+    assert qt_libraries.needs(arguments) == need

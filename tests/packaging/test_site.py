@@ -51,6 +51,42 @@ def test_every_option_is_on_the_page_of_the_command_line(site_pages):
     assert "%(" not in page
 
 
+def test_every_key_is_on_the_page_of_keys(site_pages):
+    page = site_pages.keys_page()
+    with_keys = [shortcut for shortcut in site_pages.SHORTCUTS if shortcut.keys]
+    assert [shortcut.title for shortcut in with_keys if f"{shortcut.label} |" not in page] == []
+    assert len(with_keys) > 50
+
+
+def test_home_page_names_the_version_and_installation(root, site_pages):
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"), meta={})
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    text = site_pages.on_page_markdown(readme, page, None, [SimpleNamespace(src_uri="installation.md")])
+    version = re.search(r'^version = "(.+)"', (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    assert text.splitlines()[2] == f"Version {version} · [Install](#install)"
+    assert "[Installation](installation.md)" in text
+
+
+def test_page_with_the_searched_title_precedes_longer_titles(site_pages):
+    def boost(name: str, title: str) -> float:
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        site_pages.on_page_markdown(f"# {title}\n", page, None, [])
+        return page.meta["search"]["boost"]
+
+    shown = boost("guide/strategies/sampling.md", "Sampling")
+    assert shown > boost("guide/strategies/beam_sampling.md", "Beam sampling") > boost("reference/api.md", "Python API")
+
+
+def test_chinese_pages_have_chinese_controls(site_pages):
+    config = SimpleNamespace(theme={"language": "en"})
+    nav = SimpleNamespace(items=[SimpleNamespace(title=title) for title in site_pages.CHINESE_SECTIONS])
+    for name, language, first in (("guide/zh_CN/media.md", "zh", "首页"), ("guide/media.md", "en", "Home")):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name))
+        site_pages.on_page_context({}, page, config, nav)
+        assert config.theme["language"] == language
+        assert nav.items[0].title == first
+
+
 def test_every_public_name_is_on_the_page_of_the_api(site_pages):
     from decodescope import core
 
@@ -80,7 +116,8 @@ def test_links_out_of_the_documents_are_rewritten(site_pages):
     ]
 
     def rewritten(own: str, text: str) -> str:
-        return site_pages.on_page_markdown(text, SimpleNamespace(file=SimpleNamespace(src_uri=own)), None, files)
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=own), meta={})
+        return site_pages.on_page_markdown(text, page, None, files)
 
     assert rewritten("guide/README.md", "[a](../../SECURITY.md#x)") == "[a](../project/SECURITY.md#x)"
     assert (
@@ -105,7 +142,7 @@ def test_missing_pages_are_generated_or_english(root, site_pages, tmp_path, monk
     assert {"guide/zh_CN/views/new.md", "guide/caches/sink.md", "guide/zh_CN/caches/sink.md"} <= set(missing)
     assert "guide/zh_CN/README.md" not in missing
     known = [SimpleNamespace(src_uri=name) for name in ("guide/views/tree.md", "guide/pictures/x.png")]
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="guide/zh_CN/views/new.md"))
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="guide/zh_CN/views/new.md"), meta={})
     text = (tmp_path / "guide" / "views" / "new.md").read_text(encoding="utf-8")
     assert site_pages.on_page_markdown(text, page, None, known) == (
         "[a](../../views/tree.md) ![b](../../pictures/x.png)"

@@ -1,5 +1,6 @@
 """The installed build of PyTorch, its source, and the message before. Indexes are served on the loopback."""
 
+import contextlib
 import functools
 import hashlib
 import http.server
@@ -7,6 +8,7 @@ import os
 import sys
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 from bootstrap_parts import torch_build
@@ -15,13 +17,16 @@ from bootstrap_parts.errors import SetupError
 REQUIREMENT = "torch>=2.6,<2.14"
 
 
-def add_wheel(folder, version: str, tag: str = "py3-none-any", content: str = "") -> int:
-    """Build a small wheel of torch and return its size."""
+def add_wheel(
+    folder, version: str, tag: str = "py3-none-any", content: str = "", name: str = "torch", requires: str = ""
+) -> int:
+    """Build a small wheel and return its size."""
     folder.mkdir(parents=True, exist_ok=True)
-    path, about = folder / f"torch-{version}-{tag}.whl", f"torch-{version}.dist-info"
+    path, about = folder / f"{name}-{version}-{tag}.whl", f"{name}-{version}.dist-info"
+    needed = f"Requires-Dist: {requires}\n" if requires else ""
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("torch/__init__.py", f"__version__ = {version!r}\n{content}")
-        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+        wheel.writestr(f"{name}/__init__.py", f"__version__ = {version!r}\n{content}")
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
         wheel.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n")
         wheel.writestr(f"{about}/RECORD", "")
     return path.stat().st_size
@@ -152,30 +157,113 @@ def test_cpu_build_comes_from_pytorch_index_with_its_size_shown(machine, served,
     assert requested < fetched
 
 
+CUDA = torch_build.Plan(["torch", "nvidia-cublas", "triton"], 2_700_000_000)
+
+
+@pytest.fixture
+def pypi_has(monkeypatch):
+    """pypi_has(plan): what pip would download from PyPI."""
+    return lambda plan: monkeypatch.setattr(torch_build, "planned", lambda *_: plan)
+
+
+@pytest.mark.every(3)
 @pytest.mark.parametrize("state", ["nothing listens", "it has no torch", "it has none for this Python"])
-def test_unusable_index_falls_back_to_pypi(machine, served, capsys, monkeypatch, state):
+def test_unusable_index_refuses_the_cuda_build_of_pypi_without_consent(
+    machine, served, capsys, monkeypatch, pypi_has, state
+):
     if state == "nothing listens":
         monkeypatch.setattr(torch_build, "CPU_INDEX", "http://127.0.0.1:9/cpu")
     if state == "it has none for this Python":
         add_wheel(served.folder / "cpu" / "torch", "2.13.0+cpu", "cp27-cp27m-win32")
         write_page(served.folder / "cpu" / "torch")
-    install(machine)
+    pypi_has(CUDA)
+    with pytest.raises(SetupError, match=r"only the CUDA build, 2\.7 GB") as caught:
+        install(machine)
+    assert "--yes" in caught.value.remedy
     assert installed(machine) == ""
-    (reported,) = (line for line in capsys.readouterr().out.splitlines() if "cannot be used" in line)
-    assert torch_build.CPU_INDEX in reported
-    assert "the CUDA build from PyPI is taken, about 3.0 GB" in reported
+    reported = capsys.readouterr().out
+    assert f"{torch_build.CPU_INDEX} cannot be used" in reported
+    assert "PyPI has the CUDA build, 2.7 GB to download." in reported
+    torch_build.install(torch_build.Path(sys.executable), REQUIREMENT, "cpu", machine / ".venv", agreed=True)
 
 
-def test_pypi_build_is_installed_with_the_other_packages(machine, served, capsys):
-    install(machine, "cuda")
+@pytest.mark.parametrize(("answer", "goes_on"), [("y", True), ("YES", True), ("n", False), ("", False)])
+def test_large_download_is_a_question_in_a_terminal(monkeypatch, capsys, answer, goes_on):
+    monkeypatch.setattr(torch_build.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    outcome = contextlib.nullcontext() if goes_on else pytest.raises(SetupError, match="PyPI has the CUDA build")
+    with outcome:
+        torch_build.require_consent("cuda", CUDA, "PyPI has", agreed=False)
+    assert "2.7 GB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", [50_000_000, torch_build.LARGE])
+def test_small_download_needs_no_consent(size):
+    torch_build.require_consent("cuda", torch_build.Plan(["torch", "nvidia-cublas"], size), "PyPI has", agreed=False)
+
+
+def test_cuda_build_of_pypi_is_installed_with_the_other_packages_after_consent(machine, served, capsys, pypi_has):
+    pypi_has(CUDA)
+    with pytest.raises(SetupError, match="CUDA build") as caught:
+        install(machine, "cuda")
+    assert "--torch cpu" in caught.value.remedy
+    torch_build.install(torch_build.Path(sys.executable), REQUIREMENT, "cuda", machine / ".venv", agreed=True)
     assert served.requested == []
-    assert "the CUDA build from PyPI, about 3.0 GB to download." in capsys.readouterr().out
+    assert "the CUDA build, 2.7 GB to download." in capsys.readouterr().out
+    assert installed(machine) == ""
+
+
+def add_cuda_wheels(folder) -> None:
+    """Build a newer torch that requires a library for cards, and that library."""
+    add_wheel(folder / "torch", "2.13.1", requires="nvidia-cublas")
+    add_wheel(folder / "nvidia-cublas", "13.0", name="nvidia_cublas")
+    for name in ("torch", "nvidia-cublas"):
+        write_page(folder / name)
+
+
+@pytest.mark.every(2)
+@pytest.mark.parametrize("option", ["find-links", "index-url"])
+def test_cpu_build_in_the_settings_of_pip_is_taken_instead_of_a_newer_cuda_build(
+    machine, served, capsys, monkeypatch, option
+):
+    add_cuda_wheels(served.folder / "pypi")
+    add_wheel(served.folder / "pypi" / "torch", "2.12.0+cpu")
+    add_wheel(served.folder / "pypi" / "torch", "2.13.0+cpu")
+    add_wheel(served.folder / "pypi" / "torch", "2.14.0+cpu")  # beyond the requirement
+    write_page(served.folder / "pypi" / "torch")
+    if option == "find-links":
+        places = " ".join(str(served.folder / "pypi" / name) for name in ("torch", "nvidia-cublas"))
+        monkeypatch.setenv("PIP_FIND_LINKS", places)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{served.address}/pypi")
+    install(machine)
+    assert installed(machine) == "2.13.0+cpu"
+    assert "the CPU build 2.13.0+cpu, which pip finds by its own settings" in capsys.readouterr().out
+
+
+def test_cuda_build_in_the_settings_of_pip_needs_consent(machine, served, capsys, monkeypatch):
+    add_cuda_wheels(served.folder / "pypi")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{served.address}/pypi")
+    plan = torch_build.planned(torch_build.Path(sys.executable), REQUIREMENT, machine / ".venv")
+    wheels = [file for name in ("torch", "nvidia-cublas") for file in (served.folder / "pypi" / name).glob("*.whl")]
+    assert (plan.is_cuda, plan.size) == (True, sum(file.stat().st_size for file in wheels))
+    monkeypatch.setattr(torch_build, "LARGE", 100)
+    with pytest.raises(SetupError, match=r"pip's settings \(index-url\) have only the CUDA build"):
+        install(machine)
+    assert not any(path.startswith("/cpu") for _, path in served.requested), "the settings replace all other places"
+
+
+def test_pip_that_reaches_no_index_reports_its_cause(machine, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(SetupError, match="index"):
+        torch_build.planned(torch_build.Path(sys.executable), REQUIREMENT, machine / ".venv")
 
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("where", ["variable", "file"])
 @pytest.mark.parametrize("option", ["index-url", "no-index", "find-links", "extra-index-url"])
-def test_pip_index_settings_take_precedence(machine, served, capsys, monkeypatch, option, where):
+def test_pip_index_settings_take_precedence(machine, served, capsys, monkeypatch, pypi_has, option, where):
+    pypi_has(torch_build.Plan(["torch"], 1000))
     add_wheel(served.folder / "cpu" / "torch", "2.13.0+cpu")
     write_page(served.folder / "cpu" / "torch")
     add_wheel(served.folder / "pypi" / "torch", "2.13.0")

@@ -51,6 +51,8 @@ def unmarked(path: Path) -> list[Found]:
 
 
 def _of(node: ast.AST) -> Iterator[Found]:
+    if isinstance(node, ast.FunctionDef) and (node.name == "__repr__" or node.name.endswith("_repr")):
+        return  # for programmers, in English
     if isinstance(node, ast.Constant | ast.JoinedStr):
         text = _text(node)
         if text is not None and looks_read(text):

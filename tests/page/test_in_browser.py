@@ -17,6 +17,7 @@ from transformers import GenerationConfig
 from decodescope import core
 from decodescope.core import words
 from decodescope.core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
+from decodescope.core.trace.page.html_page import ShownRun, runs_page
 from decodescope.resources.language import ENGLISH, set_language
 from tests.page.browser import Browser
 
@@ -36,7 +37,7 @@ def model(name: str) -> core.LoadedModel:
 def events(kind: str) -> tuple[Event, ...]:
     settings: dict[str, dict[str, Any]] = {
         "sampling": {"do_sample": True, "temperature": 0.8, "top_p": 0.92, "num_return_sequences": 2},
-        "beam_search": {"num_beams": 3, "num_return_sequences": 2},
+        "beam_search": {"num_beams": 3, "num_return_sequences": 2, "repetition_penalty": 1.05},
         "speculative": {},
     }
     drafters = (model("storyteller-draft"),) if kind == "speculative" else ()
@@ -207,6 +208,9 @@ def test_beam_tree_shows_candidates_and_their_explanations(page: Browser) -> Non
     pruned = next(candidate for candidate in steps[2].candidates if candidate.fate == "pruned")
     page.click(f"#tree-canvas-{pruned.node} rect")
     assert page.text("#panel .why") == f"Pruned at step 3. {core.explain_candidate(pruned, steps[2], 3)}"
+    funnel = next(one for one in steps[2].funnels if one.parent == pruned.parent)
+    shown = "[...document.querySelectorAll('#panel .funnel b')].map((count) => count.textContent)"
+    assert page.evaluate(shown) == [*(f"{stage.survivors:,}" for stage in funnel.stages), "1"]
     page.press("ArrowLeft")
     assert page.evaluate("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
     overlaps = page.evaluate(
@@ -293,4 +297,29 @@ def test_page_in_chinese_has_no_untranslated_labels(browser: Browser, folder: Pa
     english = [text for text in reported if not re.search("[\u4e00-\u9fff]", text) and not allowed.fullmatch(text)]
     assert sorted(set(english) - settings) == []
     assert "{" not in "".join(reported)
+    assert browser.errors == []
+
+
+def test_selector_shows_the_other_runs_of_a_page(browser: Browser, tmp_path: Path) -> None:
+    """Each choice starts the page again with another run: text, tree, keys and theme work as for the first."""
+    kinds = ("sampling", "beam_search", "speculative")
+    runs = [ShownRun(events(kind), "KeyError: <b>" if kind == "speculative" else "") for kind in kinds]
+    path = runs_page(runs, tmp_path / "runs.html")
+    browser.open(path)
+    assert browser.evaluate("document.getElementById('run-choice').options.length") == 3
+    started = browser.evaluate("document.getElementById('made').textContent")
+    for place, kind in ((1, "beam_search"), (2, "speculative"), (0, "sampling"), (2, "speculative")):
+        browser.choose("#run-choice", str(place))
+        browser.painted()
+        assert browser.evaluate("document.getElementById('run-choice').value") == str(place)
+        assert browser.evaluate("document.getElementById('tree').hidden") is (kind != "beam_search")
+        assert browser.evaluate("document.getElementById('rounds').hidden") is (kind != "speculative")
+        assert ("KeyError: <b>" in browser.text("#notices")) is (kind == "speculative")
+        assert (browser.evaluate("document.getElementById('made').textContent") == started) is (kind == "sampling")
+        if kind != "beam_search":
+            browser.click("#tokens .token", 2)
+            assert browser.text("#panel h2").lower() == "token 3"
+            browser.press("Escape")
+            assert browser.evaluate("document.querySelectorAll('.token.chosen').length") == 0
+    assert browser.requests == [path.as_uri()]
     assert browser.errors == []

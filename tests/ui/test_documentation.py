@@ -126,11 +126,12 @@ def test_missing_documentation_shows_notice(qtbot: QtBot, config_dir: Path, monk
 
 
 def test_about_lists_the_licences_of_the_libraries(qtbot: QtBot) -> None:
-    dialog = about_dialog("1.2.3", None)
+    dialog = about_dialog("1.2.3", "Native code is turned off.", None)
     qtbot.addWidget(dialog)
     texts = [label.text() for label in dialog.findChildren(QLabel)]
     assert "1.2.3" in texts
     assert any(text.startswith("PySide6_Essentials ") for text in texts)
     assert any("LGPL" in text for text in texts)
     assert any(text.startswith("torch ") for text in texts)
+    assert any(text.startswith("libsndfile ") for text in texts)
     assert dialog.height() <= 640

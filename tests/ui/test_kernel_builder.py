@@ -16,7 +16,7 @@ from decodescope.app.session import kernel_builder
 from decodescope.app.state.worker_messages import DecodeBackend, ModelInfo
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.window.main_window import MainWindow
-from decodescope.core.native import kernel_build, native_library
+from decodescope.core.native import kernel_build, library_choice, native_library
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -170,7 +170,7 @@ def test_screenshot_window_builds_nothing(qtbot: QtBot, config_dir: Path, builde
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's own compiler, in a hurry; nothing of it stays."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(native_library.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setenv(library_choice.LEVEL_VARIABLE, library_choice.COMPILED)
     monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)

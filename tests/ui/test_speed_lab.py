@@ -65,7 +65,8 @@ def until_stopped(_asked: Asked, cancel: threading.Event) -> Iterator[speed.Even
 def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
     """Its process is ended from outside."""
     yield from TOLD[:6]
-    raise ScaleError("The measuring process exited with code -9.", "Close other programs.", "what it wrote")
+    written = f"what it wrote\n    {'~' * 60}{'^' * 60}"  # the marks under a line of a traceback, which nothing breaks
+    raise ScaleError("The measuring process exited with code -9.", "Close other programs.", written)
 
 
 @pytest.fixture(autouse=True)

@@ -207,7 +207,14 @@ class _LiveConnection(QObject):
         self._path = self._owner.recording_path(run)
         is_shown = self._owner.session.follow(run)
         name = next((event.model for event in events if isinstance(event, RunStarted)), "")
-        text = tr("A script runs {model}.") if is_shown else tr("A script runs {model}; see its run in the history.")
+        captured = self._stream.header.extra.get("captured")
+        is_inner = isinstance(captured, dict) and bool(captured.get("parent"))
+        if is_inner:
+            text = tr("A script runs {model} inside another run; see it in the history.")
+        elif is_shown:
+            text = tr("A script runs {model}.")
+        else:
+            text = tr("A script runs {model}; see its run in the history.")
         self._owner.noticed.emit(text.format(model=name), tr(TITLE))
 
     def _store(self, data: bytes) -> None:

@@ -7,7 +7,6 @@ import time
 from PySide6.QtCore import QObject, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 
-from decodescope.app.control.dialogs import own_version
 from decodescope.app.control.messages import Messages
 from decodescope.app.features.updates.state import (
     ReleaseNotice,
@@ -19,6 +18,7 @@ from decodescope.app.features.updates.state import (
     why_unavailable,
 )
 from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
+from decodescope.app.state.versions import own_version
 from decodescope.app.storage.settings import UpdatesSection
 from decodescope.resources.language import join_sentences, mark, tr
 

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from decodescope.resources.language import mark, tr
 
@@ -30,7 +31,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     if not arguments or arguments[0] not in COMMANDS:
         return None
     with suppress(ImportError):  # without Qt's libraries, as on a server, messages are in English
-        _use_saved_language()
+        use_saved_language()
     try:
         code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
     except KeyboardInterrupt:
@@ -39,9 +40,9 @@ def run_command(arguments: Sequence[str]) -> int | None:
     return code
 
 
-def _use_saved_language() -> None:
-    """Use the language of the settings. Raises ImportError without Qt."""
+def use_saved_language(language: str = "", folder: str = "") -> None:
+    """Use a language, or that of the settings in a folder or in the default one. Raises ImportError without Qt."""
     from decodescope.app.storage.settings_file import SettingsStore
     from decodescope.app.theme.language import set_language
 
-    set_language(SettingsStore().saved_language)
+    set_language(language or (SettingsStore(Path(folder)) if folder else SettingsStore()).saved_language)

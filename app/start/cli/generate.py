@@ -8,27 +8,31 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.state.comparison.run_metrics import mean_log_probability
 from decodescope.app.state.text_formats import to_csv
+from decodescope.app.storage.json_files import HeldElsewhereError, HeldLock, acquire_file
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import DISK_FULL_ERRORS, atomic_write
 from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from decodescope import core
-    from decodescope.core.events import Event
+    from decodescope.core.events import BeamCandidate, Event, Finished, Hypothesis
 
 RESULTS, TABLE, RUNS = "results.jsonl", "results.csv", "runs"
-"""Files in the output folder: one line per run, the same as a table, and the folder of recordings."""
+"""Files in the output folder: one line per run, a table with a row per text, and the folder of recordings."""
+LOCK = ".generate.lock"
+"""File in the output folder that is locked while a process writes there."""
 FIELDS = (
     "id",
     "prompt",
@@ -49,7 +53,10 @@ _TYPES = {
 """Types of the values that are needed to find a model, a strategy and a cache; the core checks the others."""
 MAX_LINE_BYTES = 10_000_000
 MAX_RUNS = 1_000_000
-_METRICS = ("prompt_tokens", "new_tokens", "seconds", "time_to_first_token", "decode_tokens_per_second", "cache_bytes")
+MAX_DEPTH = 100
+"""Levels of objects and lists inside a line."""
+MAX_NAME_BYTES = 100
+"""Bytes of an id in the name of a recording; file systems allow 255 for the whole name."""
 _USE = mark(
     "run the code of a plug-in with your permissions: a file, or a folder with custom_generate/generate.py; repeatable"
 )
@@ -84,9 +91,18 @@ class PlannedRun:
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
+    def request_key(self) -> str:
+        """Digest of everything but the id and the seed."""
+        content = json.dumps(self.request, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
     def file_name(self) -> str:
         """Name of its recording."""
-        name = re.sub(r"[^\w.-]+", "_", self.id)[:60].strip("._") or "run"
+        name = (
+            re.sub(r"[^\w.-]+", "_", self.id)[:60].encode("utf-8", "replace")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
+        )
+        name = name.strip("._") or "run"
         return f"{self.line:05d}-{name}-{self.seed}-{self.key[:6]}{RUN_SUFFIX}"
 
 
@@ -131,36 +147,79 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print(tr("Interrupted. Start the same command again to continue."), file=sys.stderr)
         return INTERRUPTED
-    except (OSError, DecodescopeError) as error:
+    except OSError as error:
+        print(f"decodescope generate: {_write_problem(options.out, error)}", file=sys.stderr)
+        return FAILED
+    except DecodescopeError as error:
         print(f"decodescope generate: {error}", file=sys.stderr)
         return FAILED
     finally:
-        with suppress(OSError):
-            output.write_table(planned)
+        output.close()
 
 
 def _make_output(options: argparse.Namespace) -> Output:
     """Return the output folder, created if necessary. Raises InputError."""
     try:
         return Output(options.out, records=not options.no_recordings, guards=not options.plain_csv)
+    except HeldElsewhereError:
+        message = tr(
+            "Another `decodescope generate` is writing to {folder}. Wait until it has ended, or choose another "
+            "folder with --out."
+        )
+        raise InputError(message.format(folder=options.out)) from None
     except OSError as error:
+        raise InputError(_write_problem(options.out, error)) from None
+
+
+def _write_problem(folder: Path, error: OSError) -> str:
+    """Return why results cannot be written, with the remedy."""
+    if error.errno in DISK_FULL_ERRORS:
+        message = tr("The results cannot be written to {folder}: {reason}. Free up space, and start again to continue.")
+    else:
         message = tr("The results cannot be written to {folder}: {reason}. Choose another folder with --out.")
-        reason = error.strerror or type(error).__name__
-        raise InputError(message.format(folder=options.out, reason=reason)) from None
+    return message.format(folder=folder, reason=error.strerror or type(error).__name__)
 
 
 def _read_lines(path: Path) -> list[str]:
     """Return the lines of the request file. Raises InputError."""
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        # JSON allows the other line breaks of Unicode inside a text, where str.splitlines() would break the line.
-        return data.decode("utf-8-sig").split("\n")
+        if str(path) == "-":
+            return list(_split_lines(sys.stdin.buffer))
+        with path.open("rb") as file:
+            return list(_split_lines(file))
     except OSError as error:
         raise InputError(
             tr("{path} cannot be read: {reason}.").format(path=path, reason=error.strerror or type(error).__name__)
         ) from None
     except UnicodeDecodeError:
         raise InputError(tr("{path} is not UTF-8 text.").format(path=path)) from None
+
+
+def _split_lines(file: IO[bytes]) -> Iterator[str]:
+    """Yield the lines of a file; of one that is too long, only the beginning, as the last one.
+
+    JSON allows the other line breaks of Unicode inside a text. Raises UnicodeDecodeError.
+    """
+    encoding = "utf-8-sig"
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            yield line.decode(encoding, "ignore").ljust(MAX_LINE_BYTES + 1)
+            return
+        yield line.decode(encoding).rstrip("\n")
+        encoding = "utf-8"
+
+
+def _depth(value: object) -> int:
+    """Return the levels of objects and lists in a JSON value, at most MAX_DEPTH + 1."""
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        inside: list[object] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                inside += one.values() if isinstance(one, dict) else one
+        depth += any(isinstance(one, dict | list) for one in level)
+        level = inside
+    return depth
 
 
 def plan_runs(lines: Sequence[str], model: str) -> list[PlannedRun]:
@@ -190,6 +249,8 @@ def _runs_of_line(number: int, line: str, model: str) -> Iterator[PlannedRun]:
         raise fail(tr("it is not valid JSON ({reason}).").format(reason=error)) from None
     if not isinstance(found, dict):
         raise fail(tr("it is not a JSON object."))
+    if _depth(found) > MAX_DEPTH:
+        raise fail(tr("its values are nested in more than {count} levels.").format(count=MAX_DEPTH))
     if unknown := [name for name in found if name not in FIELDS]:
         raise fail(
             tr("the key “{name}” is unknown. Available: {names}.").format(name=unknown[0], names=", ".join(FIELDS))
@@ -211,18 +272,42 @@ def _runs_of_line(number: int, line: str, model: str) -> Iterator[PlannedRun]:
         yield PlannedRun(number, str(found.get("id", number)), seed, request)
 
 
+_REQUEST = "request"
+"""Key of `PlannedRun.request_key` in a result."""
+
+
 @dataclass(slots=True)
 class Output:
-    """The output folder. `results` are the finished runs by key. Raises OSError if the folder cannot be written."""
+    """The output folder, locked against other processes. `results` are the finished runs by key.
+
+    Raises OSError if the folder cannot be written, HeldElsewhereError if another process writes there.
+    """
 
     folder: Path
     records: bool = True
     guards: bool = True
     """Whether texts in the table are escaped against running as formulas."""
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _lock: HeldLock | None = None
 
     def __post_init__(self) -> None:
         (self.folder / RUNS if self.records else self.folder).mkdir(parents=True, exist_ok=True)
+        self._lock = acquire_file(self.folder / LOCK)
+        try:
+            self._read_results()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let other processes write to the folder."""
+        if self._lock is not None:
+            self._lock.release()
+            with suppress(OSError):
+                self._lock.path.unlink(missing_ok=True)
+            self._lock = None
+
+    def _read_results(self) -> None:
         path = self.folder / RESULTS
         if not path.exists():
             return
@@ -244,9 +329,20 @@ class Output:
         recording = found.get("recording")
         return not self.records or (isinstance(recording, str) and (self.folder / recording).is_file())
 
+    def same_result(self, planned: PlannedRun) -> dict[str, Any] | None:
+        """Return the result of a finished run that differs only in its seed, if that has no effect."""
+        for found in self.results.values():
+            if found.get(_REQUEST) != planned.request_key or found.get("uses_seed", True) or found.get("error"):
+                continue
+            recording = found.get("recording")
+            if not self.records or (isinstance(recording, str) and (self.folder / recording).is_file()):
+                return {name: value for name, value in found.items() if name not in ("key", "line", "id", "seed")}
+        return None
+
     def add(self, planned: PlannedRun, result: Mapping[str, Any]) -> None:
         """Append the result of a run; it is on the disk when this returns."""
-        entry = {"key": planned.key, "line": planned.line, "id": planned.id, "seed": planned.seed, **result}
+        own = {"line": planned.line, "id": planned.id, "seed": planned.seed}
+        entry = {"key": planned.key, _REQUEST: planned.request_key, **own, **result}
         self.results[planned.key] = entry
         with (self.folder / RESULTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
@@ -254,17 +350,36 @@ class Output:
             os.fsync(file.fileno())
 
     def write_table(self, planned: Sequence[PlannedRun]) -> None:
-        """Write the results of these runs, in order, as CSV."""
-        rows = [self.results[one.key] for one in planned if one.key in self.results]
-        names = list(dict.fromkeys(name for row in rows for name in row if name not in ("key", "texts", "metrics")))
-        metrics = list(dict.fromkeys(name for row in rows for name in row.get("metrics") or {}))
-        table = [[*names, *metrics]]
-        for row in rows:
-            values = row.get("metrics") or {}
-            table.append([*(row.get(name) for name in names), *(values.get(name) for name in metrics)])
+        """Write a row for each text of these runs, in order, as CSV. Raises OSError."""
+        rows = [row for one in planned if one.key in self.results for row in _text_rows(self.results[one.key])]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table: list[list[object]] = [list(names), *([_cell(row.get(name)) for name in names] for row in rows)]
         with atomic_write(self.folder / TABLE) as part:
             text = to_csv(table, self.guards)
             part.write_text(text, encoding="utf-8", errors="replace", newline="")  # replaces lone surrogates
+
+
+def _text_rows(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row of the table for each text of a run: what identifies it, its settings, its measures, and the run's
+    metrics.
+    """
+    whole = {name: value for name, value in entry.items() if name not in ("key", "text", *_GROUPS)}
+    settings, metrics = entry.get("settings") or {}, entry.get("metrics") or {}
+    texts = entry.get("texts") or [{"text": entry.get("text", "")}]
+    for number, text in enumerate(texts, 1):
+        measures = text.get("measures") or {}
+        own = {name: value for name, value in text.items() if name != "measures"}
+        row = {**whole, **({"text_number": number} if len(texts) > 1 else {}), **own}
+        yield row | {name: value for name, value in (settings | measures | metrics).items() if name not in row}
+
+
+_GROUPS = ("texts", "settings", "metrics")
+"""Keys of a result that have columns of their own."""
+
+
+def _cell(value: object) -> object:
+    """Return a value for the table: lists and objects as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Namespace) -> int:
@@ -276,6 +391,7 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
         message = trn("{count} run is already finished.", "{count} runs are already finished.", done)
         print(message.format(count=done), file=sys.stderr)
     if not waiting:
+        output.write_table(planned)
         return DONE
     if options.plugins:
         _load_plugins()
@@ -286,15 +402,26 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
     order = {name: index for index, name in enumerate(dict.fromkeys(one.request["model"] for one in waiting))}
     waiting.sort(key=lambda one: order[one.request["model"]])
     models = ModelCache(options.device, options.weights)
-    failures = 0
+    failures = repeated = 0
+    with_plugins = bool(options.plugins or options.use)
     with tqdm(waiting, disable=options.quiet, unit=tr("run"), file=sys.stderr) as bar:
         for one in bar:
             bar.set_postfix_str(tr("{id}, seed {seed}").format(id=one.id, seed=one.seed), refresh=False)
-            result = _run_one(one, models, output)
+            result = output.same_result(one)
+            repeated += result is not None
+            result = result or _run_one(one, models, output, with_plugins)
             failures += "error" in result
             output.add(one, result)
             if "error" in result:
                 bar.write(f"{one.id}: {result['error']}", file=sys.stderr)
+    output.write_table(planned)
+    if repeated:
+        message = trn(
+            "{count} run does not depend on its seed and was not repeated.",
+            "{count} runs do not depend on their seeds and were not repeated.",
+            repeated,
+        )
+        print(message.format(count=repeated), file=sys.stderr)
     if failures:
         message = trn("{count} run failed.", "{count} runs failed.", failures)
         print(message.format(count=failures), file=sys.stderr)
@@ -335,15 +462,17 @@ def _load_plugins() -> None:
             print(message.format(plugin=plugin.title), file=sys.stderr)
 
 
-def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[str, Any]:
-    """Run one request and return its result; an error is part of it."""
+def _run_one(planned: PlannedRun, models: ModelCache, output: Output, with_plugins: bool) -> dict[str, Any]:
+    """Run one request and return its result; an error is part of it. Raises OSError if it cannot be written."""
     from decodescope import core
 
     events: list[Event] = []
-    facts = {"model": planned.request["model"], "strategy": planned.request.get("strategy")}
+    given = planned.request
+    facts = {name: given.get(name) for name in ("model", "strategy", "cache", "drafts", "prompt")}
     part = output.folder / RUNS / f".{planned.file_name}.part"
+    recording = f"{RUNS}/{planned.file_name}" if output.records else None
     try:
-        model, drafts = models.load(planned.request["model"], planned.request.get("drafts", ()))
+        model, drafts = models.load(given["model"], given.get("drafts", ()))
         request = make_request(planned)
         stream = core.stream(model, request, drafters=drafts or None)
         if output.records:
@@ -351,13 +480,25 @@ def _run_one(planned: PlannedRun, models: ModelCache, output: Output) -> dict[st
         for event in stream:
             events.append(event)
         if output.records:
+            if (problem := core.trace.read(part).trouble) is not None:
+                raise problem
             os.replace(part, output.folder / RUNS / planned.file_name)
     except DecodescopeError as error:
-        return {**facts, **_texts_of(events), "error": str(error)}
+        return {**facts, **describe_run(events), "error": str(error)}
     finally:
         with suppress(OSError):  # nothing is left of a run that failed or was interrupted
             part.unlink(missing_ok=True)
-    return {**facts, **_texts_of(events), "recording": f"{RUNS}/{planned.file_name}" if output.records else None}
+    return {**facts, **describe_run(events), "uses_seed": with_plugins or _uses_seed(events), "recording": recording}
+
+
+def _uses_seed(events: Iterable[Event]) -> bool:
+    """Return whether random numbers can have had an effect on a run of the program's own strategies: those draw them
+    only with `do_sample`.
+    """
+    from decodescope.core.events import RunStarted
+
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    return started is None or bool(started.engine) or bool(dict(started.settings).get("do_sample"))
 
 
 def make_request(planned: PlannedRun) -> core.Request:
@@ -376,22 +517,57 @@ def make_request(planned: PlannedRun) -> core.Request:
     )
 
 
-def _texts_of(events: Sequence[Event]) -> dict[str, Any]:
-    """Return the texts of a run, complete or not, with metrics and measures."""
-    from decodescope import core
-    from decodescope.core.events import Finished, RunStarted, TokenChosen
+def describe_run(events: Sequence[Event]) -> dict[str, Any]:
+    """Return strategy, cache and effective settings of a run, complete or not, its texts with their measures, and its
+    metrics.
+    """
+    from decodescope.core.events import Finished, RunStarted
 
     started = next((event for event in events if isinstance(event, RunStarted)), None)
-    tokens = [event for event in events if isinstance(event, TokenChosen) and event.sequence == 0]
     last = events[-1] if events and isinstance(events[-1], Finished) else None
-    text = last.texts[0] if last is not None and last.texts else "".join(token.text for token in tokens)
-    found: dict[str, Any] = {"strategy": started.strategy} if started is not None else {}
-    found["text"] = text
+    found: dict[str, Any] = {}
+    if started is not None:
+        found = {"strategy": started.strategy, "cache": started.cache, "settings": dict(started.settings)}
+    texts = list(_describe_texts(events, last))
+    found |= {"text": texts[0]["text"], "texts": texts}
+    return found if last is None else found | {"metrics": asdict(last.metrics)}
+
+
+def _describe_texts(events: Sequence[Event], last: Finished | None) -> Iterator[dict[str, Any]]:
+    """Yield each text of a run, best first, with the reason of its end, its score and its measures."""
+    from decodescope import core
+    from decodescope.core.events import BeamsRanked, BeamStep, SequenceFinished, TokenChosen
+
+    chosen = [event for event in events if isinstance(event, TokenChosen)]
+    ends = {event.sequence: event for event in events if isinstance(event, SequenceFinished)}
+    ranked = [one for event in events if isinstance(event, BeamsRanked) for one in event.hypotheses]
+    nodes = {one.node: one for event in events if isinstance(event, BeamStep) for one in event.candidates}
     if last is None:
-        return found
-    if len(last.texts) > 1:
-        found["texts"] = list(last.texts)
-    values, errors = core.measures.measure(core.measures.MeasuredText(text, tokens))
-    for problem in errors:
-        print(problem, file=sys.stderr)
-    return found | {"metrics": {name: getattr(last.metrics, name) for name in _METRICS} | values}
+        yield {"text": "".join(token.text for token in chosen if token.sequence == 0)}
+        return
+    for place, (ids, text) in enumerate(zip(last.sequences, last.texts, strict=True)):
+        sequence = last.order[place] if place < len(last.order) else place
+        tokens = [token for token in chosen if token.sequence == sequence]
+        path = _beam_path(next((one for one in ranked if one.ids == ids), None), nodes)
+        values, errors = core.measures.measure(core.measures.MeasuredText(text, tokens))
+        for problem in errors:
+            print(problem, file=sys.stderr)
+        end = ends[sequence].reason if sequence in ends else path[0].ended if path else None
+        yield {
+            "text": text,
+            "finish": end,
+            "tokens": len(ids),
+            "score": last.scores[place] if last.scores is not None else None,
+            "mean_log_probability": mean_log_probability(path or tokens),
+            "measures": dict(values),
+        }
+
+
+def _beam_path(hypothesis: Hypothesis | None, nodes: Mapping[int, BeamCandidate]) -> list[BeamCandidate]:
+    """Return the candidates on the path of a hypothesis, last first."""
+    path: list[BeamCandidate] = []
+    node = hypothesis.node if hypothesis is not None else 0
+    while node in nodes:
+        path.append(nodes[node])
+        node = nodes[node].parent
+    return path

@@ -138,6 +138,16 @@ a script for --pictures (every key: docs/pictures.md):
 """)
 
 
+class VersionAction(argparse.Action):
+    """Print the program's version, which is looked up only then, and end the process."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
+        from decodescope.app.state.versions import own_version
+
+        print(f"Decodescope {own_version()}")
+        parser.exit()
+
+
 class CommandLineParser(argparse.ArgumentParser):
     """Argument parser whose help also lists the available names and an example script."""
 
@@ -156,6 +166,8 @@ def make_parser() -> CommandLineParser:
     parser = CommandLineParser(
         prog="decodescope", description=description, allow_abbrev=False, formatter_class=HelpFormatter
     )
+    parser.add_argument("--version", action=VersionAction, nargs=0, default=argparse.SUPPRESS,
+        help=tr("show the version and exit"))  # fmt: skip
     parser.add_argument("recorded", nargs="?", type=Path, metavar="FILE.decodescope",
         help=tr("a recorded run to show; no model needed"))  # fmt: skip
     _add_run(parser.add_argument_group(tr("what to run")))

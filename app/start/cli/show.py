@@ -121,7 +121,8 @@ def _print_run(shown: _ShownRun, console: Console, lists_tokens: bool) -> None:
         (tr("Model"), f"{started.model} ({started.device}, {started.dtype})"),
         (tr("Strategy"), core.strategy_title(started)),
         (tr("Cache"), core.cache_title(started)),
-        (tr("Seed"), str(started.seed)),
+        (tr("Seed"), core.seed_text(started)),
+        (tr("Captured call"), " ".join(core.explain_call_facts(started.call_facts))),
         (tr("Settings"), ", ".join(f"{name} = {value}" for name, value in started.settings)),
     ]
     for name, value in facts:

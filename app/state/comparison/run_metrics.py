@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from decodescope.app.state.run import Run
 from decodescope.core import measures
-from decodescope.core.events import Metrics, TokenChosen
+from decodescope.core.events import BeamCandidate, Metrics, TokenChosen
 
 REPEATED_LENGTH = 4
 """Size of the n-grams for the repetition metric, as in Welleck et al. 2020 (seq-rep-4)."""
@@ -94,8 +94,11 @@ def mean_entropy(tokens: Sequence[TokenChosen]) -> float | None:
     return _none_if_nan(sum(token.entropy for token in tokens) / len(tokens) / _NAT) if tokens else None
 
 
-def mean_log_probability(tokens: Sequence[TokenChosen]) -> float | None:
-    """Return the mean natural log probability per token by the model alone; perplexity is exp of its negative."""
+def mean_log_probability(tokens: Sequence[TokenChosen | BeamCandidate]) -> float | None:
+    """Return the mean natural log probability per token by the model alone; perplexity is exp of its negative.
+
+    `tokens`: those of a text, or the candidates on a path of a beam search.
+    """
     return _none_if_nan(sum(token.raw_log_probability for token in tokens) / len(tokens)) if tokens else None
 
 

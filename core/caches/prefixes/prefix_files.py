@@ -21,6 +21,7 @@ from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.models.model_files import is_file
 from decodescope.core.models.quantized.packed_layers import content_hashes
 from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 _IRRELEVANT_KEYS = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
@@ -128,6 +129,7 @@ _Layout = list[list[tuple[int, int, torch.dtype]]]
 """For each layer, for its keys and values: heads, width, dtype."""
 
 
+@isolated
 def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], cache: Cache) -> None:
     """Save the keys and values of every layer of `cache`, the token ids in `token_ids`, and hashes of these and of the
     model.
@@ -166,6 +168,7 @@ def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], 
         ) from error
 
 
+@isolated
 def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]:
     """Load token ids and a dynamic cache on the model's device. Raises CacheError."""
     about, tensors = _read(path, model)

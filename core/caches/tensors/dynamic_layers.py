@@ -78,6 +78,12 @@ class PreallocatedLayer(DynamicLayer):
         return self._storage
 
     @property
+    def states_dtype(self) -> torch.dtype | None:
+        """Dtype of keys and values; None before anything was read."""
+        states = self._storage.keys if self._storage else self._views()[0]
+        return None if states is None else states.dtype
+
+    @property
     def spare_bytes(self) -> int:
         """Bytes that are allocated for later tokens."""
         if self._storage is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,11 +24,23 @@ from decodescope.core.decoding.beams.candidates import (
     select_best,
 )
 from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
+from decodescope.core.decoding.processor_pipeline import StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.sequences import FinishedSequence
+from decodescope.core.decoding.step_stats import compute_step_stats
 from decodescope.core.decoding.stopping import StopReason
+from decodescope.core.decoding.tensor_utils import argmax
 from decodescope.core.errors import ParameterError, StrategyError
-from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Overruled, SequenceFinished
+from decodescope.core.events import (
+    BeamCandidate,
+    BeamFunnel,
+    BeamsRanked,
+    BeamStep,
+    Event,
+    Hypothesis,
+    Overruled,
+    SequenceFinished,
+)
 from decodescope.core.models.text import TokenSpellings
 from decodescope.core.system.gpu import upload
 from decodescope.resources.language import tr, trn
@@ -64,6 +76,24 @@ def overruled_choices(
         for one, beam in zip(masks, beams, strict=True)
         if one.is_overruled
     ]
+
+
+def beam_funnels(
+    trace: Sequence[torch.Tensor], headings: Sequence[StageHeading], parents: Mapping[int, int], top_n: int,
+    pieces: TokenSpellings,
+) -> list[BeamFunnel]:  # fmt: skip
+    """Return the funnel of each beam: what each stage left of the distribution after it.
+
+    `trace`: log-probabilities [m, V] before the stages and after each, with `headings` for the latter; `parents`: the
+    number of the node that a row continues, for the rows with candidates. Empty without stages, or if `top_n` is 0.
+    """
+    if not headings or not top_n or not parents:
+        return []
+    rows = sorted(parents)
+    if len(rows) < len(trace[0]):
+        trace = [scores[upload(rows, scores.device, torch.long)] for scores in trace]
+    read = compute_step_stats(trace, argmax(trace[-1]), top_n, headings, pieces)
+    return [BeamFunnel(parents[row], stats.details.funnel()) for row, stats in zip(rows, read, strict=True)]
 
 
 def build_ranking(
@@ -134,6 +164,8 @@ class BeamSearch:
         self._overruled: list[Overruled] = []
         self._forbidden: list[tuple[int, float]] = []
         """Per beam, the probability that a grammar forbade at this step."""
+        self._funnels: list[BeamFunnel] = []
+        self._headings = self._scorer.headings
         self._last_scores = torch.empty(0)
         self._clock = time.perf_counter()
         self.length = 0
@@ -160,10 +192,10 @@ class BeamSearch:
         self.length += 1
         limit = self._run.stopping.reached_limit(self.length)
         own = torch.log_softmax(raw, -1)
-        shared = self._scorer.apply_shared(self._ids, own)
-        counts = torch.zeros_like(shared[0]) if self._plan.groups > 1 else None
+        shared = self._scorer.trace_shared(self._ids, own)
+        counts = torch.zeros_like(own[0]) if self._plan.groups > 1 else None
         considered: list[BeamNode] = []
-        self._overruled, self._forbidden = [], []
+        self._overruled, self._forbidden, self._funnels = [], [], []
         for group in self._groups:
             if not group.done:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
@@ -182,17 +214,17 @@ class BeamSearch:
         self,
         group: BeamGroup,
         own: torch.Tensor,
-        shared: torch.Tensor,
+        shared: Sequence[torch.Tensor],
         counts: torch.Tensor | None,
         limit: StopReason | None,
     ) -> tuple[list[BeamNode], list[int]]:
         """Return all nodes considered, best first, and the chosen tokens (counted by the diversity penalty).
 
-        `own` [n, V] are the model's log-probabilities, `shared` those after the stages that all groups share.
+        `own` [n, V] are the model's log-probabilities, `shared` these and those after each stage that all groups share.
         """
         rows = group.rows
-        scores = self._scorer.apply_group(group.number, self._ids[rows], shared[rows], counts)
-        self._last_scores = scores
+        trace = self._scorer.trace_group(group.number, self._ids[rows], [scores[rows] for scores in shared], counts)
+        self._last_scores = scores = trace[-1]
         if self._run.request.top_n:
             if held := self._scorer.constraint_masks(group.number, self._ids[rows], own[rows]):
                 self._overruled += overruled_choices(held, group.beams, self._run.model.pieces)
@@ -209,6 +241,8 @@ class BeamSearch:
             raise
         for node in usual + extra:
             self._extend_text(node)
+        parents = {node.row - group.start: node.parent.number for node in usual + extra if node.parent is not None}
+        self._funnels += beam_funnels(trace, self._headings, parents, self._run.request.top_n, self._run.model.pieces)
         chosen = group.decide_fates(usual, extra, limit)
         nodes = sorted(usual + extra, key=lambda node: -node.score)
         for rank, node in enumerate(nodes, 1):
@@ -239,6 +273,7 @@ class BeamSearch:
             length_penalty=self._settings.length_penalty,
             overruled=tuple(self._overruled),
             forbidden=tuple(self._forbidden),
+            funnels=tuple(self._funnels),
         )
 
     def forward_beams(self) -> torch.Tensor:

@@ -13,7 +13,7 @@ import torch
 from decodescope.core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings, length_factor
 from decodescope.core.decoding.beams.beam_node import BeamNode
 from decodescope.core.decoding.beams.constraint_banks import ConstraintBanks
-from decodescope.core.decoding.processor_pipeline import ActiveStage, build_pipeline
+from decodescope.core.decoding.processor_pipeline import ActiveStage, StageHeading, build_pipeline
 from decodescope.core.processors.base import Context
 from decodescope.core.system.gpu import upload
 from decodescope.resources.language import tr
@@ -201,19 +201,34 @@ class BeamScorer:
         """Whether any stage or diversity penalty changes log-probabilities."""
         return bool(self._shared_stages or self._group_stages[0] or len(self._group_stages) > 1)
 
-    def apply_shared(self, ids: torch.Tensor, log_probabilities: torch.Tensor) -> torch.Tensor:
-        """Apply the shared stages to all beams [n, V], before the diversity penalty; `ids` [n, T]."""
-        return _apply_stages(self._shared_stages, ids, log_probabilities)
+    @property
+    def headings(self) -> list[StageHeading]:
+        """The headings of what `trace_shared` and `trace_group` together return, without the first."""
+        penalty = [_penalty_heading(self._penalty)] if self._penalizes else []
+        return [
+            *(stage.heading for stage in self._shared_stages),
+            *penalty,
+            *(stage.heading for stage in self._group_stages[0]),
+        ]
 
-    def apply_group(
-        self, group: int, ids: torch.Tensor, scores: torch.Tensor, counts: torch.Tensor | None
-    ) -> torch.Tensor:
-        """Apply the penalty and the group's stages to [m, V]; `counts` [V] is how often earlier groups chose each token
-        at this step.
+    @property
+    def _penalizes(self) -> bool:
+        return len(self._group_stages) > 1 and bool(self._penalty)
+
+    def trace_shared(self, ids: torch.Tensor, log_probabilities: torch.Tensor) -> list[torch.Tensor]:
+        """Return the scores [n, V] of all beams before the shared stages and after each; `ids` [n, T]."""
+        return _trace_stages(self._shared_stages, ids, log_probabilities)
+
+    def trace_group(
+        self, group: int, ids: torch.Tensor, shared: Sequence[torch.Tensor], counts: torch.Tensor | None
+    ) -> list[torch.Tensor]:
+        """Continue the trace `shared`, each [m, V], by the penalty and the group's stages; `counts` [V] is how often
+        earlier groups chose each token at this step.
         """
-        if counts is not None and self._penalty:
-            scores = scores - self._penalty * counts
-        return _apply_stages(self._group_stages[group], ids, scores)
+        before = [*shared]
+        if counts is not None and self._penalizes:
+            before.append(before[-1] - self._penalty * counts)
+        return [*before[:-1], *_trace_stages(self._group_stages[group], ids, before[-1])]
 
     def constraint_masks(self, group: int, ids: torch.Tensor, log_probabilities: torch.Tensor) -> list[ConstraintMask]:
         """Return the grammar's effect on each row; empty without a grammar.
@@ -241,10 +256,18 @@ class BeamScorer:
             _reorder_stages(stages, own)
 
 
-def _apply_stages(stages: Sequence[ActiveStage], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+def _penalty_heading(penalty: float) -> StageHeading:
+    label, phrase = (
+        text.format(v=f"{penalty:g}") for text in (tr("diversity {v}"), tr("the diversity penalty of {v}"))
+    )
+    return StageHeading("diversity_penalty", label, penalty, "shift", phrase)
+
+
+def _trace_stages(stages: Sequence[ActiveStage], ids: torch.Tensor, scores: torch.Tensor) -> list[torch.Tensor]:
+    found = [scores]
     for stage in stages:
-        scores = stage.process(ids, scores)
-    return scores
+        found.append(stage.process(ids, found[-1]))
+    return found
 
 
 def _reorder_stages(stages: Sequence[ActiveStage], rows: torch.Tensor) -> None:

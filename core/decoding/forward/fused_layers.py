@@ -21,6 +21,7 @@ from decodescope.core.models.quantized.card_quantization import is_quantized_ten
 from decodescope.core.models.quantized.packed_layers import PackedExperts, PackedLinear
 from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8Matrix, split_vectors
 from decodescope.core.native.native_library import WEIGHTS, MatrixStruct, NativeLibrary, library
+from decodescope.core.native.tensor_address import optional_address, tensor_address
 
 WeightAndBias = tuple[torch.Tensor, torch.Tensor | None]
 """Weights [outputs, inputs] and their bias [outputs]."""
@@ -64,7 +65,10 @@ def _is_native_faster(native: NativeLibrary) -> bool:
     """Whether it gives the same result in less time than torch, which is optimized better for some CPUs than for
     others.
     """
-    vectors, weight = torch.rand(4 * _MIN_NATIVE_VECTORS, _BENCHMARK_SIZE), torch.rand(_BENCHMARK_SIZE, _BENCHMARK_SIZE)
+    generator = torch.Generator().manual_seed(0)  # the numbers of the caller are not used up
+    vectors, weight = (
+        torch.rand(rows, _BENCHMARK_SIZE, generator=generator) for rows in (4 * _MIN_NATIVE_VECTORS, _BENCHMARK_SIZE)
+    )
     product = NativeLinear(native, [(weight, None)])
     if not torch.allclose(product(vectors), F.linear(vectors, weight), rtol=1e-4):
         return False
@@ -100,10 +104,17 @@ class NativeLinear:
         return output
 
     def _multiply(self, vectors: torch.Tensor, output: torch.Tensor, accumulate: bool) -> None:
-        place = output.data_ptr()
+        rows = len(vectors)
+        place = tensor_address(output, torch.float32, rows * self._outputs)
         for matrix in self._matrices:
             self._library.matmul(
-                matrix, vectors.data_ptr(), len(vectors), place, self._outputs, accumulate, torch.get_num_threads()
+                matrix,
+                tensor_address(vectors, torch.float32, rows * matrix.inputs),
+                rows,
+                place,
+                self._outputs,
+                accumulate,
+                torch.get_num_threads(),
             )
             place += matrix.outputs * output.element_size()
 
@@ -117,16 +128,22 @@ class NativeGatedMlp:
 
     def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return [n, outputs of one map] of contiguous vectors [n, inputs]."""
-        found = vectors.new_empty(len(vectors), self._gate.outputs)
-        threads = torch.get_num_threads()
-        self._library.gated_matmul(self._gate, self._up, vectors.data_ptr(), len(vectors), found.data_ptr(), threads)
+        found, rows = vectors.new_empty(len(vectors), self._gate.outputs), len(vectors)
+        self._library.gated_matmul(
+            self._gate, self._up, tensor_address(vectors, torch.float32, rows * self._gate.inputs), rows,
+            tensor_address(found, torch.float32), torch.get_num_threads(),
+        )  # fmt: skip
         return found
 
 
 def _matrix(weight: torch.Tensor, bias: torch.Tensor | None = None) -> MatrixStruct:
     outputs, inputs = weight.shape
     return MatrixStruct(
-        WEIGHTS["float32"], outputs, inputs, weight.data_ptr(), None if bias is None else bias.data_ptr()
+        WEIGHTS["float32"],
+        outputs,
+        inputs,
+        tensor_address(weight, torch.float32),
+        optional_address(bias, torch.float32, outputs),
     )
 
 

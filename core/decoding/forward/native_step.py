@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ from decodescope.core.models.quantized.packed_layers import PackedLinear
 from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix, to_int4_rows, to_int8_rows
 from decodescope.core.native import native_library
 from decodescope.core.native.native_library import NativeLibrary, library
+from decodescope.core.native.tensor_address import optional_address, row_address, tensor_address
+from decodescope.core.system.torch_state import isolated
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +56,8 @@ _BufferAddress = tuple[int, int, int]
 class _LayerStorage:
     """Addresses of every layer's keys and values before and after a pass."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, dtype: torch.dtype) -> None:
+        self._dtype = dtype
         pointers, numbers = ctypes.c_void_p * layers, ctypes.c_int64 * layers
         self.old_keys, self.old_values, self.new_keys, self.new_values = (pointers() for _ in range(4))
         self.old_capacities, self.new_capacities = numbers(), numbers()
@@ -82,13 +86,22 @@ class _LayerStorage:
             layer.set_storage(made, length)
         else:
             layer.keys, layer.values = made.keys, made.values
-        self._record(index, (keys.data_ptr(), values.data_ptr(), _token_capacity(keys)), made[2:])
+        self._record(index, self._address(keys, values), made[2:])
 
     def use_fixed(self, index: int, layer: FixedSizeLayer, count: int) -> None:
         """Record the buffers of a fixed-size layer."""
-        place = layer.keys.data_ptr(), layer.values.data_ptr(), _token_capacity(layer.keys)
+        place = self._address(layer.keys, layer.values)
         self._record(index, place, place)
         layer.count_tokens(count)
+
+    def _address(self, keys: torch.Tensor, values: torch.Tensor) -> _BufferAddress:
+        """Return where keys and values [B, H, T, D] are. Raises NativeCodeError unless they have the model's dtype."""
+        capacity = _token_capacity(keys)
+        texts, heads, _, width = keys.shape
+        begin, length = 0, texts * heads * capacity * width - (capacity - keys.shape[2]) * width
+        return (
+            row_address(keys, self._dtype, begin, length), row_address(values, self._dtype, begin, length), capacity
+        )  # fmt: skip
 
     def _record(self, index: int, old: _BufferAddress, new_address: _BufferAddress) -> None:
         self.old_keys[index], self.old_values[index], self.old_capacities[index] = old
@@ -119,11 +132,13 @@ class NativeDecodeStep:
 
     def __init__(self, native: NativeLibrary, modules: DecoderModules, weights: NativeWeights) -> None:
         self._library, self._modules, self._weights = native, modules, weights
-        self._storage = _LayerStorage(len(modules.layers))
+        self._storage = _LayerStorage(len(modules.layers), weights.dtype)
         self._pass = native_library.PassStruct(**{
             name: ctypes.addressof(getattr(self._storage, name))
             for name in ("old_keys", "old_values", "new_keys", "new_values", "old_capacities", "new_capacities")
         })  # fmt: skip
+        self._lock = threading.Lock()
+        """Held during a pass: its description and the tables are shared by the threads that use the model."""
         self._max_tokens = _MAX_TOKENS_IN_PANELS if weights.is_in_panels else MAX_TOKENS
         self._has_windows = any(layer.window for layer in modules.layers)
 
@@ -134,7 +149,8 @@ class NativeDecodeStep:
 
     def refresh_paths(self) -> None:
         """Use the present factors of adapters, whose strengths may have changed."""
-        self._weights.refresh_paths()
+        with self._lock:
+            self._weights.refresh_paths()
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
         """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
@@ -150,7 +166,7 @@ class NativeDecodeStep:
         if isinstance(cache, StaticCache):
             return not self._has_windows and all(_has_capacity(layer, ids) for layer in layers)
         return all(is_plain_dynamic_layer(layer) and layer.is_initialized for layer in layers) and _has_keys(
-            layers[0], ids
+            layers[0], ids, self._weights.dtype
         )
 
     def __call__(
@@ -181,16 +197,21 @@ class NativeDecodeStep:
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
         embedded = self._embed(ids, slice(past, past + count) if places is None else places)
-        hidden, logits = embedded.float().contiguous(), torch.empty(texts, keep, self._weights.vocabulary)
-        self._weights.extend_tables(past, past + count, places)
-        self._prepare_storage(cache, count, extra_capacity)
-        one = self._pass
-        one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()
-        one.hidden, one.logits = hidden.data_ptr(), logits.data_ptr()
-        one.mask = None if sees is None else sees.data_ptr()
-        one.positions = None if places is None else places.data_ptr()
-        self._library.step(self._weights.model, one)
-        self._storage.references.clear()
+        hidden, logits = (
+            embedded.float().contiguous(),
+            torch.empty(texts, keep, self._weights.vocabulary, dtype=torch.float32, device="cpu"),
+        )
+        with self._lock:
+            self._weights.extend_tables(past, past + count, places)
+            self._prepare_storage(cache, count, extra_capacity)
+            one = self._pass
+            one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()
+            one.hidden = tensor_address(hidden, torch.float32, texts * count * self._weights.model.hidden)
+            one.logits = tensor_address(logits, torch.float32)
+            one.mask = optional_address(sees, torch.float32)
+            one.positions = optional_address(places, torch.int64, count)
+            self._library.step(self._weights.model, one)
+            self._storage.references.clear()
         return logits, hidden
 
     def _embed(self, ids: torch.Tensor, places: Positions) -> torch.Tensor:
@@ -222,11 +243,11 @@ def _has_capacity(layer: object, ids: torch.Tensor) -> bool:
     )  # fmt: skip
 
 
-def _has_keys(layer: Any, ids: torch.Tensor) -> bool:
+def _has_keys(layer: Any, ids: torch.Tensor, dtype: torch.dtype) -> bool:
     if isinstance(layer, PreallocatedLayer):
-        return layer.row_count == len(ids)
+        return layer.row_count == len(ids) and layer.states_dtype is dtype
     keys: torch.Tensor = layer.keys
-    return keys.dim() == 4 and keys.shape[0] == len(ids) and keys.shape[2] > 0
+    return keys.dtype is dtype and keys.dim() == 4 and keys.shape[0] == len(ids) and keys.shape[2] > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +292,14 @@ def _fused_after_conversion(model: LoadedModel, cache: object, native: NativeLib
     return select_fused_pass(model, cache)
 
 
-@torch.inference_mode()
+@isolated
 def has_native_step(model: LoadedModel) -> bool:
     """Return whether the model decodes with the native step; tests it with a few passes if that is not known."""
     check_model(model)
     return get_native_step(model, DynamicCache()) is not None
 
 
-@torch.inference_mode()
+@isolated
 def _build_native_step(
     model: LoadedModel, cache: object, fused: FusedDecoder, library: NativeLibrary
 ) -> _NativeStepTrial:

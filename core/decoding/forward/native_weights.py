@@ -29,6 +29,7 @@ from decodescope.core.models.adapters.low_rank_path import LowRankPath
 from decodescope.core.models.gguf.block_formats import NATIVE
 from decodescope.core.models.quantized.packed_matrices import Int4RowMatrix, Int8RowMatrix
 from decodescope.core.native import native_library
+from decodescope.core.native.tensor_address import optional_address, tensor_address
 
 _DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _SUPPORTED_DTYPES = (torch.float32, torch.bfloat16)
@@ -58,7 +59,7 @@ class NativeWeights:
         self._path_tensors: list[torch.Tensor] = []
         self._low_rank_arrays: list[ctypes.Array[native_library.LowRankStruct]] = []
         self._arrays: list[Any] = []
-        self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
+        self._modules, self.dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
         self._panel = panel_rows
         self.has_shorter_weights = False
         """Whether any matrix is stored in fewer bits."""
@@ -106,9 +107,10 @@ class NativeWeights:
             down, up, gain, bias = path.down, path.up, path.gain, path.bias
             assert down is not None
             assert up is not None
-            struct.down, struct.up = down.data_ptr(), up.data_ptr()
-            struct.gain = None if gain is None else gain.data_ptr()
-            struct.bias = None if bias is None else bias.data_ptr()
+            struct.down = tensor_address(down, torch.float32)
+            struct.up = tensor_address(up, torch.float32, path.rank * path.outputs)
+            struct.gain = optional_address(gain, torch.float32, path.outputs)
+            struct.bias = optional_address(bias, torch.float32, path.outputs)
             self._path_tensors += [tensor for tensor in (down, up, gain, bias) if tensor is not None]
 
     def extend_tables(self, start: int, stop: int, positions: torch.Tensor | None = None) -> None:
@@ -126,15 +128,20 @@ class NativeWeights:
             self._length = max(512, 2 * length)
             bias = self._modules.key_bias(self._length)
             assert bias is not None
-            self._bias = bias.to(self._dtype).float().contiguous()
-            self.model.key_bias, self.model.key_biases = self._bias.data_ptr(), self._length
+            self._bias = bias.to(self.dtype).float().contiguous()
+            self.model.key_bias = tensor_address(self._bias, torch.float32, self._modules.heads * self._length)
+            self.model.key_biases = self._length
 
     def _set_table(self, index: int, table: RotaryTable, is_adjacent: bool) -> None:
         """Use a table, float32 and rounded like the weights."""
-        cos, sin = (part.to(self._dtype).float().contiguous() for part in (table.cos, table.sin))
+        cos, sin = (part.to(self.dtype).float().contiguous() for part in (table.cos, table.sin))
         self._tables[index] = table, RotaryTable(cos, sin, table.first)
         self._rotary[index] = native_library.RotaryTableStruct(
-            cos.data_ptr(), sin.data_ptr(), cos.shape[-1], table.first, int(is_adjacent)
+            tensor_address(cos, torch.float32),
+            tensor_address(sin, torch.float32, cos.numel()),
+            cos.shape[-1],
+            table.first,
+            int(is_adjacent),
         )
 
     def _layer_struct(self, layer: DecoderLayer) -> Any:
@@ -244,7 +251,7 @@ class NativeWeights:
         return native_library.MatrixStruct(
             native_library.WEIGHTS[_DTYPE_NAMES[laid.dtype]],
             *weight.shape,
-            laid.data_ptr(),
+            _weights_address(laid),
             self._float32_address(bias),
             layout=native_library.LAYOUTS[layout],
         )
@@ -264,7 +271,12 @@ class NativeWeights:
             return None
         exact = tensor.detach().float().contiguous()
         self._tensors.append(exact)
-        return exact.data_ptr()
+        return tensor_address(exact, torch.float32)
+
+
+def _weights_address(weights: torch.Tensor) -> int:
+    """Return the address of a matrix, contiguous or transposed."""
+    return tensor_address(weights if weights.is_contiguous() else weights.t(), weights.dtype)
 
 
 def _to_panels(weight: torch.Tensor, rows: int) -> torch.Tensor:

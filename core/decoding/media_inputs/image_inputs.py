@@ -11,7 +11,7 @@ import torch
 
 from decodescope.core import media
 from decodescope.core.decoding.media_inputs.media_inputs import MediaInputs
-from decodescope.core.decoding.prompt import encode, fill_chat_template
+from decodescope.core.decoding.prompt import default_template, encode, fill_chat_template
 from decodescope.core.errors import MediaRefusedError, PromptError
 from decodescope.core.events import MediumPlace, MediumRead
 from decodescope.core.media import MediaFile
@@ -151,6 +151,7 @@ def _render_chat_with_images(model: LoadedModel, messages: Sequence[Mapping[str,
             tr("{model} has no chat template, so a chat cannot be converted to tokens.").format(model=model.name),
             tr("Write the prompt as plain text, or choose a chat model."),
         )
+    template = default_template(model.name, template)
     first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
     return fill_chat_template(model.name, lambda: _render_messages(model, template, messages, first, count))
 

@@ -33,6 +33,7 @@ from decodescope.core.models.gguf.file_names import is_gguf
 from decodescope.core.models.model_files import exists
 from decodescope.core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from decodescope.core.models.quantized.packed_loading import embedding_factor
+from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class AdapterSet:
         """Describe the adapters in effect, for events."""
         return tuple(AdapterUsed(one.name, one.strength, self._loaded[one.path].stamp) for one in self._active)
 
+    @isolated_construction
     def load(self, path: str | Path, allow_pickle: bool = False) -> AdapterWeights:
         """Read an adapter without using it yet, and return it. Raises AdapterError, PickledWeightsError,
         ModelFileError, CorruptWeightsError.
@@ -93,6 +95,7 @@ class AdapterSet:
             self._loaded[key] = weights
         return self._loaded[key]
 
+    @isolated_construction
     def set(self, adapters: Sequence[Choice], allow_pickle: bool = False) -> None:
         """Use exactly these adapters; those not loaded are loaded. Raises the errors of `load`, and ParameterError.
 
@@ -113,6 +116,7 @@ class AdapterSet:
         stamp = read_file_stamp(found.path) if found is not None else ()
         return found is not None and any(stamp) and stamp != found.file_stamp
 
+    @isolated_construction
     def remove(self, path: str | Path) -> None:
         """Forget an adapter and free its memory; an unknown one is ignored."""
         if self._loaded.pop(str(path), None) is None:

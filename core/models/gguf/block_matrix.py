@@ -21,6 +21,7 @@ from decodescope.core.models.gguf.block_formats import NATIVE, dequantize
 from decodescope.core.models.gguf.gguf_file import BlockFormat
 from decodescope.core.native import native_library
 from decodescope.core.native.native_library import NativeLibrary
+from decodescope.core.native.tensor_address import tensor_address
 
 _PORTION = 2**20
 """Weights dequantized at a time: 4 MiB of float32 values, few enough for the CPU cache and enough for fast products."""
@@ -51,15 +52,17 @@ class BlockMatrix:
         library = self._native_library()
         if library is None or (self.fmt.block_weights == 1 and len(vectors) > _MAX_FLOAT_VECTORS):
             return self._multiply_portions(vectors)
-        vectors, found = vectors.contiguous(), torch.empty(len(vectors), self.outputs)
+        vectors, rows = vectors.contiguous(), len(vectors)
+        found = torch.empty(rows, self.outputs, dtype=torch.float32, device="cpu")
         library.multiply_blocks(
-            self.to_struct(None), vectors.data_ptr(), len(vectors), found.data_ptr(), torch.get_num_threads()
-        )
+            self.to_struct(None), tensor_address(vectors, torch.float32, rows * self.inputs), rows,
+            tensor_address(found, torch.float32), torch.get_num_threads(),
+        )  # fmt: skip
         return found
 
     def _multiply_portions(self, vectors: torch.Tensor) -> torch.Tensor:
         """Multiply by dequantized rows, a portion at a time."""
-        found = torch.empty(len(vectors), self.outputs)
+        found = torch.empty(len(vectors), self.outputs, dtype=torch.float32, device=vectors.device)
         rows = max(1, _PORTION // max(1, self.inputs))
         for start in range(0, self.outputs, rows):
             portion = dequantize(self.blocks[start : start + rows], self.fmt)
@@ -73,14 +76,20 @@ class BlockMatrix:
         library = self._native_library()
         if library is None:
             return dequantize(self.blocks[ids.flatten()], self.fmt).view(*ids.shape, self.inputs)
-        ids, found = ids.contiguous(), torch.empty(*ids.shape, self.inputs)
-        library.matrix_rows(self.to_struct(None), ids.data_ptr(), ids.numel(), found.data_ptr())
+        ids, found = ids.contiguous(), torch.empty(*ids.shape, self.inputs, dtype=torch.float32, device="cpu")
+        library.matrix_rows(
+            self.to_struct(None), tensor_address(ids, torch.int64), ids.numel(), tensor_address(found, torch.float32)
+        )
         return found
 
     def to_struct(self, bias: int | None) -> Any:
         """Return the struct for the native kernel; `bias`: an address, or None. The format must be in NATIVE."""
         return native_library.MatrixStruct(
-            native_library.WEIGHTS[self.fmt.name], self.outputs, self.inputs, self.blocks.data_ptr(), bias
+            native_library.WEIGHTS[self.fmt.name],
+            self.outputs,
+            self.inputs,
+            tensor_address(self.blocks, torch.uint8),
+            bias,
         )
 
     def _native_library(self) -> NativeLibrary | None:

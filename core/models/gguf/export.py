@@ -38,8 +38,8 @@ from decodescope.core.models.gguf.model_config import (
 from decodescope.core.models.gguf.rotary_positions import FACTOR_TENSORS, frequency_factors
 from decodescope.core.models.gguf.tensor_names import stored_names
 from decodescope.core.models.gguf.tensor_operations import HeadCounts, split_parts, stored_values
-from decodescope.core.models.gguf.tokenizer import end_tokens
 from decodescope.core.models.gguf.tokenizer_export import tokenizer_metadata
+from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.system.file_writing import atomic_write, temporary_folder
 from decodescope.resources.language import tr
 

@@ -4,26 +4,23 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file ha
 (key, type, value), a table of tensors (name, dimensions, type, offset) and, from an aligned position on, their data.
 Every count, length, offset and type is checked against the length of the file before it is used, because readers of
 this format have had memory faults: a file that passes can be mapped, and no tensor reaches beyond it or overlaps
-another.
+another. The header is read, not mapped: what was checked cannot change afterwards.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import mmap
-import os
-import stat
 import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from decodescope.core.errors import ModelFileError
 from decodescope.core.models.gguf.file_names import MAGIC, split_files, unreadable_error
-from decodescope.core.models.mapped_files import MappedFiles
+from decodescope.core.models.mapped_files import MappedFile, MappedFiles
 from decodescope.resources.language import tr
 
 _VERSIONS = (2, 3)
@@ -37,6 +34,8 @@ _VOCABULARY_BYTES = 2**15
 """Bytes of a vocabulary by which it is recognized: its type, its size and its first tokens."""
 _MAX_SCALAR_TEXT = 2**24
 """Maximum bytes of a single text in the metadata, such as a chat template."""
+_PORTION = 2**18
+"""Bytes of a header that are read at a time."""
 
 
 class BlockFormat(NamedTuple):
@@ -102,7 +101,7 @@ class GgufTensor(NamedTuple):
 class TextArray(Sequence[str]):
     """Texts of a metadata array, decoded when they are read: a vocabulary has up to some hundred thousand."""
 
-    def __init__(self, data: memoryview, starts: array[int]) -> None:
+    def __init__(self, data: bytes | bytearray, starts: array[int]) -> None:
         self._data, self._starts = data, starts
 
     def __len__(self) -> int:
@@ -121,29 +120,38 @@ class TextArray(Sequence[str]):
         (length,) = _U64.unpack_from(self._data, start)
         return bytes(self._data[start + 8 : start + 8 + length]).decode("utf-8", "replace")
 
+    def is_text(self, index: int) -> bool:
+        """Return whether an entry is valid UTF-8; what is not is decoded with replacement characters."""
+        start = self._starts[index]
+        (length,) = _U64.unpack_from(self._data, start)
+        try:
+            bytes(self._data[start + 8 : start + 8 + length]).decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
     def __iter__(self) -> Iterator[str]:
         if not self._starts:
             return
         first, last = self._starts[0], self._starts[-1]
         end = last + 8 + _U64.unpack_from(self._data, last)[0]
-        content = bytes(self._data[first:end])
-        for start, after in itertools.pairwise((*self._starts, end)):  # a text ends where the next one starts
-            yield content[start - first + 8 : after - first].decode("utf-8", "replace")
+        content = memoryview(self._data)[first:end]
+        for start, after in itertools.pairwise(itertools.chain(self._starts, (end,))):  # to where the next text starts
+            yield str(content[start - first + 8 : after - first], "utf-8", "replace")
 
 
 Value: TypeAlias = "int | float | bool | str | TextArray | memoryview"
-"""A metadata value; arrays of numbers are views of the file, with the numbers' type."""
+"""A metadata value; arrays of numbers are views with the numbers' type."""
 
 
 class GgufFile(NamedTuple):
-    """The headers of a model, of all files if it is split. The files stay mapped as long as this object lives."""
+    """The headers of a model, of all files if it is split. The files stay open as long as this object lives."""
 
     files: tuple[Path, ...]
     metadata: Mapping[str, Value]
     tensors: Mapping[str, GgufTensor]
-    maps: Mapping[Path, mmap.mmap]
     sources: MappedFiles
-    """The same files, to be checked before their pages are read."""
+    """The open files, to be checked before and after their weights are used."""
 
     @property
     def architecture(self) -> str:
@@ -172,9 +180,11 @@ class GgufFile(NamedTuple):
         return max(totals, key=totals.__getitem__, default="")
 
     def data(self, tensor: GgufTensor) -> memoryview:
-        """Return the bytes of a tensor, a view of the mapped file. Raises CorruptWeightsError if that has changed."""
-        self.sources.check()
-        return memoryview(self.maps[tensor.file])[tensor.start : tensor.start + tensor.nbytes]
+        """Return the bytes of a tensor, of the mapped file or of a copy in memory (`MappedFiles.view`).
+
+        Raises CorruptWeightsError if the file has changed.
+        """
+        return self.sources.view(tensor.file, tensor.start, tensor.nbytes)
 
     def number(self, key: str, default: float | None = None) -> int | float | None:
         """Return a number of the metadata, or the default if there is none under that key."""
@@ -203,13 +213,14 @@ _MIN_TENSOR_BYTES = 8 + 4 + 4 + 8
 
 
 class _Cursor:
-    """Reads values from mapped bytes and never beyond their end."""
+    """Reads values from a file, in portions and never beyond its end."""
 
-    def __init__(self, data: memoryview) -> None:
-        self.data, self.position, self.end = data, 0, len(data)
+    def __init__(self, file: MappedFile) -> None:
+        self.position, self.end = 0, file.size
+        self._file, self._buffer, self._base = file, b"", 0
 
-    def take(self, count: int, what: str) -> int:
-        """Advance by `count` bytes and return where they start."""
+    def take(self, count: int, what: str) -> bytes:
+        """Return the next `count` bytes."""
         start = self.position
         if count > self.end - start:
             raise _InvalidError(
@@ -218,15 +229,28 @@ class _Cursor:
                 )
             )
         self.position = start + count
-        return start
+        if self.position > self._base + len(self._buffer):
+            if count >= _PORTION:
+                return self._read(start, count)
+            self._base, self._buffer = start, self._read(start, min(_PORTION, self.end - start))
+        return self._buffer[start - self._base : start - self._base + count]
+
+    def peek(self, limit: int) -> bytes:
+        """Return at most `limit` of the next bytes, without advancing."""
+        return self._read(self.position, min(limit, self.end - self.position))
+
+    def _read(self, start: int, count: int) -> bytes:
+        buffer = bytearray(count)
+        self._file.read(start, memoryview(buffer))
+        return bytes(buffer)
 
     def u32(self, what: str) -> int:
         """Read a number of 32 bits."""
-        return int(_U32.unpack_from(self.data, self.take(4, what))[0])
+        return int(_U32.unpack(self.take(4, what))[0])
 
     def u64(self, what: str) -> int:
         """Read a number of 64 bits."""
-        return int(_U64.unpack_from(self.data, self.take(8, what))[0])
+        return int(_U64.unpack(self.take(8, what))[0])
 
     def count(self, what: str, each: int) -> int:
         """Read how many entries follow, of which each takes at least `each` bytes."""
@@ -248,15 +272,15 @@ class _Cursor:
                     what=what, length=length, limit=limit
                 )
             )
-        start = self.take(length, what)
+        content = self.take(length, what)
         try:
-            return bytes(self.data[start : start + length]).decode("utf-8")
+            return content.decode("utf-8")
         except UnicodeDecodeError:
             raise _InvalidError(tr("{what} is not text (UTF-8)").format(what=what)) from None
 
-    def value(self, key: str) -> Value:
-        """Read a type and a value of that type."""
-        kind = self.u32(key)
+    def value(self, key: str, kind: int | None = None) -> Value:
+        """Read a type, unless it was read, and a value of that type."""
+        kind = self.u32(key) if kind is None else kind
         if letter := NUMBERS.get(kind):
             return self._number(letter, key)
         if kind == TEXT:
@@ -266,11 +290,10 @@ class _Cursor:
         raise _InvalidError(tr("{key} has the unknown type {kind}").format(key=key, kind=kind))
 
     def _number(self, letter: str, key: str) -> int | float | bool:
-        size = struct.calcsize(letter)
-        start = self.take(size, key)
+        content = self.take(struct.calcsize(letter), key)
         if letter == "?":
-            return self.data[start] != 0
-        (number,) = struct.unpack_from("<" + letter, self.data, start)
+            return content != b"\0"
+        (number,) = struct.unpack("<" + letter, content)
         found: int | float = number
         return found
 
@@ -284,28 +307,35 @@ class _Cursor:
             raise _InvalidError(tr("{key} is an array of {what}, which nothing reads").format(key=key, what=what))
         size = struct.calcsize(letter)
         count = self.count(key, size)
-        start = self.take(count * size, key)
-        view: Any = self.data[start : start + count * size]
+        view: Any = memoryview(self.take(count * size, key))
         found: memoryview = view.cast(letter)
         return found
 
     def _text_array(self, key: str) -> TextArray:
         count = self.count(key, 8)
-        data, unpack, position, end = self.data, _U64.unpack_from, self.position, self.end
-        starts = array("Q", bytes(8 * count))
-        for index in range(count):
-            if position > end - 8:
-                self.position = position
-                self.take(8, key)
-            starts[index] = position
-            (length,) = unpack(data, position)
+        begin, content, unpack = self.position, bytearray(), _U64.unpack_from
+        starts = array("I" if self.end - begin < 2**32 else "Q")
+        position = 0
+        for _ in range(count):
+            if position + 8 > len(content):
+                self._extend(content, begin, position, 8, key)
+            starts.append(position)
+            (length,) = unpack(content, position)
             position += 8
-            if length > end - position:
-                self.position = position
-                self.take(length, key)
+            if position + length > len(content):
+                self._extend(content, begin, position, length, key)
             position += length
-        self.position = position
-        return TextArray(data, starts)
+        del content[position:]
+        self.position = begin + position
+        return TextArray(content, starts)
+
+    def _extend(self, content: bytearray, begin: int, position: int, count: int, what: str) -> None:
+        """Read on until `content`, which begins at `begin`, includes `count` bytes from its `position` on."""
+        self.position = begin + position
+        if count > self.end - self.position:
+            self.take(count, what)
+        last = min(self.end, max(self.position + count, begin + len(content) + _PORTION))
+        content += self._read(begin + len(content), last - begin - len(content))
 
 
 def read_gguf(path: Path) -> GgufFile:
@@ -315,12 +345,11 @@ def read_gguf(path: Path) -> GgufFile:
     cannot be opened.
     """
     files = split_files(path)
-    sources = MappedFiles(files)
+    sources = _opened(files)
     metadata: dict[str, Value] = {}
     tensors: dict[str, GgufTensor] = {}
-    maps: dict[Path, mmap.mmap] = {}
     for number, file in enumerate(files):
-        maps[file], own, entries = _read_one(file)
+        own, entries = _read_one(sources.files[file])
         if len(files) > 1:
             _check_split(file, own, number, len(files))
         metadata = metadata or own
@@ -338,7 +367,7 @@ def read_gguf(path: Path) -> GgufFile:
                 count=len(tensors), expected=expected
             ),
         )
-    return GgufFile(files, metadata, tensors, maps, sources)
+    return GgufFile(files, metadata, tensors, sources)
 
 
 def read_summary(path: Path) -> Mapping[str, Value]:
@@ -346,23 +375,18 @@ def read_summary(path: Path) -> Mapping[str, Value]:
 
     Raises CorruptWeightsError, ModelFileError.
     """
-    with _opened(path) as stream, _mapped(path, stream) as found, memoryview(found) as view:
-        cursor, metadata = _Cursor(view), dict[str, Value]()
-        try:
-            _, entries = _read_counts(cursor)
-            for _ in range(entries):
-                key = cursor.text(tr("a key"), _MAX_KEY_BYTES)
-                if key.startswith("tokenizer.ggml."):
-                    break
-                value = cursor.value(key)
-                if not isinstance(value, (TextArray, memoryview)):
-                    metadata[key] = value
-                elif isinstance(value, memoryview):
-                    value.release()
-        except _InvalidError as error:
-            raise unreadable_error(path, str(error)) from None
-        finally:
-            del cursor
+    cursor, metadata = _cursor(path), dict[str, Value]()
+    try:
+        _, entries = _read_counts(cursor)
+        for _ in range(entries):
+            key = cursor.text(tr("a key"), _MAX_KEY_BYTES)
+            if key.startswith("tokenizer.ggml."):
+                break
+            value = cursor.value(key)
+            if not isinstance(value, (TextArray, memoryview)):
+                metadata[key] = value
+    except _InvalidError as error:
+        raise unreadable_error(path, str(error)) from None
     return metadata
 
 
@@ -371,21 +395,23 @@ def hash_vocabulary(path: Path) -> bytes:
 
     Raises CorruptWeightsError, ModelFileError.
     """
-    with _opened(path) as stream:
-        mapped = _mapped(path, stream)
-    cursor = _Cursor(memoryview(mapped))
+    cursor = _cursor(path)
     try:
         _, entries = _read_counts(cursor)
         for _ in range(entries):
             key = cursor.text(tr("a key"), _MAX_KEY_BYTES)
-            if key == "tokenizer.ggml.tokens" and cursor.u32(key) == ARRAY:
-                start = cursor.position
-                beginning = cursor.data[start : start + _VOCABULARY_BYTES]
-                return hashlib.sha256(beginning).digest()
-            cursor.value(key)
+            kind = cursor.u32(key)
+            if key == "tokenizer.ggml.tokens" and kind == ARRAY:
+                return hashlib.sha256(cursor.peek(_VOCABULARY_BYTES)).digest()
+            cursor.value(key, kind)
     except _InvalidError as error:
         raise unreadable_error(path, str(error)) from None
     return b""
+
+
+def _cursor(path: Path) -> _Cursor:
+    """Open a file for reading its beginning. Raises CorruptWeightsError, ModelFileError."""
+    return _checked_cursor(_opened((path,)).files[path])
 
 
 def _check_split(file: Path, metadata: Mapping[str, Value], number: int, count: int) -> None:
@@ -399,47 +425,40 @@ def _check_split(file: Path, metadata: Mapping[str, Value], number: int, count: 
         )
 
 
-def _read_one(file: Path) -> tuple[mmap.mmap, dict[str, Value], list[GgufTensor]]:
-    with _opened(file) as stream:
-        mapped = _mapped(file, stream)
-    cursor = _Cursor(memoryview(mapped))
+def _read_one(file: MappedFile) -> tuple[dict[str, Value], list[GgufTensor]]:
+    cursor = _checked_cursor(file)
     try:
         metadata, entries = _read_header(cursor)
-        return mapped, metadata, _place(file, cursor, metadata, entries)
+        return metadata, _place(file.path, cursor, metadata, entries)
     except _InvalidError as error:
-        raise unreadable_error(file, str(error)) from None
+        raise unreadable_error(file.path, str(error)) from None
 
 
-def _opened(file: Path) -> BinaryIO:
-    """Open a regular file without waiting, whatever it is. Raises ModelFileError."""
+def _opened(files: Sequence[Path]) -> MappedFiles:
+    """Open regular files without waiting, whatever they are. Raises ModelFileError."""
     try:
-        number = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        stream = os.fdopen(number, "rb")
+        return MappedFiles(files)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelFileError(
-            tr("{file} cannot be opened: {reason}.").format(file=file, reason=reason),
+            tr("{file} cannot be opened: {reason}.").format(
+                file=getattr(error, "filename", None) or files[0], reason=reason
+            ),
             tr("Copy or download the file again, all parts if it is split."),
         ) from error
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise ModelFileError(tr("{file} is not a regular file.").format(file=file), tr("Choose a file in GGUF format."))
-    return stream
 
 
-def _mapped(file: Path, stream: BinaryIO) -> mmap.mmap:
-    """Map a file privately: its pages are shared with the system's cache, and nothing can be written to the file."""
+def _checked_cursor(file: MappedFile) -> _Cursor:
     if sys.byteorder != "little":
-        raise unreadable_error(file, tr("this computer's processor stores numbers in another order"))
-    if os.fstat(stream.fileno()).st_size < len(MAGIC):
-        raise unreadable_error(file, tr("it is empty"))
-    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        raise unreadable_error(file.path, tr("this computer's processor stores numbers in another order"))
+    if file.size < len(MAGIC):
+        raise unreadable_error(file.path, tr("it is empty"))
+    return _Cursor(file)
 
 
 def _read_counts(cursor: _Cursor) -> tuple[int, int]:
     """Read magic, version and both counts; return the number of tensors and of metadata entries."""
-    start = cursor.take(4, tr("its beginning"))
-    if bytes(cursor.data[start : start + 4]) != MAGIC:
+    if cursor.take(4, tr("its beginning")) != MAGIC:
         raise _InvalidError(tr("it does not begin with GGUF"))
     version = cursor.u32(tr("its version"))
     if version not in _VERSIONS:

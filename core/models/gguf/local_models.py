@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decodescope.core.models.gguf.file_names import SUFFIX, is_companion, is_later_split
+from decodescope.core.system.user_folders import expand_path, folder_variable, hub_cache, user_cache
 
 _MAX_FILES = 5000
 """Maximum number of files listed per program."""
@@ -53,20 +54,16 @@ PROGRAMS = ("LM Studio", "Ollama", "llama.cpp", "Jan", "KoboldCpp", "GPT4All", H
 def _folders() -> dict[str, list[Path]]:
     """Return where each program keeps its models, by the programs' documentation."""
     home = Path.home()
-    local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    local = folder_variable("LOCALAPPDATA") or home / "AppData" / "Local"
+    roaming = folder_variable("APPDATA") or home / "AppData" / "Roaming"
+    data = folder_variable("XDG_DATA_HOME") or home / ".local" / "share"
     support = home / "Library" / "Application Support"
-    llama_cache = os.environ.get("LLAMA_CACHE")
-    hub = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    hub_home = Path(os.environ.get("HF_HOME") or cache / "huggingface")
     return {
         "LM Studio": [
             *_lm_studio_folder(home), home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models",
         ],
         "llama.cpp": [
-            Path(os.path.expanduser(llama_cache)) if llama_cache else cache / "llama.cpp",
+            folder_variable("LLAMA_CACHE") or user_cache() / "llama.cpp",
             home / "Library" / "Caches" / "llama.cpp", local / "llama.cpp",
         ],
         "Jan": [
@@ -74,7 +71,7 @@ def _folders() -> dict[str, list[Path]]:
         ] + [home / "jan" / "models", home / "jan" / "llamacpp" / "models"],
         "KoboldCpp": [home / "koboldcpp", home / "KoboldCpp", home / "koboldcpp" / "models"],
         "GPT4All": [data / "nomic.ai" / "GPT4All", support / "nomic.ai" / "GPT4All", local / "nomic.ai" / "GPT4All"],
-        HUB_PROGRAM: [Path(os.path.expanduser(hub)) if hub else Path(os.path.expanduser(hub_home)) / "hub"],
+        HUB_PROGRAM: [hub_cache()],
     }  # fmt: skip
 
 
@@ -84,7 +81,7 @@ def _lm_studio_folder(home: Path) -> Iterator[Path]:
         settings = json.loads(_read_small(home / ".lmstudio" / "settings.json"))
         folder = settings.get("downloadsFolder") if isinstance(settings, dict) else None
         if isinstance(folder, str) and folder:
-            yield Path(os.path.expanduser(folder))
+            yield Path(expand_path(folder))
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -112,8 +109,8 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 def _ollama_models() -> Iterator[LocalGguf]:
     """Yield Ollama's models by name and tag: `manifests/registry/owner/name/tag` names the file in `blobs`."""
-    given = os.environ.get("OLLAMA_MODELS")
-    roots = [Path(os.path.expanduser(given))] if given else [Path.home() / ".ollama" / "models"]
+    given = os.environ.get("OLLAMA_MODELS", "").strip().strip("\"'")  # as Ollama reads its variables
+    roots = [Path(expand_path(given))] if given else [Path.home() / ".ollama" / "models"]
     if not given and sys.platform.startswith("linux"):
         roots.append(Path("/usr/share/ollama/.ollama/models"))
     for root in roots:

@@ -15,7 +15,7 @@ from transformers import (
     PreTrainedConfig,
 )
 
-from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError
+from decodescope.core.errors import ConfigInvalidError, CorruptWeightsError, ModelError
 from decodescope.core.models.gguf.architectures import (
     ARCHITECTURES,
     Config,
@@ -29,9 +29,10 @@ from decodescope.core.models.gguf.architectures import (
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
 from decodescope.core.models.gguf.config_comparison import adjusted_width, head_width
 from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
+from decodescope.core.models.gguf.metadata_checks import check_metadata
 from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
 from decodescope.core.models.gguf.tensor_names import LAYER_NAME
-from decodescope.core.models.gguf.tokenizer import end_tokens
+from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.models.model_files import full_message, readable_reason
 from decodescope.resources.language import tr
 
@@ -48,20 +49,38 @@ _FLOATS = ("epsilon", "scale", "softcapping", "clamp_kqv")
 
 def build_config(file: GgufFile) -> PreTrainedConfig:
     """Return transformers' config. Raises UnknownArchitectureError, ConfigInvalidError."""
-    content = transformers_config(file)
     try:
+        content = transformers_config(file)
         kind = str(content.pop("model_type"))
         config: PreTrainedConfig = AutoConfig.for_model(kind, **content)
         config.architectures = [_class_name(config)]
+        _check_windows(file, config)
         return config
+    except ModelError:
+        raise
     except Exception as error:  # validators, and the arithmetic of each model family
-        raise ConfigInvalidError(
-            tr("The metadata of {file} do not describe a valid model: {reason}").format(
-                file=file.files[0].name, reason=readable_reason(error)
-            ),
-            tr("Copy or download the file again."),
-            full_message(error),
-        ) from error
+        raise metadata_error(file, error) from error
+
+
+def _check_windows(file: GgufFile, config: PreTrainedConfig) -> None:
+    """Check that layers with a window have one. Raises ConfigInvalidError."""
+    kinds: object = getattr(config, "layer_types", None)
+    if isinstance(kinds, list) and "sliding_attention" in kinds and not getattr(config, "sliding_window", None):
+        key = f"{file.architecture}.attention.sliding_window"
+        if key not in file.metadata:
+            raise missing_key_error(file, key)
+        raise invalid_value_error(file, key, file.metadata[key], tr("a whole number of at least 1"))
+
+
+def metadata_error(file: GgufFile, error: Exception) -> ConfigInvalidError:
+    """Return the error of metadata from which transformers cannot build a model."""
+    return ConfigInvalidError(
+        tr("The metadata of {file} do not describe a valid model: {reason}").format(
+            file=file.files[0].name, reason=readable_reason(error)
+        ),
+        tr("Copy or download the file again."),
+        full_message(error),
+    )
 
 
 def _class_name(config: PreTrainedConfig) -> str:
@@ -78,6 +97,7 @@ def transformers_config(file: GgufFile) -> Config:
             tr("Open the model that it was trained for, and add the adapter to it."),
         )
     known, prefix = architecture_of(file), file.architecture
+    check_metadata(file, known)
     config: Config = {"model_type": known.model_type, "dtype": "float32", **known.defaults, **known.variant}
     for key, name in known.keys.items():
         value = _checked_number(file, f"{prefix}.{key}")
@@ -85,6 +105,9 @@ def transformers_config(file: GgufFile) -> Config:
             config[name] = value
         elif key in _REQUIRED:
             raise missing_key_error(file, f"{prefix}.{key}")
+    width = known.keys.get("attention.key_length")
+    if width is not None and config.get(width) is None:
+        config[width] = _width_of_heads(file)
     if config.get("sliding_window") == 0:
         config["sliding_window"] = None
     _check_layers(file)
@@ -115,6 +138,15 @@ def transformers_config(file: GgufFile) -> Config:
     known.finish(file, config)
     _add_further_fields(file, config)
     return config
+
+
+def _width_of_heads(file: GgufFile) -> int:
+    """Return the numbers of a head by llama.cpp's rule for files that do not say. Raises ConfigInvalidError."""
+    prefix = file.architecture
+    hidden, heads = (file.number(f"{prefix}.{key}") for key in ("embedding_length", "attention.head_count"))
+    if not isinstance(hidden, int) or not isinstance(heads, int) or not 0 < heads <= hidden:
+        raise missing_key_error(file, f"{prefix}.attention.key_length")
+    return hidden // heads
 
 
 class _FurtherField(NamedTuple):
@@ -207,19 +239,21 @@ def _check_layers(file: GgufFile) -> None:
 
     Raises ConfigInvalidError.
     """
-    there: dict[str, int] = {}
+    there: dict[str, set[int]] = {}
     for name in file.tensors:
         if found := LAYER_NAME.match(name):
-            there[found["stack"]] = max(there.get(found["stack"], 0), 1 + int(found["number"]))
-    counted = file.number(f"{file.architecture}.block_count")
-    stated = {stack: counted for stack in there or ("",)}
+            there.setdefault(found["stack"], set()).add(int(found["number"]))
+    key = f"{file.architecture}.block_count"
+    stated = {stack: (key, file.number(key)) for stack in there or ("",)}
     if "dec." in stated:
-        stated["dec."] = file.number(f"{file.architecture}.decoder_block_count", counted)
-    for stack, number in stated.items():
-        if number != there.get(stack, 0):
+        own = f"{file.architecture}.decoder_block_count"
+        stated["dec."] = (own, file.number(own)) if file.number(own) is not None else stated["dec."]
+    for stack, (key, number) in stated.items():
+        numbers = there.get(stack, set())
+        if number != len(numbers) or numbers != set(range(len(numbers))):
             raise ConfigInvalidError(
-                tr("{file} gives {stated} as its number of layers, but contains {contained}.").format(
-                    file=file.files[0].name, stated=number, contained=there.get(stack, 0)
+                tr("{file} gives {stated} as its number of layers ({key}), but contains {contained}.").format(
+                    file=file.files[0].name, stated=number, key=key, contained=len(numbers)
                 ),
                 tr("Copy or download the file again."),
             )
@@ -322,11 +356,15 @@ def further_metadata(config: PreTrainedConfig, name: str, fields: Iterable[str])
 
 
 def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationConfig:
-    """Return the file's own decoding settings: its end tokens, and sampling settings if it contains any."""
+    """Return the file's own decoding settings: its end tokens, suppressed tokens, and sampling settings if any."""
     made = GenerationConfig.from_model_config(config)
     ends = end_tokens(file)
     if ends:
         made.eos_token_id = ends if len(ends) > 1 else ends[0]
+    suppressed = file.metadata.get("tokenizer.ggml.suppress_tokens")
+    if isinstance(suppressed, memoryview) and suppressed.format in ("i", "I"):
+        rows = config.get_text_config().vocab_size
+        made.suppress_tokens = [number for number in suppressed if 0 <= number < rows] or None
     for key, name in _SAMPLING.items():
         value = file.number(f"general.sampling.{key}")
         if value is not None and value >= 0:
@@ -337,21 +375,24 @@ def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationCon
 
 
 def sampling_metadata(settings: GenerationConfig) -> Metadata:
-    """Return the metadata of a model's own settings for sampling, if it samples."""
+    """Return the metadata of a model's own settings for sampling, if it samples, and of suppressed tokens."""
     values = {key: getattr(settings, name, None) for key, name in _SAMPLING.items()}
     if not settings.do_sample:
         values = {"penalty_repeat": values["penalty_repeat"]}
     elif values["temp"] is None:
         values["temp"] = 1.0
-    return {
+    found: Metadata = {
         f"general.sampling.{key}": int(value) if key == "top_k" else float(value)
         for key, value in values.items()
         if value is not None
     }
+    if settings.suppress_tokens:
+        found["tokenizer.ggml.suppress_tokens"] = list(map(int, settings.suppress_tokens))
+    return found
 
 
 _WRITTEN_SETTINGS = frozenset(
-    {*_SAMPLING.values(), "do_sample", "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id",
+    {*_SAMPLING.values(), "do_sample", "suppress_tokens", "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id",
      "transformers_version", "_from_model_config", "max_length", "max_new_tokens", "use_cache", "cache_implementation"}
 )  # fmt: skip
 """Decoding settings that a file contains, or that do not choose tokens."""

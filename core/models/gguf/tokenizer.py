@@ -1,263 +1,315 @@
 """Build a tokenizer from the vocabulary in a GGUF file.
 
 llama.cpp stores tokens, their kinds, merges or scores, and the name of the rule that splits text into words
-(`tokenizer.ggml.pre`). What the rules are: the tokenizer.json files of the models that they are named after, and
-https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp.
+(`pre_tokenizer_rules.py`). What it assumes where a key is missing is in `vocabulary.py`. How texts become tokens:
+https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp. `docs/gguf-tokenizers.md` lists the known
+differences.
 """
 
 from __future__ import annotations
 
-import json
+import heapq
+import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from decodescope.core.errors import TokenizerMissingError
 from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
+from decodescope.core.models.gguf.pre_tokenizer_rules import pre_tokenizer
+from decodescope.core.models.gguf.vocabulary import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    SPECIAL_TOKENS,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    GgufVocabulary,
+    damaged_error,
+    read_vocabulary,
+    tokenizer_error,
+)
 from decodescope.core.models.model_files import is_library_failure
-from decodescope.resources.language import mark, tr
+from decodescope.core.models.token_scheme import byte_alphabet
+from decodescope.resources.language import tr
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-"""Kinds of tokens in `tokenizer.ggml.token_type`."""
-_REMEDY = mark("Choose the model in safetensors format, or another GGUF file.")
-MAX_TOKEN_CHARACTERS = 4096
-"""Longest text of a token in a vocabulary. The library frees the tree of a unigram vocabulary by recursion, one level
-for each byte: a token of a million would end the process.
-"""
-
-_LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
-_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
-_CASED = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+{s}"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*{s}"
-    r"|\p{N}{d}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_TEKKEN = _CASED.replace("{s}", "").replace("{d}", "")
-_GPT4O = _CASED.replace("{s}", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?").replace("{d}", "{1,3}")
-_QWEN35 = _QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
-_SPLITS = {
-    **dict.fromkeys(
-        (
-            "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "dbrx",
-            "smaug-bpe", "jina-v5-nano", "chatglm-bpe", "glm4",
-        ),
-        _LLAMA3,
-    ),
-    **dict.fromkeys(
-        ("qwen2", "deepseek-r1-qwen", "kormo", "megrez", "f2llmv2", "stablelm2", "hunyuan", "solar-open"), _QWEN2
-    ),
-    "qwen35": _QWEN35,
-    "tekken": _TEKKEN,
-    **dict.fromkeys(("gpt-4o", "llama4", "kanana2", "minimax-m2"), _GPT4O),
-}  # fmt: skip
-"""The patterns that split text, by `tokenizer.ggml.pre`; others use GPT-2's."""
-_SINGLE_DIGITS = frozenset({
-    "starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b",
-})  # fmt: skip
-"""Rules that split digits one by one and then use GPT-2's pattern."""
-_GPT2_RULES = frozenset({
-    "default", "gpt-2", "gpt2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v2-code", "gigachat",
-    "mpt", "olmo", "jais", "trillion", "granite-docling", "roberta-bpe", "exaone4", "modern-bert", "a.x-4.0", "mellum",
-})  # fmt: skip
 _NFC = frozenset({"qwen2", "deepseek-r1-qwen", "qwen35"})
-"""Rules of models whose tokenizers compose characters first (Unicode's form C)."""
-_IGNORE_MERGES = frozenset({"llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken", "midm-2.0"})
-"""Rules of models that take a word as it is where it is a token."""
-_ADDS_BOS = frozenset({"llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken"})
-"""Rules with which llama.cpp begins every prompt with the first token if the file does not say whether to."""
-_DEEPSEEK = {
-    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"),
-    "deepseek-v3": (
-        r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+",
-        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
-        r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
-    ),
-}  # fmt: skip
-"""Patterns that are applied one after the other."""
+"""Rules of models whose own tokenizers compose characters first (Unicode's form C), which llama.cpp does not."""
 
 
 def load_gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase | None:
     """Return the tokenizer in a GGUF file, or None if it has none. Raises TokenizerMissingError."""
-    kind = file.text("tokenizer.ggml.model")
-    if kind in (None, "none", "no_vocab"):
+    vocabulary = read_vocabulary(file)
+    if vocabulary is None:
         return None
-    build = _BUILDERS.get(kind or "")
-    if build is None:
-        raise _tokenizer_error(file, tr("its kind “{kind}” is unknown").format(kind=str(kind)[:40]))
-    tokens = file.metadata.get("tokenizer.ggml.tokens")
-    if not isinstance(tokens, TextArray) or not len(tokens):
-        raise _tokenizer_error(file, tr("it has no tokens"))
-    words = list(tokens)
-    if (longest := max(map(len, words))) > MAX_TOKEN_CHARACTERS:
-        raise _tokenizer_error(file, tr("it has a token of {count:,} characters").format(count=longest))
-    kinds = _kinds(file, len(words))
     try:
-        backend = build(file, words, kinds)
+        backend = _BUILDERS[vocabulary.model](file, vocabulary)
     except TokenizerMissingError:
         raise
     except BaseException as error:  # the library's own exceptions
         if not is_library_failure(error):
             raise
-        raise _tokenizer_error(file, str(error).strip()[:200]) from error
-    return _wrapped(file, backend, words)
+        reason = str(error).strip()[:200] or tr("the library tokenizers fails ({kind})").format(
+            kind=type(error).__name__
+        )
+        raise tokenizer_error(file, reason) from error
+    return _wrapped(file, backend, vocabulary)
 
 
-def _kinds(file: GgufFile, count: int) -> Sequence[int]:
-    found = file.metadata.get("tokenizer.ggml.token_type")
-    if isinstance(found, memoryview) and len(found) == count:
-        return [int(kind) for kind in found]
-    return [NORMAL] * count
-
-
-def _byte_level(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
-    """Byte-level BPE, as of GPT-2 and most models since."""
-    rule = file.text("tokenizer.ggml.pre") or "default"
-    merges = file.metadata.get("tokenizer.ggml.merges")
-    pairs = [_pair(merge) for merge in merges] if isinstance(merges, TextArray) else []
-    vocabulary = _numbered(words)
+def _byte_level(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
+    """Byte-level BPE, as of GPT-2 and most models since; and Gemma 4's, whose tokens are texts."""
+    rule = vocabulary.rule
+    assert rule is not None
+    numbers = _numbered(vocabulary.words)
     backend = Tokenizer(
         models.BPE(
-            vocab=vocabulary,
-            merges=[pair for pair in pairs if pair[0] in vocabulary and pair[1] in vocabulary],
+            vocab=numbers,
+            merges=_merges(file, vocabulary, numbers),
             fuse_unk=False,
-            byte_fallback=False,
-            ignore_merges=rule in _IGNORE_MERGES,
+            byte_fallback=not rule.reads_bytes,
+            ignore_merges=rule.ignores_merges,
         )
     )
-    if rule in _NFC:
-        backend.normalizer = normalizers.NFC()
-    backend.pre_tokenizer = _pre_tokenizer(file, rule)
-    backend.decoder = decoders.ByteLevel()
-    _add_tokens(backend, words, kinds)
+    steps: list[normalizers.Normalizer] = []
+    if vocabulary.rule_name in _NFC:
+        steps.append(normalizers.NFC())
+    if rule.marks_spaces:
+        steps.append(normalizers.Replace(" ", "▁"))
+    if rule.marks_lines:
+        steps.append(normalizers.Replace(Regex(r"(?:\A|(?<=\n))(?=[^▁\n])"), "▁"))
+    if steps:
+        backend.normalizer = steps[0] if len(steps) == 1 else normalizers.Sequence(steps)
+    backend.pre_tokenizer = pre_tokenizer(rule)
+    backend.decoder = (
+        decoders.ByteLevel() if rule.reads_bytes else _sentencepiece_decoder(False, BYTE in vocabulary.kinds)
+    )
     return backend
 
 
-def pre_tokenizer_rules() -> dict[str, str]:
-    """Return the names of the rules for splitting words, by the JSON of the pre-tokenizer that follows them."""
-    found: dict[str, str] = {}
-    for rule in (*_SPLITS, *_DEEPSEEK, *_SINGLE_DIGITS, "gpt-2"):
-        backend = Tokenizer(models.BPE())
-        backend.pre_tokenizer = _rule_pre_tokenizer(rule)
-        found.setdefault(json.dumps(json.loads(backend.to_str())["pre_tokenizer"], sort_keys=True), rule)
-    return found
+def _merges(file: GgufFile, vocabulary: GgufVocabulary, numbers: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the merges, each pair once. Raises TokenizerMissingError."""
+    merges = file.metadata.get("tokenizer.ggml.merges")
+    if not isinstance(merges, TextArray):
+        if vocabulary.rule_name == "kimi-k2" and merges is None:
+            return []
+        raise damaged_error(file, tr("it has no merges, so that every text would be split into single bytes"))
+    pairs = dict.fromkeys(_pair(merge) for merge in merges)
+    for left, right in pairs:
+        missing = next((part for part in (left, right, left + right) if part not in numbers), None)
+        if missing is not None:
+            raise damaged_error(
+                file,
+                tr("its merge of “{left}” and “{right}” names “{missing}”, which is no token").format(
+                    left=left[:40], right=right[:40], missing=missing[:80]
+                ),
+            )
+    return list(pairs)
 
 
-def _pre_tokenizer(file: GgufFile, rule: str) -> pre_tokenizers.PreTokenizer:
-    found = _rule_pre_tokenizer(rule)
-    if found is None:
-        raise _tokenizer_error(file, tr("its rule for splitting words, “{rule}”, is unknown").format(rule=rule[:40]))
-    return found
-
-
-def _rule_pre_tokenizer(rule: str) -> pre_tokenizers.PreTokenizer | None:
-    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    if rule in _DEEPSEEK:
-        parts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in _DEEPSEEK[rule]]
-        return pre_tokenizers.Sequence([*parts, bytes_only])
-    if rule in _SPLITS:
-        return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(_SPLITS[rule]), "isolated"), bytes_only])
-    whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    if rule in _SINGLE_DIGITS:
-        return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), whole])
-    return whole if rule in _GPT2_RULES else None
-
-
-def _sentencepiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
+def _sentencepiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     """SentencePiece's BPE with byte tokens, as of Llama 2, Mistral, Phi-3 and Gemma.
 
     The files contain scores instead of merges: of all pairs of tokens that join to a token, the one with the highest
-    score is joined first (Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226).
+    score is joined first (Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226), of equal ones the first in the
+    text.
     """
-    ranks = _scores(file, len(words))
-    added = {number for number, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED, BYTE, UNKNOWN)}
-    vocabulary = _numbered(words)
-    unknown = next((word for word, kind in zip(words, kinds, strict=True) if kind == UNKNOWN), None)
-    has_bytes = BYTE in kinds
+    words = vocabulary.words
+    scores = _scores(file, len(words))
+    numbers = _numbered(words)
+    joined = _joining_pairs(file, vocabulary, numbers)
+    tokens = {pair.token for pair in joined if vocabulary.kinds[pair.token] not in (CONTROL, UNKNOWN)}
+    has_ties = len({scores[number] for number in tokens}) < len(tokens)
+    joined.sort(key=lambda pair: (-scores[pair.token], pair.left, pair.right))
+    unknown = vocabulary.special.get("unk")
     backend = Tokenizer(
         models.BPE(
-            vocab=vocabulary,
-            merges=_merges_by_score(words, ranks, vocabulary, added),
-            unk_token=unknown,
+            vocab=numbers,
+            merges=[] if has_ties else [(words[pair.left], words[pair.right]) for pair in joined],
+            unk_token=None if unknown is None else words[unknown],
             fuse_unk=True,
-            byte_fallback=has_bytes,
+            byte_fallback="<0x00>" in numbers,
+            ignore_merges=has_ties,
         )
     )
-    prefix = bool(file.metadata.get("tokenizer.ggml.add_space_prefix", True))
+    if has_ties:  # the library has an order of merges, in which no two are equal
+        merging: Any = ScoredMerging({words[pair.token]: scores[pair.token] for pair in joined})
+        backend.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(merging)
     backend.normalizer = normalizers.Replace(" ", "▁")
-    if prefix:
+    if vocabulary.adds_space:
         backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    backend.decoder = _sentencepiece_decoder(prefix)
-    _add_tokens(backend, words, kinds)
+    backend.decoder = _sentencepiece_decoder(vocabulary.adds_space, BYTE in vocabulary.kinds)
     return backend
 
 
-def _sentencepiece_decoder(prefix: bool) -> decoders.Decoder:
-    """Return a decoder of pieces; `prefix`: without the space that every text begins with."""
-    steps: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+class ScoredMerging:
+    """Joins characters to tokens by their scores, from left to right where scores are equal.
+
+    A pre-tokenizer whose words are the tokens: converters that know no scores write the same one for all tokens.
+    """
+
+    def __init__(self, scores: Mapping[str, float]) -> None:
+        self._scores = scores
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end."""
+        sizes, before = [1] * len(text), list(range(-1, len(text) - 1))
+        waiting: list[tuple[float, int, int, int]] = []
+
+        def add(left: int, right: int) -> None:
+            if left >= 0 and right < len(text):
+                score = self._scores.get(text[left : right + sizes[right]])
+                if score is not None:
+                    heapq.heappush(waiting, (-score, left, right, sizes[left] + sizes[right]))
+
+        for place in range(1, len(text)):
+            add(place - 1, place)
+        while waiting:
+            _, left, right, size = heapq.heappop(waiting)
+            if not sizes[left] or not sizes[right] or sizes[left] + sizes[right] != size:
+                continue
+            sizes[left], sizes[right] = size, 0
+            after = left + size
+            if after < len(text):
+                before[after] = left
+            add(before[left], left)
+            add(left, after)
+        return [place + size for place, size in enumerate(sizes) if size]
+
+
+def _slices(text: Any, start: int, ends: Sequence[int]) -> list[Any]:
+    """Return the parts of a NormalizedString between positions; in halves, because a slice costs its text's length."""
+    if len(ends) < 32:
+        starts = [start, *ends[:-1]]
+        return [text[first - start : last - start] for first, last in zip(starts, ends, strict=True)]
+    half = len(ends) // 2
+    middle = ends[half - 1]
+    left, right = text[: middle - start], text[middle - start :]
+    return [*_slices(left, start, ends[:half]), *_slices(right, middle, ends[half:])]
+
+
+def _sentencepiece_decoder(prefix: bool, has_bytes: bool) -> decoders.Decoder:
+    """Return a decoder of pieces; `prefix`: without the space that every text begins with; `has_bytes`: some tokens
+    are bytes, by their kind.
+    """
+    fallback = [decoders.ByteFallback()] if has_bytes else []
+    steps: list[Any] = [decoders.Replace("▁", " "), *fallback, decoders.Fuse()]
     return decoders.Sequence([*steps, *([decoders.Strip(" ", 1, 0)] if prefix else [])])
 
 
 def _scores(file: GgufFile, count: int) -> list[float]:
     """Return the score of each token. Raises TokenizerMissingError."""
     found = file.metadata.get("tokenizer.ggml.scores")
-    if not isinstance(found, memoryview):
-        raise _tokenizer_error(file, tr("it has no scores"))
-    if len(found) != count:
-        raise _tokenizer_error(
+    if found is None and file.text("tokenizer.ggml.model") == "llama":
+        return [0.0] * count
+    if not isinstance(found, memoryview) or found.format not in ("f", "i", "d"):
+        raise damaged_error(file, tr("it has no scores"))
+    if len(found) < count:
+        raise damaged_error(
             file, tr("it has {scores:,} scores for {tokens:,} tokens").format(scores=len(found), tokens=count)
         )
-    scores = [float(score) for score in found]
+    scores = [float(score) for score in found[:count]]
     if any(score != score for score in scores):
-        raise _tokenizer_error(file, tr("it has scores that are not numbers"))
+        raise damaged_error(file, tr("it has scores that are not numbers"))
     return scores
 
 
-def _merges_by_score(
-    words: Sequence[str], scores: Sequence[float], vocabulary: dict[str, int], added: set[int]
-) -> list[tuple[str, str]]:
-    """Return every pair of tokens that joins to a token, those of the highest score first."""
-    found: list[tuple[float, int, int, str, str]] = []
-    for number, word in enumerate(words):
-        if number in added or len(word) < 2:
+_MAX_MERGE_CHARACTERS = 16
+"""Characters of all pairs that join to a token, as a multiple of the characters of all tokens. Real vocabularies have
+up to 4; runs of one letter, which join in every way, have thousands.
+"""
+_FREE_CHARACTERS = 4_000_000
+_MAX_CUT_CHARACTERS = 2_000_000_000
+"""Characters that are compared in the search for these pairs: a second's work."""
+
+
+class _JoiningPair(NamedTuple):
+    """Two tokens that join to a third one, by their ids."""
+
+    token: int
+    left: int
+    right: int
+
+
+def _can_be_joined(vocabulary: GgufVocabulary, number: int) -> bool:
+    return vocabulary.kinds[number] != USER_DEFINED or "▁" in vocabulary.words[number]
+
+
+def _joining_pairs(file: GgufFile, vocabulary: GgufVocabulary, numbers: Mapping[str, int]) -> list[_JoiningPair]:
+    """Return every pair of tokens that joins to a token. Raises TokenizerMissingError for a vocabulary with too many.
+
+    User-defined tokens are cut out of a text before, so that no pair joins to one, unless it has spaces: those become
+    marks (▁) only afterwards.
+    """
+    found: list[_JoiningPair] = []
+    limit = _MAX_MERGE_CHARACTERS * sum(map(len, vocabulary.words)) + _FREE_CHARACTERS
+    joined, compared = 0, 0
+    for number, word in enumerate(vocabulary.words):
+        if len(word) == 1 or not _can_be_joined(vocabulary, number):
             continue
+        compared += len(word) ** 2
         for cut in range(1, len(word)):
-            left, right = vocabulary.get(word[:cut]), vocabulary.get(word[cut:])
-            if left is not None and right is not None and left not in added and right not in added:
-                found.append((-scores[number], left, right, word[:cut], word[cut:]))
-    found.sort()
-    return [(left, right) for *_, left, right in found]
+            left = numbers.get(word[:cut])
+            if left is None:
+                continue
+            right = numbers.get(word[cut:])
+            if right is not None:
+                found.append(_JoiningPair(number, left, right))
+                joined += len(word)
+        if joined > limit or compared > _MAX_CUT_CHARACTERS:
+            raise damaged_error(
+                file, tr("its tokens are long and join to each other in too many ways; no real vocabulary is like that")
+            )
+    return found
 
 
-def _unigram(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
+def _unigram(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     """SentencePiece's unigram model, as of T5: the split of a text whose scores have the highest sum (Kudo 2018,
     https://arxiv.org/abs/1804.10959).
     """
+    words, kinds = vocabulary.words, vocabulary.stored_kinds
     _name_blanks(file, words, kinds)
     scores = _scores(file, len(words))
     lowest = min((score for score, kind in zip(scores, kinds, strict=True) if kind == NORMAL), default=0.0)
-    unknown = next((number for number, kind in enumerate(kinds) if kind == UNKNOWN), 2)
     # the library takes the lowest of all scores for the cost of an unknown character, llama.cpp that of normal tokens
     pieces = [(word, max(score, lowest)) for word, score in zip(_numbered(words), scores, strict=True)]
-    backend = Tokenizer(models.Unigram(pieces, unk_id=min(unknown, len(words) - 1), byte_fallback=BYTE in kinds))
-    prefix = bool(file.metadata.get("tokenizer.ggml.add_space_prefix", False))
+    unknown = vocabulary.special.get("unk")
+    if unknown is None:
+        raise damaged_error(file, tr("it has no token for unknown characters"))
+    backend = Tokenizer(models.Unigram(pieces, unk_id=unknown, byte_fallback=False))
+    prefix = vocabulary.adds_space
     steps: list[normalizers.Normalizer] = []
     characters = file.metadata.get("tokenizer.ggml.precompiled_charsmap")
-    if isinstance(characters, memoryview) and len(characters):
-        steps.append(normalizers.Precompiled(bytes(characters)))
-    if file.metadata.get("tokenizer.ggml.remove_extra_whitespaces", False):
+    if characters is not None:
+        steps.append(normalizers.Precompiled(_character_map(file, characters)))
+    if vocabulary.merges_spaces:
         steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
         prefix = True
-    steps += [normalizers.Prepend("▁")] if prefix else []
+    steps += [normalizers.Replace(Regex(r"\A(?= *[^ ])"), "▁")] if prefix else []
     backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
-    backend.decoder = _sentencepiece_decoder(prefix)
-    _add_tokens(backend, words, kinds)
+    backend.decoder = _sentencepiece_decoder(vocabulary.adds_space, BYTE in kinds)
     return backend
+
+
+def _character_map(file: GgufFile, characters: object) -> bytes:
+    """Return SentencePiece's map of characters after a check of its header, because the library reserves what that
+    says: the bytes of a double array, the array, and replacements. Raises TokenizerMissingError.
+    """
+    if not isinstance(characters, memoryview) or characters.itemsize != 1:
+        raise damaged_error(file, tr("its map of characters is no list of bytes"))
+    data = bytes(characters)
+    size = struct.unpack_from("<I", data)[0] if len(data) >= 4 else 0
+    if size + 4 >= len(data) or size % 4:
+        raise damaged_error(file, tr("its map of characters is cut or damaged"))
+    return data
 
 
 _BLANKS = 100
@@ -277,97 +329,212 @@ def _name_blanks(file: GgufFile, words: list[str], kinds: Sequence[int]) -> None
 _WORD_START = "▁"
 
 
-def _wordpiece(file: GgufFile, words: list[str], kinds: Sequence[int]) -> Tokenizer:
+def _wordpiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     """WordPiece, as of BERT: the longest piece at the beginning of a word, then of the rest, until none is left.
 
     The files mark the pieces that begin a word, the library those that do not.
     """
+    words = vocabulary.words
     spelled = [
         word if kind != NORMAL else word.removeprefix(_WORD_START) if word.startswith(_WORD_START) else f"##{word}"
-        for word, kind in zip(words, kinds, strict=True)
+        for word, kind in zip(words, vocabulary.stored_kinds, strict=True)
     ]
+    if len(set(spelled)) < len(spelled):
+        raise damaged_error(file, tr("two of its tokens differ only in the mark of a word's beginning"))
     words[:] = spelled
-    number = file.number("tokenizer.ggml.unknown_token_id", 100)
-    unknown = spelled[number] if isinstance(number, int) and 0 <= number < len(spelled) else "[UNK]"
-    backend = Tokenizer(models.WordPiece(_numbered(spelled), unk_token=unknown))
+    unknown = vocabulary.special.get("unk")
+    if unknown is None:
+        raise damaged_error(file, tr("it has no token for unknown words"))
+    backend = Tokenizer(models.WordPiece(_numbered(spelled), unk_token=spelled[unknown]))
     lowers = bool(file.metadata.get("tokenizer.ggml.normalizer.lowercase", True))
     strips = bool(file.metadata.get("tokenizer.ggml.normalizer.strip_accents", lowers))
     backend.normalizer = normalizers.BertNormalizer(lowercase=lowers, strip_accents=strips)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    _add_tokens(backend, words, kinds)
     return backend
 
 
-_BUILDERS: dict[str, Callable[[GgufFile, list[str], Sequence[int]], Tokenizer]] = {
+def _longest_bytes(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
+    """RWKV's vocabulary: at each place of a text the token of the most bytes."""
+    words, kinds = vocabulary.words, vocabulary.kinds
+    alphabet = {byte: character for character, byte in byte_alphabet().items()}
+    for number, word in enumerate(words):
+        if kinds[number] not in (CONTROL, USER_DEFINED, UNKNOWN):
+            words[number] = "".join(alphabet[byte] for byte in _unescaped(word))
+    if len(set(words)) < len(words):
+        raise damaged_error(file, tr("two of its tokens have the same bytes"))
+    backend = Tokenizer(models.BPE(vocab=_numbered(words), merges=[], ignore_merges=True))
+    longest: Any = LongestMatching(word for word in words if word)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False), pre_tokenizers.PreTokenizer.custom(longest),
+    ])  # fmt: skip
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+_ESCAPES = {ord("t"): b"\t", ord("n"): b"\n", ord("r"): b"\r"}
+
+
+def _unescaped(word: str) -> bytes:
+    """Return the bytes of a token of RWKV, which is written like a literal of Python."""
+    return re.sub(
+        rb"\\(?:x([0-9a-fA-F]{2})|(.))",
+        lambda found: bytes.fromhex(found[1].decode()) if found[1] else _ESCAPES.get(found[2][0], found[2]),
+        word.encode(), flags=re.DOTALL,
+    )  # fmt: skip
+
+
+class LongestMatching:
+    """Cuts a text into the longest tokens, from left to right. A pre-tokenizer whose words are the tokens."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        lengths: dict[str, set[int]] = {}
+        for word in self._words:
+            lengths.setdefault(word[:1], set()).add(len(word))
+        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end; a character that begins none is a word of its own."""
+        found, place = [], 0
+        while place < len(text):
+            lengths = self._lengths.get(text[place], ())
+            place += next((size for size in lengths if text[place : place + size] in self._words), 1)
+            found.append(place)
+        return found
+
+
+def _best_sum(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
+    """PLaMo 2's vocabulary: the split of a text whose scores have the highest sum, unknown characters as bytes."""
+    words, scores = vocabulary.words, _scores(file, len(vocabulary.words))
+    numbers = _numbered(words)
+    missing = next((byte for byte in range(256) if f"<0x{byte:02X}>" not in numbers), None)
+    if missing is not None:
+        raise damaged_error(file, tr("it has no token for the byte {byte}").format(byte=missing))
+    backend = Tokenizer(models.BPE(vocab=numbers, merges=[], ignore_merges=True, byte_fallback=True))
+    backend.normalizer = normalizers.Replace(Regex(r"\A\uFEFF"), "")
+    best: Any = BestSum({
+        word: round(score * 1e4)
+        for word, score, kind in zip(words, scores, vocabulary.stored_kinds, strict=True)
+        if kind != BYTE and math.isfinite(score)
+    })  # fmt: skip
+    backend.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(best)
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return backend
+
+
+class BestSum:
+    """Cuts a text so that the sum of the tokens' scores, in ten-thousandths, is highest; of equal ones, takes the
+    longest first token. A pre-tokenizer whose words are the tokens.
+    """
+
+    _UNKNOWN_SCORE, _LOWEST_SCORE = -10_000_000, -20_000_000
+
+    def __init__(self, scores: Mapping[str, int]) -> None:
+        self._scores = {word: score for word, score in scores.items() if score > self._LOWEST_SCORE}
+        lengths: dict[str, set[int]] = {}
+        for word in self._scores:
+            lengths.setdefault(word[:1], set()).add(len(word))
+        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
+
+    def pre_tokenize(self, text: Any) -> None:
+        """Split a PreTokenizedString into tokens."""
+        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end; an unknown character is a word of its own."""
+        sums, sizes = [0] * (len(text) + 1), [1] * len(text)
+        for place in range(len(text) - 1, -1, -1):
+            best: int | None = None
+            for size in self._lengths.get(text[place], ()):
+                score = self._scores.get(text[place : place + size])
+                if score is None or place + size > len(text):
+                    continue
+                if best is None or sums[place + size] + score > best:
+                    best, sizes[place] = sums[place + size] + score, size
+            unknown = sums[place + 1] + self._UNKNOWN_SCORE
+            if best is None or unknown > best:
+                best, sizes[place] = unknown, 1
+            sums[place] = best
+        found, place = [], 0
+        while place < len(text):
+            place += sizes[place]
+            found.append(place)
+        return found
+
+
+_BUILDERS: dict[str, Callable[[GgufFile, GgufVocabulary], Tokenizer]] = {
     "gpt2": _byte_level,
+    "gemma4": _byte_level,
     "llama": _sentencepiece,
     "t5": _unigram,
     "bert": _wordpiece,
+    "rwkv": _longest_bytes,
+    "plamo2": _best_sum,
 }
 
 
 def _pair(merge: str) -> tuple[str, str]:
-    left, _, right = merge.partition(" ")
-    return left, right
+    """Return the two parts of a merge, which a space separates; the first part may begin with a space."""
+    place = merge.find(" ", 1)
+    return (merge[:place], merge[place + 1 :]) if place > 0 else (merge, "")
 
 
 def _numbered(words: Sequence[str]) -> dict[str, int]:
-    """Return the ids by token; of tokens that are spelled alike, the first has the spelling, as in llama.cpp."""
-    numbers: dict[str, int] = {}
-    for number, word in enumerate(words):
-        spelling = word
-        while spelling in numbers:
-            spelling = f"{spelling}\0{number}"
-        numbers[spelling] = number
-    return numbers
+    return {word: number for number, word in enumerate(words)}
 
 
-def _add_tokens(backend: Tokenizer, words: Sequence[str], kinds: Sequence[int]) -> None:
+def _add_tokens(backend: Tokenizer, vocabulary: GgufVocabulary) -> None:
     """Make control tokens special, and let user-defined ones match as a whole."""
-    for kind, special in ((CONTROL, True), (USER_DEFINED, False)):
-        chosen = [
-            AddedToken(word, normalized=False, special=special)
-            for word, own in zip(words, kinds, strict=True)
-            if own == kind and word
-        ]
-        if chosen:
-            backend.add_special_tokens(chosen) if special else backend.add_tokens(chosen)
+    groups: dict[bool, list[AddedToken]] = {True: [], False: []}
+    for number, (word, kind) in enumerate(zip(vocabulary.words, vocabulary.kinds, strict=True)):
+        if kind in (CONTROL, UNKNOWN, USER_DEFINED):
+            is_special = kind != USER_DEFINED
+            groups[is_special].append(
+                AddedToken(
+                    word, normalized=False, special=is_special, lstrip=number in vocabulary.strips_left,
+                    rstrip=number in vocabulary.strips_right,
+                )
+            )  # fmt: skip
+    backend.add_special_tokens(groups[True])
+    backend.add_tokens(groups[False])
 
 
-SPECIAL_TOKENS = {
-    "bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding", "sep": "seperator", "mask": "mask", "cls": "cls",
-}  # fmt: skip
-"""Keys of special tokens by transformers' names; the format spells one of them so."""
-_DEFAULT_IDS = {
-    "t5": {"eos": 1, "unk": 2, "pad": 0}, "bert": {"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103},
-}  # fmt: skip
-"""Ids that llama.cpp takes where a file names none."""
-
-
-def _wrapped(file: GgufFile, backend: Tokenizer, words: list[str]) -> PreTrainedTokenizerBase:
+def _wrapped(file: GgufFile, backend: Tokenizer, vocabulary: GgufVocabulary) -> PreTrainedTokenizerBase:
     """Return transformers' tokenizer with the special tokens and the chat template of the file."""
-    special: dict[str, str] = {}
-    kind = file.text("tokenizer.ggml.model")
-    for name, key in SPECIAL_TOKENS.items():
-        number = file.number(f"tokenizer.ggml.{key}_token_id", _DEFAULT_IDS.get(kind or "", {}).get(name))
-        if isinstance(number, int) and 0 <= number < len(words):
-            special[f"{name}_token"] = words[number]
-    begins, ends = _frame(file, special)
+    _add_tokens(backend, vocabulary)
+    words, special = vocabulary.words, vocabulary.special
+    begins, ends = _frame(vocabulary)
     if begins or ends:
+        first, last = [words[number] for number in begins], [words[number] for number in ends]
         backend.post_processor = processors.TemplateProcessing(
-            single=[*begins, "$A", *ends],
-            pair=[*begins, "$A", *ends, *begins, "$B", *ends],
-            special_tokens=[(token, words.index(token)) for token in dict.fromkeys((*begins, *ends))],
+            single=[*first, "$A", *last],
+            pair=[*first, "$A", *last, *first, "$B", *last],
+            special_tokens=[(words[number], number) for number in dict.fromkeys((*begins, *ends))],
         )
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer: Any = PreTrainedTokenizerFast(
         tokenizer_object=_TokenizerReference(backend), clean_up_tokenization_spaces=False,
-        model_max_length=_length(file), **special,
+        model_max_length=_length(file),
     )  # fmt: skip
+    for name in SPECIAL_TOKENS:
+        if name in special:  # named afterwards: transformers would make a normal token special
+            setattr(tokenizer, f"{name}_token", words[special[name]])
     template: Any = _chat_templates(file)
     if template is not None:
         tokenizer.chat_template = template
-    return tokenizer
+    if vocabulary.rule is not None and vocabulary.rule_name is None:
+        tokenizer.notices = (
+            tr(
+                "{file} does not say how its tokenizer splits words (tokenizer.ggml.pre). llama.cpp's default rule is"
+                " used; the model may read texts otherwise than it was trained to. Choose a newer GGUF file."
+            ).format(file=file.files[0].name),
+        )
+    loaded: PreTrainedTokenizerBase = tokenizer
+    return loaded
 
 
 def _chat_templates(file: GgufFile) -> str | dict[str, str] | None:
@@ -394,45 +561,16 @@ class _TokenizerReference:
         return self._backend
 
 
-def _frame(file: GgufFile, special: dict[str, str]) -> tuple[list[str], list[str]]:
+def _frame(vocabulary: GgufVocabulary) -> tuple[list[int], list[int]]:
     """Return the tokens that begin and end every text."""
-    kind, rule = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre")
-    if kind == "bert":
-        first, last = special.get("bos_token") or special.get("cls_token"), special.get("sep_token")
-        return [first] if first else [], [last] if last else []
-    begins = file.metadata.get("tokenizer.ggml.add_bos_token", kind == "llama" or rule in _ADDS_BOS)
-    ends = file.metadata.get("tokenizer.ggml.add_eos_token", kind == "t5")
-    first, last = special.get("bos_token"), special.get("eos_token")
-    return [first] if begins and first else [], [last] if ends and last else []
+    special = vocabulary.special
+    if vocabulary.model in ("rwkv", "plamo2"):
+        return [], []
+    if vocabulary.model == "bert":
+        return [special["bos"]] if "bos" in special else [], [special["sep"]] if "sep" in special else []
+    return [special["bos"]] if vocabulary.adds_bos else [], [special["eos"]] if vocabulary.adds_eos else []
 
 
 def _length(file: GgufFile) -> int:
     context = file.number(f"{file.architecture}.context_length")
     return context if isinstance(context, int) and context > 0 else 2**30
-
-
-_ENDS_OF_TURN = re.compile(
-    r"^(<\|eot_id\|>|<\|im_end\|>|<\|end\|>|<end_of_turn>|<\|endoftext\|>|<\|eom_id\|>|<EOT>|_<EOT>|<\|end_of_text\|>"
-    r"|<end_of_utterance>|<\|return\|>|<\|call\|>|<eos>|</s>|<｜end▁of▁sentence｜>)$"
-)
-"""Control tokens with which llama.cpp ends a text, whatever else the file says."""
-
-
-def end_tokens(file: GgufFile) -> list[int]:
-    """Return the ids that end a text: those that the metadata name, and control tokens with the usual spellings."""
-    tokens, kinds = file.metadata.get("tokenizer.ggml.tokens"), file.metadata.get("tokenizer.ggml.token_type")
-    if not isinstance(tokens, TextArray):
-        return []
-    named = [file.number(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
-    found = [number for number in named if isinstance(number, int) and 0 <= number < len(tokens)]
-    if isinstance(kinds, memoryview) and len(kinds) == len(tokens):
-        controls = (number for number, kind in enumerate(kinds) if kind in (CONTROL, USER_DEFINED))
-        found += [number for number in controls if _ENDS_OF_TURN.match(tokens[number])]
-    return list(dict.fromkeys(found))
-
-
-def _tokenizer_error(file: GgufFile, reason: str) -> TokenizerMissingError:
-    return TokenizerMissingError(
-        tr("The tokenizer in {file} cannot be used: {reason}.").format(file=file.files[0].name, reason=reason),
-        tr(_REMEDY),
-    )

@@ -20,6 +20,7 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 from decodescope.core.errors import UnpackableError
 from decodescope.core.models.config_validation import PACKED
 from decodescope.core.models.lazy_import import load_state_dict
+from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.model_files import WeightFiles
 from decodescope.core.models.quantized.packed_layers import (
     PackedEmbedding,
@@ -157,6 +158,10 @@ class PackedConfig(QuantizationConfigMixin):
 
     def __deepcopy__(self, memo: object) -> PackedConfig:
         return self
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what transformers compares and logs: not the tensors."""
+        return {"quant_method": _METHOD, "kind": self.kind}
 
     def is_shared(self, target: str, source: str) -> bool:
         """Return whether a weight that may be tied to another is: not if the files contain both with different values
@@ -302,14 +307,16 @@ def _owning_module(model: nn.Module, name: str) -> nn.Module:
 LoadingReport = Mapping[str, Iterable[str | tuple[object, ...]]]
 
 
-def load_packed(plan: PlannedModel, outline: Network, weights: WeightFiles, kind: str) -> tuple[Network, LoadingReport]:
+def load_packed(
+    plan: PlannedModel, outline: Network, weights: WeightFiles, kind: str, sources: MappedFiles | None = None
+) -> tuple[Network, LoadingReport]:
     """Load the module on the CPU, computing in float32 around its packed layers, with transformers' report of key
     names.
 
     Raises UnpackableError and transformers' own exceptions.
     """
     check_not_quantized(plan)
-    tensors = _tensors_to_read(outline, weights)
+    tensors = _tensors_to_read(outline, weights, sources)
     network, report = read_tensors(plan, outline, tensors, torch.float32, PackedConfig(kind, tensors))
     PackedQuantizer.clean_up(network)
     _check_runs(as_encoder_decoder(network), kind)
@@ -324,11 +331,15 @@ def outline_packed(plan: PlannedModel, outline: Network, kind: str) -> None:
         replace_experts(module, name, PACKED[kind])
 
 
-def load_converted(
-    plan: PlannedModel, outline: Network, weights: WeightFiles, dtype: torch.dtype
-) -> tuple[Network, LoadingReport]:
-    """Load the module in another float dtype than its files have; memory-mapped files would take extra memory."""
-    return read_tensors(plan, outline, dict(stored_tensors(weights, read_dtype=dtype)), dtype, None)
+def load_floats(
+    plan: PlannedModel, outline: Network, weights: WeightFiles, dtype: torch.dtype, sources: MappedFiles,
+    is_mapped: bool,
+) -> tuple[Network, LoadingReport]:  # fmt: skip
+    """Load the module in a float dtype: `is_mapped`, with the weights that have it as views of the mapped files, else
+    with all as copies. Mapped files would take extra memory for weights that are converted.
+    """
+    tensors = stored_tensors(weights, read_dtype=dtype, sources=sources, is_mapped=is_mapped)
+    return read_tensors(plan, outline, dict(tensors), dtype, None)
 
 
 def check_not_quantized(plan: PlannedModel) -> None:
@@ -345,7 +356,7 @@ def is_already_quantized(plan: PlannedModel) -> bool:
     return vars(plan.config).get("quantization_config") is not None
 
 
-def _tensors_to_read(outline: Network, weights: WeightFiles) -> dict[str, object]:
+def _tensors_to_read(outline: Network, weights: WeightFiles, sources: MappedFiles | None) -> dict[str, object]:
     """Return the stored tensors by name. Embeddings, the largest of all, and matrices of linear layers are read in
     portions, and in the dtype of the file: a float32 copy of all of them takes longer than the rest of the loading.
     """
@@ -355,7 +366,7 @@ def _tensors_to_read(outline: Network, weights: WeightFiles) -> dict[str, object
             whole.update(load_state_dict(file))
         return whole
     linear = {f"{name}.weight" for name, module in outline.named_modules() if type(module) is nn.Linear}
-    return dict(stored_tensors(weights, {_embedding_shape(outline), *linear}, torch.float32))
+    return dict(stored_tensors(weights, {_embedding_shape(outline), *linear}, torch.float32, sources))
 
 
 def _embedding_shape(outline: Network) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ import torch
 from decodescope.core.models.quantized.tensor_files import allocate_pages
 from decodescope.core.native import native_library
 from decodescope.core.native.native_library import NativeLibrary
+from decodescope.core.native.tensor_address import optional_address, tensor_address
 
 _LEVELS = 127
 _FINE_LEVELS = 254
@@ -195,6 +196,17 @@ _COLUMN_PORTION = 512
 """Number of columns of a blocked matrix read at a time."""
 
 
+def _multiply_rows(library: NativeLibrary, matrix: Any, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+    """Multiply vectors returned by `split_vectors` by a row-major matrix in native code; return float32 [M, N]."""
+    halves, steps, rows = halves.contiguous(), steps.contiguous(), len(steps)
+    found = torch.empty(rows, matrix.outputs, dtype=torch.float32, device="cpu")
+    library.multiply(
+        matrix, tensor_address(halves, torch.int8, 2 * rows * matrix.inputs),
+        tensor_address(steps, torch.float32, rows), rows, tensor_address(found, torch.float32), torch.get_num_threads(),
+    )  # fmt: skip
+    return found
+
+
 class Int8RowMatrix:
     """int8 [N, K] and float32 scales [N]."""
 
@@ -211,8 +223,9 @@ class Int8RowMatrix:
     def to_struct(self, bias: int | None) -> Any:
         """Return the struct for the native kernel; `bias`: an address, or None."""
         return native_library.MatrixStruct(
-            native_library.WEIGHTS["int8"], *self._numbers.shape, self._numbers.data_ptr(), bias,
-            self._scales.data_ptr(), None if self._sums is None else self._sums.data_ptr(),
+            native_library.WEIGHTS["int8"], *self._numbers.shape, tensor_address(self._numbers, torch.int8), bias,
+            tensor_address(self._scales, torch.float32, len(self._numbers)),
+            optional_address(self._sums, torch.int32, len(self._numbers)),
         )  # fmt: skip
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
@@ -220,12 +233,7 @@ class Int8RowMatrix:
         rows = len(steps)
         if rows > _MAX_ROWWISE and has_fast_onednn():
             return BlockedInt8Matmul(self._numbers, self._scales).multiply_split(halves, steps)
-        halves, found = halves.contiguous(), torch.empty(rows, len(self._scales))
-        self._library.multiply(
-            self.to_struct(None), halves.data_ptr(), steps.contiguous().data_ptr(), rows, found.data_ptr(),
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return found
+        return _multiply_rows(self._library, self.to_struct(None), halves, steps)
 
 
 def to_int8_rows(matrix: Int8Matrix, inputs: int, library: NativeLibrary) -> Int8RowMatrix:
@@ -331,8 +339,9 @@ class Int4RowMatrix:
         """Return the struct for the native kernel; `bias`: an address, or None."""
         outputs, half = self._numbers.shape
         return native_library.MatrixStruct(
-            native_library.WEIGHTS["int4"], outputs, 2 * half, self._numbers.data_ptr(), bias, self._scales.data_ptr()
-        )
+            native_library.WEIGHTS["int4"], outputs, 2 * half, tensor_address(self._numbers, torch.uint8), bias,
+            tensor_address(self._scales, torch.bfloat16),
+        )  # fmt: skip
 
     def multiply(self, vectors: torch.Tensor) -> torch.Tensor:
         """Multiply vectors [M, K]; return float32 [M, N]."""
@@ -340,12 +349,7 @@ class Int4RowMatrix:
 
     def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """Multiply vectors returned by `split_vectors`; return float32 [M, N]."""
-        halves, found = halves.contiguous(), torch.empty(len(steps), len(self._numbers))
-        self._library.multiply(
-            self.to_struct(None), halves.data_ptr(), steps.contiguous().data_ptr(), len(steps), found.data_ptr(),
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return found
+        return _multiply_rows(self._library, self.to_struct(None), halves, steps)
 
 
 def to_int4_rows(matrix: Int4Matrix | Int4RowMatrix, library: NativeLibrary) -> Int4RowMatrix:

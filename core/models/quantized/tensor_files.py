@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, read on demand without memory mapping.
+"""Tensors in safetensors files, read on demand, or mapped where they are used as they are stored.
 
 A mapped file counts as memory of the process once it was read, in addition to what is made of it; plain reads keep only
 the current portion in memory.
@@ -7,7 +7,6 @@ the current portion in memory.
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from collections.abc import Collection, Sequence
 from io import FileIO, RawIOBase
@@ -16,6 +15,7 @@ from types import EllipsisType
 
 import torch
 
+from decodescope.core.models.mapped_files import MappedFiles, map_pages
 from decodescope.core.models.model_files import WeightFiles, read_header
 from decodescope.resources.language import tr
 
@@ -28,13 +28,7 @@ def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     size = math.prod(shape) * dtype.itemsize
     if size < _MIN_BYTES:
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(_map_pages(size), dtype=dtype).view(shape)
-
-
-def _map_pages(size: int) -> mmap.mmap:
-    """Map private anonymous memory, where the system distinguishes it."""
-    private = getattr(mmap, "MAP_PRIVATE", None)
-    return mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, private | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(map_pages(size), dtype=dtype).view(shape)
 
 
 _TYPES = {
@@ -46,15 +40,18 @@ _TYPES = {
 
 class FileTensor:
     """One tensor of a file. `stored[...]` reads it fully, as transformers does, with floats converted to `read_dtype`;
-    `stored[a:b]` reads rows a to b unconverted.
+    `stored[a:b]` reads rows a to b unconverted. `sources` are the open files, if they are; `is_mapped`: a tensor that
+    is not converted is a view of the mapped file. Reads raise OSError or CorruptWeightsError.
     """
 
     def __init__(
-        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, read_dtype: torch.dtype | None = None
-    ) -> None:
+        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype,
+        read_dtype: torch.dtype | None = None, sources: MappedFiles | None = None, is_mapped: bool = False,
+    ) -> None:  # fmt: skip
         self.file, self.start = file, start
         self.shape, self.dtype = shape, dtype
         self._read_dtype = read_dtype if read_dtype is not None and dtype.is_floating_point else dtype
+        self._sources, self._is_mapped = sources, is_mapped and not start % dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -63,6 +60,9 @@ class FileTensor:
 
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
         if isinstance(rows, EllipsisType):
+            if self._sources is not None and self._is_mapped and self._read_dtype is self.dtype and self.nbytes:
+                view = self._sources.view(self.file, self.start, self.nbytes)
+                return torch.frombuffer(view, dtype=self.dtype).view(self.shape)
             read = self._read(0, self.shape)
             return read if self._read_dtype is self.dtype else allocate_pages(self.shape, self._read_dtype).copy_(read)
         first, last, _ = rows.indices(self.shape[0])
@@ -76,6 +76,10 @@ class FileTensor:
         return buffer.view(self.dtype).view(shape)
 
     def _fill(self, skipped: int, buffer: torch.Tensor) -> None:
+        if self._sources is not None:
+            start = self.start + skipped * self.dtype.itemsize
+            self._sources.read(self.file, start, memoryview(buffer.numpy().data))
+            return
         with self.file.open("rb", buffering=0) as stream:
             stream.seek(self.start + skipped * self.dtype.itemsize)
             if _read_full(stream, memoryview(buffer.numpy().data)) < len(buffer):
@@ -131,10 +135,11 @@ def _length_bytes(file: Path) -> bytes:
 
 
 def stored_tensors(
-    weights: WeightFiles, by_rows: Collection[tuple[int, ...] | str] = (), read_dtype: torch.dtype | None = None
-) -> dict[str, FileTensor | LazyWeights]:
+    weights: WeightFiles, by_rows: Collection[tuple[int, ...] | str] = (), read_dtype: torch.dtype | None = None,
+    sources: MappedFiles | None = None, is_mapped: bool = False,
+) -> dict[str, FileTensor | LazyWeights]:  # fmt: skip
     """Return every tensor of these files by name, floats as `read_dtype` or as stored; matrices with a shape or a name
-    in `by_rows` are LazyWeights.
+    in `by_rows` are LazyWeights. `sources` and `is_mapped` as in `FileTensor`.
     """
     found: dict[str, FileTensor | LazyWeights] = {}
     for file in weights.files:
@@ -142,7 +147,9 @@ def stored_tensors(
         begin = 8 + int.from_bytes(_length_bytes(file), "little")
         for name, entry in header.items():
             shape = tuple(entry.shape)
-            tensor = FileTensor(file, begin + entry.data_offsets[0], shape, _TYPES[entry.dtype or "F32"], read_dtype)
+            tensor = FileTensor(
+                file, begin + entry.data_offsets[0], shape, _TYPES[entry.dtype or "F32"], read_dtype, sources, is_mapped
+            )
             found[name] = LazyWeights(tensor) if shape in by_rows or name in by_rows else tensor
     return found
 

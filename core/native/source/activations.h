@@ -1,5 +1,6 @@
 // Activations.
 #pragma once
+#include "buffer.h"
 #include "simd.h"
 #include "structs.h"
 
@@ -11,7 +12,7 @@ inline Lanes bent(int64_t act, Lanes x) {
         return x / (all(1.0f) + power(-inner));
     }
     Lanes found;
-    for (long i = 0; i < LANES; ++i) found[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * 0.70710678118654752f));
+    for (int64_t i = 0; i < LANES; ++i) found[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * 0.70710678118654752f));
     return found;
 }
 
@@ -30,12 +31,12 @@ inline Lanes hyperbolic_tangent(Lanes x) {
 }
 
 // cap · tanh(x / cap), in place.
-inline void cap_all(float* values, long count, float cap) {
-    for (long i = 0; i < count; i += LANES) {
+inline void cap_all(float* values, int64_t count, float cap) {
+    for (int64_t i = 0; i < count; i += LANES) {
         float part[LANES] = {};
-        const long some = std::min(LANES, count - i);
-        std::memcpy(part, values + i, some * sizeof(float));
+        const int64_t some = std::min(LANES, count - i);
+        copy_items(values + i, some, part);
         store(part, all(cap) * hyperbolic_tangent(load(part) / all(cap)));
-        std::memcpy(values + i, part, some * sizeof(float));
+        copy_items<float>(part, some, values + i);
     }
 }

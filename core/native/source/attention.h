@@ -1,13 +1,12 @@
 // Queries on keys, weights on values: one new token's head at a time, numerically as softmax(q kᵀ · scale) v.
 #pragma once
-#include <vector>
 
 #include "activations.h"
 
 template <typename Kept>
-inline float product(const float* query, const Kept* key, long width) {
+inline float product(const float* query, const Kept* key, int64_t width) {
     Lanes sums = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= width; i += LANES) sums += load(query + i) * load(key + i);
     float rest = 0;
     for (; i < width; ++i) rest += query[i] * one(key + i);
@@ -16,22 +15,22 @@ inline float product(const float* query, const Kept* key, long width) {
 
 // The same of all keys [count, width].
 template <typename Kept>
-inline void products_of(const float* query, const Kept* keys, long count, long width, float* found) {
-    long place = 0;
+inline void products_of(const float* query, const Kept* keys, int64_t count, int64_t width, float* found) {
+    int64_t place = 0;
     for (; width % LANES == 0 && place + 4 <= count; place += 4, keys += 4 * width) {
         Lanes sums[4] = {};
-        for (long i = 0; i < width; i += LANES)
-            for (long key = 0; key < 4; ++key) sums[key] += load(query + i) * load(keys + key * width + i);
+        for (int64_t i = 0; i < width; i += LANES)
+            for (int64_t key = 0; key < 4; ++key) sums[key] += load(query + i) * load(keys + key * width + i);
         sum_four(sums[0], sums[1], sums[2], sums[3], found + place);
     }
     for (; place < count; ++place, keys += width) found[place] = product(query, keys, width);
 }
 
 // In place; the sum of all is 1.
-inline void softmax(float* values, long count) {
+inline void softmax(float* values, int64_t count) {
     const float most = greatest(values, count);
     Lanes sums = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         const Lanes shares = power(load(values + i) - all(most));
         store(values + i, shares);
@@ -39,7 +38,7 @@ inline void softmax(float* values, long count) {
     }
     if (i < count) {    // at once as well: one power takes as long as LANES of them
         float last[LANES];
-        for (long j = 0; j < LANES; ++j) last[j] = i + j < count ? values[i + j] : -INFINITY;
+        for (int64_t j = 0; j < LANES; ++j) last[j] = i + j < count ? values[i + j] : -INFINITY;
         const Lanes shares = power(load(last) - all(most));
         store(last, shares);
         std::copy(last, last + (count - i), values + i);
@@ -51,8 +50,8 @@ inline void softmax(float* values, long count) {
 
 constexpr float HIDDEN = -1e30f;    // what a mask holds there, or less
 
-constexpr long QUERIES = 4;             // of one head at a time: they share what is loaded of keys and values
-constexpr long SOME = 64;               // keys at a time: the first query's are still in the nearest cache for the next
+constexpr int64_t QUERIES = 4;             // of one head at a time: they share what is loaded of keys and values
+constexpr int64_t SOME = 64;               // keys at a time: the first query's are still in the nearest cache for the next
 
 // What becomes of the products of queries and keys: cap · tanh(x · scaling / cap), uncapped if cap is 0.
 struct Scoring {
@@ -64,40 +63,40 @@ struct Query {
     const float* query;
     const float* mask;
     const float* bias;
-    long first, last;
+    int64_t first, last;
     float* read;
     float* shares;                      // [places]; behind `attend` also outside of what it sees, 0 there
 };
 
 // Sums of values' numbers, `LONG` times LANES of them, places `from` to `to`, weighed; of those without weight nothing
 // need have been written.
-template <long count, long LONG, typename Kept>
-inline void weigh(const Kept* values, const Query* queries, long from, long to, long width, long start) {
+template <int64_t count, int64_t LONG, typename Kept>
+inline void weigh(const Kept* values, const Query* queries, int64_t from, int64_t to, int64_t width, int64_t start) {
     Lanes sums[count][LONG] = {};
-    for (long place = from; place < to; ++place) {
+    for (int64_t place = from; place < to; ++place) {
         const Kept* value = values + place * width + start;
         bool counts = false;
-        for (long query = 0; query < count; ++query) counts |= queries[query].shares[place] != 0.0f;
+        for (int64_t query = 0; query < count; ++query) counts |= queries[query].shares[place] != 0.0f;
         if (!counts) continue;
         Lanes parts[LONG];
-        for (long i = 0; i < LONG; ++i) parts[i] = load(value + i * LANES);
-        for (long query = 0; query < count; ++query)
-            for (long i = 0; i < LONG; ++i) sums[query][i] += all(queries[query].shares[place]) * parts[i];
+        for (int64_t i = 0; i < LONG; ++i) parts[i] = load(value + i * LANES);
+        for (int64_t query = 0; query < count; ++query)
+            for (int64_t i = 0; i < LONG; ++i) sums[query][i] += all(queries[query].shares[place]) * parts[i];
     }
-    for (long query = 0; query < count; ++query)
-        for (long i = 0; i < LONG; ++i) store(queries[query].read + start + i * LANES, sums[query][i]);
+    for (int64_t query = 0; query < count; ++query)
+        for (int64_t i = 0; i < LONG; ++i) store(queries[query].read + start + i * LANES, sums[query][i]);
 }
 
 // Shares of what one query sees: its products, scaled, capped, masked, through softmax.
 inline void share_out(const Query& query, const Scoring& scoring) {
-    const long count = query.last - query.first;
+    const int64_t count = query.last - query.first;
     float* shares = query.shares + query.first;
-    for (long place = 0; place < count; ++place) shares[place] *= scoring.scaling;
+    for (int64_t place = 0; place < count; ++place) shares[place] *= scoring.scaling;
     if (scoring.cap != 0.0f) cap_all(shares, count, scoring.cap);
     if (query.bias != nullptr)
-        for (long place = 0; place < count; ++place) shares[place] += query.bias[query.first + place];
+        for (int64_t place = 0; place < count; ++place) shares[place] += query.bias[query.first + place];
     if (query.mask != nullptr)
-        for (long place = 0; place < count; ++place) {
+        for (int64_t place = 0; place < count; ++place) {
             const float more = query.mask[query.first + place];
             shares[place] = more < HIDDEN ? -INFINITY : shares[place] + more;
         }
@@ -106,14 +105,14 @@ inline void share_out(const Query& query, const Scoring& scoring) {
 
 // What `count` queries read of one head's keys and values [tokens, width]; each gets, to the last bit, what it would get
 // alone.
-template <long count, typename Kept>
-inline void attend(const Query* queries, const Kept* keys, const Kept* values, long width, const Scoring& scoring) {
-    long from = queries[0].first, to = queries[0].last;
+template <int64_t count, typename Kept>
+inline void attend(const Query* queries, const Kept* keys, const Kept* values, int64_t width, const Scoring& scoring) {
+    int64_t from = queries[0].first, to = queries[0].last;
     for (const Query* query = queries; query < queries + count; ++query)
         from = std::min(from, query->first), to = std::max(to, query->last);
-    for (long near = from; near < to; near += SOME)
+    for (int64_t near = from; near < to; near += SOME)
         for (const Query* query = queries; query < queries + count; ++query) {
-            const long first = std::max(near, query->first), last = std::min(near + SOME, query->last);
+            const int64_t first = std::max(near, query->first), last = std::min(near + SOME, query->last);
             if (first < last) products_of(query->query, keys + first * width, last - first, width, query->shares + first);
         }
     for (const Query* query = queries; query < queries + count; ++query) {
@@ -121,7 +120,7 @@ inline void attend(const Query* queries, const Kept* keys, const Kept* values, l
         std::fill(query->shares + from, query->shares + query->first, 0.0f);
         std::fill(query->shares + query->last, query->shares + to, 0.0f);
     }
-    long i = 0;
+    int64_t i = 0;
     if (count == 1)
         for (; i + 4 * LANES <= width; i += 4 * LANES) weigh<count, 4>(values, queries, from, to, width, i);
     for (; i + 2 * LANES <= width; i += 2 * LANES) weigh<count, 2>(values, queries, from, to, width, i);
@@ -129,16 +128,16 @@ inline void attend(const Query* queries, const Kept* keys, const Kept* values, l
     for (; i < width; ++i)
         for (const Query* query = queries; query < queries + count; ++query) {
             float read = 0;
-            for (long place = query->first; place < query->last; ++place)
+            for (int64_t place = query->first; place < query->last; ++place)
                 if (query->shares[place] != 0.0f) read += query->shares[place] * one(values + place * width + i);
             query->read[i] = read;
         }
 }
 
 template <typename Kept>
-inline void attend(const std::vector<Query>& queries, const Kept* keys, const Kept* values, long width, const Scoring& scoring) {
-    const long count = long(queries.size());
-    long i = 0;
+inline void attend(const Buffer<Query>& queries, const Kept* keys, const Kept* values, int64_t width, const Scoring& scoring) {
+    const int64_t count = int64_t(queries.size());
+    int64_t i = 0;
     for (; i + QUERIES <= count; i += QUERIES) attend<QUERIES>(&queries[i], keys, values, width, scoring);
     if (count - i == 3) attend<3>(&queries[i], keys, values, width, scoring);
     if (count - i == 2) attend<2>(&queries[i], keys, values, width, scoring);
@@ -146,25 +145,25 @@ inline void attend(const std::vector<Query>& queries, const Kept* keys, const Ke
 }
 
 // One more than the last place that a token sees.
-inline long end_of(const Pass& pass, long token) {
+inline int64_t end_of(const Pass& pass, int64_t token) {
     if (pass.mask == nullptr) return pass.past + token + 1;
     const float* mask = pass.mask + token * (pass.past + pass.count);
-    long last = pass.past + pass.count;
+    int64_t last = pass.past + pass.count;
     while (last > 1 && mask[last - 1] < HIDDEN) --last;
     return last;
 }
 
-inline void keep(float* place, const float* values, long count) { std::memcpy(place, values, count * sizeof(float)); }
+inline void keep(float* place, const float* values, int64_t count) { copy_items(values, count, place); }
 
-inline void keep(bfloat16* place, const float* values, long count) {
-    for (long i = 0; i < count; ++i) place[i] = nearest(values[i]);
+inline void keep(bfloat16* place, const float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) place[i] = nearest(values[i]);
 }
 
 // Keys or values of one head: what was there moves to its new place, where it has one.
 template <typename Kept>
-inline Kept* moved(void* const* old_store, void* const* new_store, long layer, long head, const Model& model, const Pass& pass) {
+inline Kept* moved(void* const* old_store, void* const* new_store, int64_t layer, int64_t head, const Model& model, const Pass& pass) {
     const Kept* from = static_cast<const Kept*>(old_store[layer]) + head * pass.old_capacities[layer] * model.width;
     Kept* to = static_cast<Kept*>(new_store[layer]) + head * pass.new_capacities[layer] * model.width;
-    if (from != to) std::memcpy(to, from, pass.past * model.width * sizeof(Kept));
+    if (from != to) copy_items(from, pass.past * model.width, to);
     return to;
 }

@@ -1,27 +1,28 @@
 // Vectors in 8 bits, by blocks of 32 numbers with a scale each: the other factor of products with weights in blocks.
 #pragma once
 #include <limits>
-#include <vector>
 
+#include "buffer.h"
 #include "simd.h"
+#include "threads.h"
 
-constexpr long BLOCK_SIZE = 32;              // numbers of a vector that share a scale
-constexpr long SPAN = 8;                // blocks that are multiplied at a time; vectors are padded with zeros to whole spans
+constexpr int64_t BLOCK_SIZE = 32;              // numbers of a vector that share a scale
+constexpr int64_t SPAN = 8;                // blocks that are multiplied at a time; vectors are padded with zeros to whole spans
 
 // Vectors [rows, width] as integers of -127 ... 127: value = scale * code, off by at most half a scale.
 struct BlockVectors {
-    long rows = 0, blocks = 0;          // blocks: of a vector, padding included
-    std::vector<int8_t> codes{};        // [rows, blocks, BLOCK_SIZE]
-    std::vector<float> scales{};        // [rows, blocks]
-    std::vector<float> totals{};        // [rows, blocks], scale times the sum of the codes
-    std::vector<int16_t> sums{};        // [rows, blocks, 2], the sum of the codes of each half of a block
+    int64_t rows = 0, blocks = 0;          // blocks: of a vector, padding included
+    Buffer<int8_t> codes{};        // [rows, blocks, BLOCK_SIZE]
+    Buffer<float> scales{};        // [rows, blocks]
+    Buffer<float> totals{};        // [rows, blocks], scale times the sum of the codes
+    Buffer<int16_t> sums{};        // [rows, blocks, 2], the sum of the codes of each half of a block
 
-    void quantize(const float* values, long count, long width, long threads);
+    void quantize(const float* values, int64_t count, int64_t width, int64_t threads);
 
-    const int8_t* codes_of(long row) const { return &codes[row * blocks * BLOCK_SIZE]; }
-    const float* scales_of(long row) const { return &scales[row * blocks]; }
-    const float* totals_of(long row) const { return &totals[row * blocks]; }
-    const int16_t* sums_of(long row) const { return &sums[row * blocks * 2]; }
+    const int8_t* codes_of(int64_t row) const { return &codes[row * blocks * BLOCK_SIZE]; }
+    const float* scales_of(int64_t row) const { return &scales[row * blocks]; }
+    const float* totals_of(int64_t row) const { return &totals[row * blocks]; }
+    const int16_t* sums_of(int64_t row) const { return &sums[row * blocks * 2]; }
 };
 
 constexpr float SMALLEST_BLOCK = 1e-30f;    // blocks of smaller numbers become zeros: the reciprocal has to be finite
@@ -60,7 +61,7 @@ inline float quantize_block(const float* values, int8_t* codes, int16_t* sums) {
 #else
 inline bool is_finite_block(const float* values) {
     uint32_t special = 0;
-    for (long i = 0; i < BLOCK_SIZE; ++i) {
+    for (int64_t i = 0; i < BLOCK_SIZE; ++i) {
         uint32_t bits;
         std::memcpy(&bits, values + i, sizeof bits);
         special |= uint32_t((bits & 0x7f800000u) == 0x7f800000u);
@@ -77,27 +78,27 @@ inline float quantize_block(const float* __restrict values, int8_t* __restrict c
         return is_finite_block(values) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
     }
     const float factor = 127.0f / greatest;
-    for (long i = 0; i < BLOCK_SIZE; ++i) codes[i] = int8_t(int(std::nearbyintf(values[i] * factor)));
-    for (long half = 0; half < 2; ++half) {
+    for (int64_t i = 0; i < BLOCK_SIZE; ++i) codes[i] = int8_t(int(std::nearbyintf(values[i] * factor)));
+    for (int64_t half = 0; half < 2; ++half) {
         int32_t sum = 0;
-        for (long i = 0; i < BLOCK_SIZE / 2; ++i) sum += codes[half * (BLOCK_SIZE / 2) + i];
+        for (int64_t i = 0; i < BLOCK_SIZE / 2; ++i) sum += codes[half * (BLOCK_SIZE / 2) + i];
         sums[half] = int16_t(sum);
     }
     return greatest / 127.0f;
 }
 #endif
 
-inline void BlockVectors::quantize(const float* values, long count, long width, long threads) {
+inline void BlockVectors::quantize(const float* values, int64_t count, int64_t width, int64_t threads) {
     rows = count, blocks = (width / BLOCK_SIZE + SPAN - 1) / SPAN * SPAN;
     codes.resize(rows * blocks * BLOCK_SIZE), scales.resize(rows * blocks), totals.resize(rows * blocks), sums.resize(rows * blocks * 2);
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && rows * width > 100000)
-    for (long row = 0; row < rows; ++row)
-        for (long block = 0; block < blocks; ++block) {
-            const long place = row * blocks + block;
+    for_each_part(rows, rows * width > 100000 ? threads : 1, [&](int64_t row) {
+        for (int64_t block = 0; block < blocks; ++block) {
+            const int64_t place = row * blocks + block;
             int8_t* to = &codes[place * BLOCK_SIZE];
             int16_t* both = &sums[2 * place];
             if (block * BLOCK_SIZE < width) scales[place] = quantize_block(values + row * width + block * BLOCK_SIZE, to, both);
             else std::memset(to, 0, BLOCK_SIZE), scales[place] = 0, both[0] = both[1] = 0;
             totals[place] = scales[place] * float(both[0] + both[1]);
         }
+    });
 }

@@ -1,5 +1,6 @@
 // The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/kernel_build.py).
+#include "page_guard.h"
 #include "ragged_attention.h"
 #include "samplers.h"
 #include "decode_step.h"
@@ -11,7 +12,7 @@
 #endif
 
 // Version of the exported functions; Python checks it before it calls any other.
-DECODESCOPE int64_t decodescope_version() { return 13; }
+DECODESCOPE int64_t decodescope_version() { return 14; }
 
 // Whether the processor converts weights in float16 itself; otherwise they are slow.
 DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_F16C; }
@@ -25,7 +26,7 @@ DECODESCOPE int64_t decodescope_panel() { return PANEL; }
 // Goes through the model; 0, or 1 where memory ended.
 DECODESCOPE int64_t decodescope_step(const Model* model, const Pass* pass) try {
     static thread_local Rooms rooms;
-    for (long number = 0; number < model->layers; ++number) through(*model, model->layer[number], number, *pass, rooms);
+    for (int64_t number = 0; number < model->layers; ++number) through(*model, model->layer[number], number, *pass, rooms);
     score(*model, *pass, rooms);
     return 0;
 } catch (...) {
@@ -67,10 +68,11 @@ DECODESCOPE int64_t decodescope_read(
     const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
 ) try {
     static thread_local Shares shares;
-    std::vector<const float*> own(stages + 1);
-    for (long row = 0; row < rows; ++row) {
-        for (long stage = 0; stage <= stages; ++stage) own[stage] = scores[stage] + row * vocabulary;
-        found = write_step(Step{own.data(), long(stages), long(vocabulary), long(chosen[row]), long(n)}, shares, found);
+    Buffer<const float*> own;
+    own.resize(stages + 1);
+    for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t stage = 0; stage <= stages; ++stage) own[stage] = scores[stage] + row * vocabulary;
+        found = write_step(Step{own.data(), int64_t(stages), int64_t(vocabulary), int64_t(chosen[row]), int64_t(n)}, shares, found);
     }
     return 0;
 } catch (...) {
@@ -87,7 +89,7 @@ DECODESCOPE int64_t decodescope_ragged_attention(const RaggedAttention* pass) tr
 
 // Norms of hidden [rows, width].
 DECODESCOPE void decodescope_norm(const float* hidden, const Norm* norm, int64_t rows, int64_t width, float* normed) {
-    for (long row = 0; row < rows; ++row) norm_row(*norm, hidden + row * width, width, normed + row * width);
+    for (int64_t row = 0; row < rows; ++row) norm_row(*norm, hidden + row * width, width, normed + row * width);
 }
 
 // Products of many vectors [rows, inputs] with a matrix of float32, written to or, where it `adds`, added to what is
@@ -113,12 +115,12 @@ DECODESCOPE int64_t decodescope_gated(
 
 // First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
 DECODESCOPE void decodescope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
-    for (long row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
+    for (int64_t row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
 }
 
 // Six figures of each row of scores [rows, vocabulary] (samplers.h).
 DECODESCOPE void decodescope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found) {
-    for (long row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
+    for (int64_t row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
 }
 
 // Tokens of scores [vocabulary] at least so likely, and their shares, up to `most` of each; how many there are, or -1
@@ -142,3 +144,12 @@ DECODESCOPE int64_t decodescope_passages(
 ) {
     return write_passages(Passages{text, count, breaks, vocabulary, least, longest}, found);
 }
+
+// Guards the mapped pages [address, address + length) of a file; 0 without a guard, else the range (page_guard.h).
+DECODESCOPE int64_t decodescope_guard_pages(uint64_t address, uint64_t length) { return guard_pages(address, length); }
+
+// Whether pages of a guarded range were lost and read as zeros since.
+DECODESCOPE int64_t decodescope_has_lost_pages(int64_t range) { return has_lost_pages(range); }
+
+// Ends the guard of a range, before its pages are unmapped.
+DECODESCOPE void decodescope_release_pages(int64_t range) { release_pages(range); }

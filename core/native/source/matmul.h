@@ -2,15 +2,11 @@
 // number of vectors: a token read with others has, to the last bit, the same logits as alone.
 #pragma once
 #include <algorithm>
-#include <vector>
 
 #include "block_vectors.h"
 #include "simd.h"
 #include "structs.h"
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
 #if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && defined(__AVX2__))
 #define DECODESCOPE_SHIFTED 1
 typedef uint8_t Number;             // unsigned, as the VNNI instructions require
@@ -21,56 +17,56 @@ typedef int8_t Number;
 constexpr int SHIFT = 0;
 #endif
 
-constexpr long FINER = 254;         // as in core/models/quantized/packed_matrices.py
-constexpr long GROUP = 32;          // as in core/models/quantized/packed_matrices.py
-constexpr long TOGETHER = 12;       // vectors that are multiplied by one block of rows while it is in the cache
+constexpr int64_t FINER = 254;         // as in core/models/quantized/packed_matrices.py
+constexpr int64_t GROUP = 32;          // as in core/models/quantized/packed_matrices.py
+constexpr int64_t TOGETHER = 12;       // vectors that are multiplied by one block of rows while it is in the cache
 
 // Split a vector into coarse 8-bit numbers and fine ones for the remainder, each of up to 127 steps.
-inline void split_vector(const float* __restrict from, long width, float step, int8_t* __restrict first, int8_t* __restrict second) {
-    for (long i = 0; i < width; ++i) {
+inline void split_vector(const float* __restrict from, int64_t width, float step, int8_t* __restrict first, int8_t* __restrict second) {
+    for (int64_t i = 0; i < width; ++i) {
         const float exact = from[i] / step, whole = std::nearbyintf(exact);
         first[i] = int8_t(int(whole));
         second[i] = int8_t(int(std::nearbyintf((exact - whole) * float(FINER))));
     }
 }
 
-inline void shift_all(const int8_t* __restrict from, long count, Number* __restrict to) {
-    for (long i = 0; i < count; ++i) to[i] = Number(from[i] + SHIFT);
+inline void shift_all(const int8_t* __restrict from, int64_t count, Number* __restrict to) {
+    for (int64_t i = 0; i < count; ++i) to[i] = Number(from[i] + SHIFT);
 }
 
-inline void join_all(const int8_t* __restrict first, const int8_t* __restrict second, long count, int16_t* __restrict to) {
-    for (long i = 0; i < count; ++i) to[i] = int16_t(FINER * first[i] + second[i]);
+inline void join_all(const int8_t* __restrict first, const int8_t* __restrict second, int64_t count, int16_t* __restrict to) {
+    for (int64_t i = 0; i < count; ++i) to[i] = int16_t(FINER * first[i] + second[i]);
 }
 
 // Vectors [rows, width], and the forms that kinds of weights need, computed on first use. One object serves many
 // products in turn and keeps its memory.
 struct Vectors {
     const float* values = nullptr;
-    long rows = 0, width = 0;
-    std::vector<int8_t> halves{};       // [2 * rows, width], coarse numbers before fine ones
-    std::vector<float> steps{};         // [rows]
-    std::vector<Number> coarse{};       // coarse numbers plus SHIFT
-    std::vector<Number> fine{};         // fine numbers plus SHIFT
-    std::vector<int16_t> whole{};       // [rows, width], FINER * coarse + fine
-    std::vector<int16_t> dealt{};       // the same, of each group first the numbers at even places, then the others
-    std::vector<float> totals{};        // [rows, totals_apart()], sums of the numbers of each group
+    int64_t rows = 0, width = 0;
+    Buffer<int8_t> halves{};       // [2 * rows, width], coarse numbers before fine ones
+    Buffer<float> steps{};         // [rows]
+    Buffer<Number> coarse{};       // coarse numbers plus SHIFT
+    Buffer<Number> fine{};         // fine numbers plus SHIFT
+    Buffer<int16_t> whole{};       // [rows, width], FINER * coarse + fine
+    Buffer<int16_t> dealt{};       // the same, of each group first the numbers at even places, then the others
+    Buffer<float> totals{};        // [rows, totals_apart()], sums of the numbers of each group
     BlockVectors blocks{};              // 8 bits, with a scale per block of 32
     bool has_one_thread = false;        // whether the product is computed by one thread
     bool is_split = false, is_shifted = false, is_joined = false, is_dealt = false, has_blocks = false;
 
-    void aim(const float* other, long count, long size) {
+    void aim(const float* other, int64_t count, int64_t size) {
         values = other, rows = count, width = size;
         is_split = is_shifted = is_joined = is_dealt = has_blocks = false;
     }
 
-    void quantize_blocks(long threads) {
+    void quantize_blocks(int64_t threads) {
         if (has_blocks) return;
         has_blocks = true;
         blocks.quantize(values, rows, width, threads);
     }
 
     // Use vectors that are already split.
-    void take(const int8_t* numbers, const float* sizes, long count, long size) {
+    void take(const int8_t* numbers, const float* sizes, int64_t count, int64_t size) {
         aim(nullptr, count, size);
         halves.assign(numbers, numbers + 2 * rows * width), steps.assign(sizes, sizes + rows);
         is_split = true;
@@ -80,7 +76,7 @@ struct Vectors {
         if (is_split) return;
         is_split = true;
         halves.resize(2 * rows * width), steps.resize(rows);
-        for (long row = 0; row < rows; ++row) {
+        for (int64_t row = 0; row < rows; ++row) {
             const float* from = values + row * width;
             steps[row] = std::max(greatest_size(from, width) / 127.0f, 1e-30f);
             split_vector(from, width, steps[row], &halves[row * width], &halves[(rows + row) * width]);
@@ -91,7 +87,7 @@ struct Vectors {
         split();
         if (is_shifted) return;
         is_shifted = true;
-        const long count = rows * width;
+        const int64_t count = rows * width;
         coarse.resize(count), fine.resize(count);
         shift_all(halves.data(), count, coarse.data()), shift_all(&halves[count], count, fine.data());
     }
@@ -100,26 +96,26 @@ struct Vectors {
         split();
         if (is_joined) return;
         is_joined = true;
-        const long count = rows * width;
+        const int64_t count = rows * width;
         whole.resize(count);
         join_all(halves.data(), &halves[count], count, whole.data());
     }
 
-    long totals_apart() const { return (width / GROUP + 7) / 8 * 8; }
+    int64_t totals_apart() const { return (width / GROUP + 7) / 8 * 8; }
 
     void deal() {
         join();
         if (is_dealt) return;
         is_dealt = true;
-        const long groups = width / GROUP;
+        const int64_t groups = width / GROUP;
         dealt.resize(rows * width), totals.resize(rows * totals_apart());
-        for (long row = 0; row < rows; ++row)
-            for (long group = 0; group < groups; ++group) {
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t group = 0; group < groups; ++group) {
                 const int16_t* from = &whole[row * width + group * GROUP];
                 int16_t* to = &dealt[row * width + group * GROUP];
                 int32_t total = 0;
-                for (long i = 0; i < GROUP; ++i) total += from[i];
-                for (long i = 0; i < GROUP / 2; ++i) to[i] = from[2 * i], to[GROUP / 2 + i] = from[2 * i + 1];
+                for (int64_t i = 0; i < GROUP; ++i) total += from[i];
+                for (int64_t i = 0; i < GROUP / 2; ++i) to[i] = from[2 * i], to[GROUP / 2 + i] = from[2 * i + 1];
                 totals[row * totals_apart() + group] = float(total);
             }
     }
@@ -129,16 +125,16 @@ constexpr int FIRST_CACHE = 3, SECOND_CACHE = 2;
 
 // Prefetch BYTES: the processor foresees accesses to one row, but not to several rows in turn. Much is fetched into the
 // second-level cache: in the first one, which holds the vectors and the rows in use, it would be lost.
-template <long BYTES, int CACHE = FIRST_CACHE>
+template <int64_t BYTES, int CACHE = FIRST_CACHE>
 inline void fetch(const void* place) {
-    for (long i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, CACHE);
+    for (int64_t i = 0; i < BYTES; i += 64) __builtin_prefetch(static_cast<const char*>(place) + i, 0, CACHE);
 }
 
 // `OUTPUTS` rows of a matrix times `ROWS` vectors.
 template <int OUTPUTS, int ROWS, typename Weight>
-inline void tile(const Weight* weights, long inputs, const float* vectors, long width, float* found, long apart) {
+inline void tile(const Weight* weights, int64_t inputs, const float* vectors, int64_t width, float* found, int64_t apart) {
     Lanes sums[OUTPUTS][ROWS] = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= inputs; i += LANES) {
         fetch<OUTPUTS * LANES * sizeof(Weight), SECOND_CACHE>(weights + OUTPUTS * (inputs + i));
         Lanes vector[ROWS];
@@ -156,7 +152,7 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
         if (i == inputs) continue;
         for (int output = 0; output < OUTPUTS; ++output) {
             float rest = 0;
-            for (long j = i; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vectors[row * width + j], rest);
+            for (int64_t j = i; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vectors[row * width + j], rest);
             to[output] += rest;
         }
     }
@@ -168,14 +164,14 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
 // A single stream of floats is foreseen best by the processor alone. 16-bit weights take as long to convert as to read:
 // with one thread, two rows at a time and weights that are fetched far ahead are faster by up to a fifth, with several,
 // which the memory holds up, a single stream is.
-template <int OUTPUTS, long AHEAD, int CACHE, typename Weight>
-inline void four_rows(const Weight* weights, long inputs, const float* vector, float* found) {
+template <int OUTPUTS, int64_t AHEAD, int CACHE, typename Weight>
+inline void four_rows(const Weight* weights, int64_t inputs, const float* vector, float* found) {
     Lanes sums[4] = {};
-    const long whole = inputs / LANES * LANES;
+    const int64_t whole = inputs / LANES * LANES;
     for (int output = 0; output < 4; output += OUTPUTS) {
         const Weight* rows = weights + output * inputs;
-        for (long i = 0; i < whole; i += LANES) {
-            constexpr long SIZE = OUTPUTS * LANES * sizeof(Weight);
+        for (int64_t i = 0; i < whole; i += LANES) {
+            constexpr int64_t SIZE = OUTPUTS * LANES * sizeof(Weight);
             if (AHEAD) fetch<SIZE, CACHE>(reinterpret_cast<const char*>(rows + OUTPUTS * i) + AHEAD);
             const Lanes part = load(vector + i);
             for (int row = 0; row < OUTPUTS; ++row)
@@ -185,7 +181,7 @@ inline void four_rows(const Weight* weights, long inputs, const float* vector, f
     sum_four(sums[0], sums[1], sums[2], sums[3], found);
     for (int output = 0; output < 4 && whole < inputs; ++output) {
         float rest = 0;
-        for (long j = whole; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vector[j], rest);
+        for (int64_t j = whole; j < inputs; ++j) rest = multiply_add(one(weights + output * inputs + j), vector[j], rest);
         found[output] += rest;
     }
 }
@@ -198,8 +194,8 @@ constexpr int SIDE_BY_SIDE = 4;
 #endif
 
 template <int OUTPUTS, typename Weight>
-inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* found, long apart) {
-    long row = 0;
+inline void tiles(const Weight* weights, int64_t inputs, const Vectors& of, float* found, int64_t apart) {
+    int64_t row = 0;
     for (; row + SIDE_BY_SIDE <= of.rows; row += SIDE_BY_SIDE)
         tile<OUTPUTS, SIDE_BY_SIDE>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row + 2 <= of.rows; row += 2)
@@ -209,10 +205,10 @@ inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* 
 }
 
 template <typename Weight>
-void floats(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
+void floats(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
     const Weight* weights = static_cast<const Weight*>(matrix.weights);
-    const long inputs = matrix.inputs;
-    long output = begin;
+    const int64_t inputs = matrix.inputs;
+    int64_t output = begin;
     for (; output + 4 <= end; output += 4) {
         const Weight* rows = weights + output * inputs;
         if (of.rows > 1) tiles<4>(rows, inputs, of, found + output, apart);

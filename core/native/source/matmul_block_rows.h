@@ -7,7 +7,6 @@
 #include "block_formats.h"
 
 #ifdef __AVX2__
-#include <immintrin.h>
 
 inline __m256i load256(const void* place) { return _mm256_loadu_si256(static_cast<const __m256i*>(place)); }
 inline void store256(void* place, __m256i value) { _mm256_storeu_si256(static_cast<__m256i*>(place), value); }
@@ -127,17 +126,17 @@ inline __m256i codes_of(IQ4_NL, const uint8_t* block) { return iq4_values(nibble
 // The first 2 or 4 bytes of COUNT blocks, gathered by the units for integers, which are idle otherwise.
 template <int COUNT, typename At>
 inline __m128i gather16(const At& at) {
-    const auto two = [&](long i) {
+    const auto two = [&](int64_t i) {
         uint64_t both = uint64_t(load16(at[i])) | uint64_t(load16(at[i + 1])) << 16;
         asm("" : "+r"(both));       // compilers would make vector instructions of it again
         return both;
     };
-    const auto four = [&](long i) { return two(i) | two(i + 2) << 32; };
+    const auto four = [&](int64_t i) { return two(i) | two(i + 2) << 32; };
     return _mm_set_epi64x(COUNT > 4 ? int64_t(four(4)) : 0, int64_t(four(0)));
 }
 
 template <typename At>
-inline __m128i gather32(const At& at, long i) {
+inline __m128i gather32(const At& at, int64_t i) {
     uint64_t low = uint64_t(load32(at[i])) | uint64_t(load32(at[i + 1])) << 32;
     uint64_t high = uint64_t(load32(at[i + 2])) | uint64_t(load32(at[i + 3])) << 32;
     asm("" : "+r"(low), "+r"(high));
@@ -172,12 +171,12 @@ inline void set_subscales(__m128i bytes, SpanScales& scales) {
 
 // Codes and scales of one block of 256 weights of the formats with such blocks: codes of group `i` of 32.
 
-inline __m256i long_nibbles(const uint8_t* bytes, long i) {
+inline __m256i long_nibbles(const uint8_t* bytes, int64_t i) {
     const __m256i both = load256(bytes + i / 2 * 32);
     return _mm256_and_si256(i % 2 ? _mm256_srli_epi16(both, 4) : both, _mm256_set1_epi8(15));
 }
 
-inline __m256i quarters(const uint8_t* bytes, long i) {
+inline __m256i quarters(const uint8_t* bytes, int64_t i) {
     return _mm256_and_si256(_mm256_srli_epi16(load256(bytes + i / 4 * 32), int(i % 4 * 2)), _mm256_set1_epi8(3));
 }
 
@@ -195,15 +194,15 @@ inline void six_bit_scales(const uint8_t* block, SpanScales& scales) {
     scales.offset = _mm256_mul_ps(_mm256_xor_ps(offset, _mm256_set1_ps(-0.0f)), bytes_as_floats(six.offsets[0], six.offsets[1]));
 }
 
-inline __m256i codes_of(Q4_K, const uint8_t* block, long i) { return long_nibbles(block + 16, i); }
+inline __m256i codes_of(Q4_K, const uint8_t* block, int64_t i) { return long_nibbles(block + 16, i); }
 inline void scales_of(Q4_K, const uint8_t* block, SpanScales& scales) { six_bit_scales(block, scales); }
 
-inline __m256i codes_of(Q5_K, const uint8_t* block, long i) {
+inline __m256i codes_of(Q5_K, const uint8_t* block, int64_t i) {
     return _mm256_or_si256(long_nibbles(block + 48, i), one_bit(block + 16, int(i), 4));
 }
 inline void scales_of(Q5_K, const uint8_t* block, SpanScales& scales) { six_bit_scales(block, scales); }
 
-inline __m256i codes_of(Q6_K, const uint8_t* block, long i) {
+inline __m256i codes_of(Q6_K, const uint8_t* block, int64_t i) {
     const __m256i low = load256(block + i / 4 * 64 + i % 2 * 32), high = load256(block + 128 + i / 4 * 32);
     const int shift = int(i % 4 * 2);
     const __m256i moved = shift < 4 ? _mm256_slli_epi16(high, 4 - shift) : _mm256_srli_epi16(high, shift - 4);
@@ -217,7 +216,7 @@ inline void scales_of(Q6_K, const uint8_t* block, SpanScales& scales) {
     scales.less = _mm256_slli_epi16(_mm256_sub_epi16(_mm256_setzero_si256(), _mm256_cvtepi8_epi16(sub)), 5);
 }
 
-inline __m256i codes_of(Q3_K, const uint8_t* block, long i) {
+inline __m256i codes_of(Q3_K, const uint8_t* block, int64_t i) {
     return _mm256_or_si256(quarters(block + 32, i), one_bit(block, int(i), 2));
 }
 inline void scales_of(Q3_K, const uint8_t* block, SpanScales& scales) {
@@ -229,7 +228,7 @@ inline void scales_of(Q3_K, const uint8_t* block, SpanScales& scales) {
     scales.less = _mm256_slli_epi16(_mm256_sub_epi16(_mm256_setzero_si256(), _mm256_cvtepi8_epi16(sub)), 2);
 }
 
-inline __m256i codes_of(Q2_K, const uint8_t* block, long i) { return quarters(block + 16, i); }
+inline __m256i codes_of(Q2_K, const uint8_t* block, int64_t i) { return quarters(block + 16, i); }
 inline void scales_of(Q2_K, const uint8_t* block, SpanScales& scales) {
     const __m128i both = load128(block), low = _mm_set1_epi8(15);
     set_subscales(_mm_and_si128(both, low), scales);
@@ -237,7 +236,7 @@ inline void scales_of(Q2_K, const uint8_t* block, SpanScales& scales) {
     scales.less = _mm256_cvtepi8_epi16(_mm_and_si128(_mm_srli_epi16(both, 4), low));
 }
 
-inline __m256i codes_of(IQ4_XS, const uint8_t* block, long i) { return iq4_values(nibbles(block + 8 + i * 16)); }
+inline __m256i codes_of(IQ4_XS, const uint8_t* block, int64_t i) { return iq4_values(nibbles(block + 8 + i * 16)); }
 inline void scales_of(IQ4_XS, const uint8_t* block, SpanScales& scales) {
     const __m256i bits = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14), nibble = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
     const __m256i high = _mm256_srlv_epi32(_mm256_set1_epi32(load16(block + 2)), bits);
@@ -260,11 +259,11 @@ struct SpanNumbers {
 template <typename Format, bool IS_WHOLE>
 struct Span {
     const uint8_t* first;
-    long last;
+    int64_t last;
 
-    const uint8_t* operator[](long i) const { return first + (IS_WHOLE ? i : std::min(i, last)) * Format::BYTES; }
+    const uint8_t* operator[](int64_t i) const { return first + (IS_WHOLE ? i : std::min(i, last)) * Format::BYTES; }
 
-    __m256i codes(long i) const {
+    __m256i codes(int64_t i) const {
         if constexpr (Format::WEIGHTS == BLOCK_SIZE) return codes_of(Format{}, (*this)[i]);
         else return codes_of(Format{}, first, i);
     }
@@ -277,7 +276,7 @@ struct Span {
 };
 
 template <typename Format>
-constexpr long SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
+constexpr int64_t SPAN_BYTES = SPAN * BLOCK_SIZE / Format::WEIGHTS * Format::BYTES;
 
 template <typename Format>
 constexpr bool HAS_SUBSCALES = Format::SCALING == Scaling::SUBSCALES || Format::SCALING == Scaling::SUBOFFSETS;
@@ -288,7 +287,7 @@ inline __m256 add_span(const Span<Format, IS_WHOLE>& span, const SpanNumbers& of
     SpanScales scales;
     span.template read<COUNT>(scales);
     __m256i joined[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (long i = 0; i < COUNT; i += 4) {
+    for (int64_t i = 0; i < COUNT; i += 4) {
         const __m256i codes[4] = {span.codes(i), span.codes(i + 1), span.codes(i + 2), span.codes(i + 3)};
         joined[i / 4] = sums_of_four<Format::MAX_CODE>(codes, of.codes + i * BLOCK_SIZE, HAS_SUBSCALES<Format> ? &scales.sub[i / 4] : nullptr);
     }
@@ -314,21 +313,21 @@ inline float sum_of_parts(__m256 parts) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-constexpr long ROW_AHEAD = 4096;        // bytes of weights that are fetched ahead: the processor stops at the end of a page
+constexpr int64_t ROW_AHEAD = 4096;        // bytes of weights that are fetched ahead: the processor stops at the end of a page
 
 // A row of blocks times vector `number`.
 template <typename Format>
-inline float product_of_row(const uint8_t* row, long blocks, const BlockVectors& of, long number) {
+inline float product_of_row(const uint8_t* row, int64_t blocks, const BlockVectors& of, int64_t number) {
     SpanNumbers numbers{of.codes_of(number), of.scales_of(number), of.totals_of(number), of.sums_of(number)};
     __m256 parts = _mm256_setzero_ps();
-    long block = 0;
+    int64_t block = 0;
     for (; block + SPAN <= blocks; block += SPAN, row += SPAN_BYTES<Format>) {
-        for (long i = 0; i < SPAN_BYTES<Format>; i += 64) __builtin_prefetch(row + ROW_AHEAD + i);
+        for (int64_t i = 0; i < SPAN_BYTES<Format>; i += 64) __builtin_prefetch(row + ROW_AHEAD + i);
         parts = add_span<Format, 8, true>({row, 7}, numbers, parts);
         numbers.codes += SPAN * BLOCK_SIZE, numbers.scales += SPAN, numbers.totals += SPAN, numbers.sums += 2 * SPAN;
     }
     if constexpr (Format::WEIGHTS == BLOCK_SIZE) {
-        const long rest = blocks - block;
+        const int64_t rest = blocks - block;
         if (rest > 4) parts = add_span<Format, 8, false>({row, rest - 1}, numbers, parts);
         else if (rest > 0) parts = add_span<Format, 4, false>({row, rest - 1}, numbers, parts);
     }

@@ -7,15 +7,14 @@
 // rows are unpacked and interleaved to a panel, which all vectors share.
 #pragma once
 #include <algorithm>
-#include <vector>
 
 #include "block_formats.h"
 #include "matmul.h"
 #include "matmul_block_rows.h"
 
-constexpr long PANEL_ROWS = 8;          // rows of a panel of blocks
-constexpr long FEW_VECTORS = 32;        // which stay in the nearest cache while one panel follows another
-constexpr long PANELS_AT_ONCE = 4;       // panels that are unpacked at a time: vectors are read once for all of them
+constexpr int64_t PANEL_ROWS = 8;          // rows of a panel of blocks
+constexpr int64_t FEW_VECTORS = 32;        // which stay in the nearest cache while one panel follows another
+constexpr int64_t PANELS_AT_ONCE = 4;       // panels that are unpacked at a time: vectors are read once for all of them
 
 #ifdef __AVX2__
 
@@ -31,7 +30,7 @@ struct alignas(64) PanelBlock {
 };
 
 // Eight rows of 32 codes, `apart` codes from one to the next, as the codes of a panel.
-inline void interleave(const uint8_t* from, long apart, uint8_t* to) {
+inline void interleave(const uint8_t* from, int64_t apart, uint8_t* to) {
     __m256i in[8], pairs[8], fours[8];
     for (int i = 0; i < 8; ++i) in[i] = load256(from + i * apart);
     for (int i = 0; i < 4; ++i) {
@@ -58,9 +57,9 @@ struct UnpackedSpan {
     int32_t less[PANEL_ROWS][SPAN];
 
     template <typename Format, bool IS_WHOLE>
-    void take(long row, const Span<Format, IS_WHOLE>& span) {
+    void take(int64_t row, const Span<Format, IS_WHOLE>& span) {
         const __m256i shift = _mm256_set1_epi8(Format::MAX_CODE == SIGNED ? -128 : 0);
-        for (long i = 0; i < SPAN; ++i) store256(codes[row][i], _mm256_xor_si256(span.codes(i), shift));
+        for (int64_t i = 0; i < SPAN; ++i) store256(codes[row][i], _mm256_xor_si256(span.codes(i), shift));
         SpanScales scales;
         span.template read<SPAN>(scales);
         _mm256_storeu_ps(scale[row], scales.scale);
@@ -70,13 +69,13 @@ struct UnpackedSpan {
     }
 
     template <typename Format>
-    void lay(long block, PanelBlock& to) const {
+    void lay(int64_t block, PanelBlock& to) const {
         interleave(codes[0][block], SPAN * BLOCK_SIZE, to.codes);
-        for (long row = 0; row < PANEL_ROWS; ++row) {
+        for (int64_t row = 0; row < PANEL_ROWS; ++row) {
             to.scale[row] = scale[row][block];
             if constexpr (HAS_OFFSET<Format>) to.offset[row] = offset[row][block];
             if constexpr (HAS_SUBSCALES<Format>) {
-                for (long half = 0; half < 2; ++half) to.sub[half][row] = sub[row][block / 4][half][block % 4];
+                for (int64_t half = 0; half < 2; ++half) to.sub[half][row] = sub[row][block / 4][half][block % 4];
                 to.less[row] = less[row][block];
             }
         }
@@ -85,30 +84,30 @@ struct UnpackedSpan {
 
 // Rows of a matrix in panels. Blocks lie by their number modulo SPAN: those of a partial sum follow each other.
 struct Panels {
-    std::vector<PanelBlock> places{};
+    Buffer<PanelBlock> places{};
     UnpackedSpan span{};
-    long blocks = 0;
+    int64_t blocks = 0;
 
-    long place_of(long block) const {
-        const long part = block % SPAN, longer = blocks % SPAN;
+    int64_t place_of(int64_t block) const {
+        const int64_t part = block % SPAN, longer = blocks % SPAN;
         return part * (blocks / SPAN) + std::min(part, longer) + block / SPAN;
     }
-    const PanelBlock* panel(long number) const { return &places[number * blocks]; }
+    const PanelBlock* panel(int64_t number) const { return &places[number * blocks]; }
 
     // Rows behind the last one are the last one again.
     template <typename Format>
-    void unpack(const uint8_t* rows, long row_bytes, long inputs, long count) {
+    void unpack(const uint8_t* rows, int64_t row_bytes, int64_t inputs, int64_t count) {
         blocks = inputs / BLOCK_SIZE;
         places.resize(PANELS_AT_ONCE * blocks);
-        for (long first = 0; first < count; first += PANEL_ROWS)
-            for (long block = 0; block < blocks; block += SPAN) {
-                for (long row = 0; row < PANEL_ROWS; ++row) {
+        for (int64_t first = 0; first < count; first += PANEL_ROWS)
+            for (int64_t block = 0; block < blocks; block += SPAN) {
+                for (int64_t row = 0; row < PANEL_ROWS; ++row) {
                     const uint8_t* from = rows + std::min(first + row, count - 1) * row_bytes + block / SPAN * SPAN_BYTES<Format>;
                     fetch<SPAN_BYTES<Format>>(from + 2 * SPAN_BYTES<Format>);
                     if (block + SPAN <= blocks) span.take(row, Span<Format, true>{from, SPAN - 1});
                     else if constexpr (Format::WEIGHTS == BLOCK_SIZE) span.take(row, Span<Format, false>{from, blocks - block - 1});
                 }
-                for (long i = block; i < std::min(block + SPAN, blocks); ++i)
+                for (int64_t i = block; i < std::min(block + SPAN, blocks); ++i)
                     span.lay<Format>(i - block, places[first / PANEL_ROWS * blocks + place_of(i)]);
             }
     }
@@ -129,7 +128,7 @@ struct Codes {
 
 // Sums of products of 32 codes of eight rows with those of a vector: 32-bit integers, a row each.
 template <typename Format, int ROWS>
-inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long row, long block, __m256i sums[ROWS]) {
+inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, int64_t row, int64_t block, __m256i sums[ROWS]) {
     constexpr int STEPS = BLOCK_SIZE / 4;
     const int8_t* codes[ROWS];
     for (int k = 0; k < ROWS; ++k) codes[k] = of.codes_of(row + k) + block * BLOCK_SIZE;
@@ -191,12 +190,12 @@ inline void sums_of_panel(const PanelBlock& panel, const BlockVectors& of, long 
 
 // Eight rows times `ROWS` vectors.
 template <typename Format, int ROWS>
-inline void tile_of_blocks(const PanelBlock* panel, const BlockVectors& of, long row, long blocks, float* found, long apart, long count) {
+inline void tile_of_blocks(const PanelBlock* panel, const BlockVectors& of, int64_t row, int64_t blocks, float* found, int64_t apart, int64_t count) {
     __m256 parts[SPAN][ROWS];
-    for (long part = 0; part < SPAN; ++part) {
+    for (int64_t part = 0; part < SPAN; ++part) {
         __m256 totals[ROWS];
         for (int k = 0; k < ROWS; ++k) totals[k] = _mm256_setzero_ps();
-        for (long block = part; block < blocks; block += SPAN, ++panel) {
+        for (int64_t block = part; block < blocks; block += SPAN, ++panel) {
             __m256i sums[ROWS];
             sums_of_panel<Format, ROWS>(*panel, of, row, block, sums);
             const __m256 scale = _mm256_load_ps(panel->scale), offset = _mm256_load_ps(panel->offset);
@@ -219,18 +218,18 @@ inline void tile_of_blocks(const PanelBlock* panel, const BlockVectors& of, long
         const __m256 total = _mm256_add_ps(_mm256_add_ps(four[0], four[2]), _mm256_add_ps(four[1], four[3]));
         float* to = found + (row + k) * apart;
         if (count == PANEL_ROWS) _mm256_storeu_ps(to, total);
-        else for (long i = 0; i < count; ++i) to[i] = total[i];
+        else for (int64_t i = 0; i < count; ++i) to[i] = total[i];
     }
 }
 
-constexpr long LEAST_PANEL_VECTORS = 6; // fewer are multiplied one by one: laying a panel takes as long as two to four of them
+constexpr int64_t LEAST_PANEL_VECTORS = 6; // fewer are multiplied one by one: laying a panel takes as long as two to four of them
 constexpr int MOST_BLOCK_VECTORS = 4;   // vectors at a time whose sums the processor has registers for
 
 // Vectors from `row` on, ROWS at a time, then the rest at once; PANELS_AT_ONCE panels share what is read of them.
 template <typename Format, int ROWS>
-inline void tile_vectors(const Panels& panels, const BlockVectors& of, long row, float* found, long apart, long count) {
+inline void tile_vectors(const Panels& panels, const BlockVectors& of, int64_t row, float* found, int64_t apart, int64_t count) {
     for (; row + ROWS <= of.rows; row += ROWS)
-        for (long first = 0; first < count; first += PANEL_ROWS)
+        for (int64_t first = 0; first < count; first += PANEL_ROWS)
             tile_of_blocks<Format, ROWS>(panels.panel(first / PANEL_ROWS), of, row, panels.blocks, found + first, apart,
                                          std::min(PANEL_ROWS, count - first));
     if constexpr (ROWS > 1)
@@ -238,19 +237,19 @@ inline void tile_vectors(const Panels& panels, const BlockVectors& of, long row,
 }
 
 template <typename Format>
-inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float* found, long apart, long begin, long end) {
-    const long row_bytes = matrix.inputs / Format::WEIGHTS * Format::BYTES, blocks = matrix.inputs / BLOCK_SIZE;
+inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
+    const int64_t row_bytes = matrix.inputs / Format::WEIGHTS * Format::BYTES, blocks = matrix.inputs / BLOCK_SIZE;
     const uint8_t* weights = static_cast<const uint8_t*>(matrix.weights);
     if (of.rows < LEAST_PANEL_VECTORS) {
-        for (long output = begin; output < end; ++output)
-            for (long row = 0; row < of.rows; ++row)
+        for (int64_t output = begin; output < end; ++output)
+            for (int64_t row = 0; row < of.rows; ++row)
                 found[row * apart + output] = product_of_row<Format>(weights + output * row_bytes, blocks, of, row);
         return;
     }
     static thread_local Panels panels;
-    const long step = (of.rows > FEW_VECTORS ? PANELS_AT_ONCE : 1) * PANEL_ROWS;
-    for (long first = begin; first < end; first += step) {
-        const long count = std::min(step, end - first);
+    const int64_t step = (of.rows > FEW_VECTORS ? PANELS_AT_ONCE : 1) * PANEL_ROWS;
+    for (int64_t first = begin; first < end; first += step) {
+        const int64_t count = std::min(step, end - first);
         panels.unpack<Format>(weights + first * row_bytes, row_bytes, matrix.inputs, count);
         tile_vectors<Codes<Format::SCALING, Format::MAX_CODE>, MOST_BLOCK_VECTORS>(panels, of, 0, found + first, apart, count);
     }
@@ -259,15 +258,15 @@ inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float*
 
 // One unpacked row times a vector. Compilers make vector instructions of these loops.
 template <Scaling SCALING>
-inline float product_of_codes(const int8_t* codes, const BlockScales* scales, const BlockVectors& of, long row, long blocks) {
+inline float product_of_codes(const int8_t* codes, const BlockScales* scales, const BlockVectors& of, int64_t row, int64_t blocks) {
     const int8_t* numbers = of.codes_of(row);
     const int16_t* sums = of.sums_of(row);
     float parts[SPAN] = {};
-    for (long block = 0; block < blocks; ++block) {
+    for (int64_t block = 0; block < blocks; ++block) {
         int32_t products[2] = {};
-        for (long half = 0; half < 2; ++half)
-            for (long i = 0; i < BLOCK_SIZE / 2; ++i) {
-                const long place = block * BLOCK_SIZE + half * (BLOCK_SIZE / 2) + i;
+        for (int64_t half = 0; half < 2; ++half)
+            for (int64_t i = 0; i < BLOCK_SIZE / 2; ++i) {
+                const int64_t place = block * BLOCK_SIZE + half * (BLOCK_SIZE / 2) + i;
                 products[half] += int32_t(codes[place]) * int32_t(numbers[place]);
             }
         const BlockScales& own = scales[block];
@@ -283,26 +282,26 @@ inline float product_of_codes(const int8_t* codes, const BlockScales* scales, co
             if (SCALING == Scaling::SUBOFFSETS) part += float(less) * (own.offset * step);
         }
     }
-    for (long i = 0; i < 4; ++i) parts[i] += parts[i + 4];
+    for (int64_t i = 0; i < 4; ++i) parts[i] += parts[i + 4];
     return (parts[0] + parts[2]) + (parts[1] + parts[3]);
 }
 
 template <typename Format>
-inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float* found, long apart, long begin, long end) {
-    const long row_bytes = matrix.inputs / Format::WEIGHTS * Format::BYTES, blocks = matrix.inputs / BLOCK_SIZE;
+inline void multiply_format(const Matrix& matrix, const BlockVectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
+    const int64_t row_bytes = matrix.inputs / Format::WEIGHTS * Format::BYTES, blocks = matrix.inputs / BLOCK_SIZE;
     const uint8_t* weights = static_cast<const uint8_t*>(matrix.weights);
-    static thread_local std::vector<int8_t> codes;
-    static thread_local std::vector<BlockScales> scales;
+    static thread_local Buffer<int8_t> codes;
+    static thread_local Buffer<BlockScales> scales;
     codes.resize(matrix.inputs), scales.resize(blocks);
-    for (long output = begin; output < end; ++output) {
+    for (int64_t output = begin; output < end; ++output) {
         unpack_row<Format>(weights + output * row_bytes, matrix.inputs, codes.data(), scales.data());
-        for (long row = 0; row < of.rows; ++row)
+        for (int64_t row = 0; row < of.rows; ++row)
             found[row * apart + output] = product_of_codes<Format::SCALING>(codes.data(), scales.data(), of, row, blocks);
     }
 }
 #endif
 
 // found[row * apart + output] for outputs from `begin` to `end` of a matrix in blocks, without its bias.
-inline void multiply_blocks(const Matrix& matrix, const BlockVectors& of, float* found, long apart, long begin, long end) {
+inline void multiply_blocks(const Matrix& matrix, const BlockVectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
     with_format(matrix.kind, [&](auto format) { multiply_format<decltype(format)>(matrix, of, found, apart, begin, end); });
 }

@@ -6,20 +6,20 @@
 // To the last bit as torch does it.
 inline float scaled(int64_t sum, float scale, float step) { return float(sum) * scale * (step / float(FINER)); }
 
-constexpr long SHORT = 512;         // columns whose sums have room in 32 bits, be they as large as they may
+constexpr int64_t SHORT = 512;         // columns whose sums have room in 32 bits, be they as large as they may
 
-inline int64_t whole_product(const int8_t* weights, const int16_t* numbers, long count) {
+inline int64_t whole_product(const int8_t* weights, const int16_t* numbers, int64_t count) {
     int64_t total = 0;
-    for (long from = 0; from < count; from += SHORT) {
+    for (int64_t from = 0; from < count; from += SHORT) {
         int32_t sum = 0;
-        for (long i = from; i < std::min(from + SHORT, count); ++i) sum += int32_t(weights[i]) * int32_t(numbers[i]);
+        for (int64_t i = from; i < std::min(from + SHORT, count); ++i) sum += int32_t(weights[i]) * int32_t(numbers[i]);
         total += sum;
     }
     return total;
 }
 
 #ifdef __AVX2__
-constexpr long LONG = 4096;         // the same, added up in eight parts, two columns of sixteen in each
+constexpr int64_t LONG = 4096;         // the same, added up in eight parts, two columns of sixteen in each
 
 // Four sums of eight parts each.
 inline __m256d four_sums(const __m256i parts[4]) {
@@ -33,14 +33,14 @@ inline __m256d four_sums(const __m256i parts[4]) {
 
 // Four rows of weights times `ROWS` vectors.
 template <int ROWS>
-inline void tile_of_eights(const Matrix& matrix, long output, const Vectors& of, long row, float* found, long apart) {
-    const long inputs = matrix.inputs, whole = inputs / 16 * 16;
+inline void tile_of_eights(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row, float* found, int64_t apart) {
+    const int64_t inputs = matrix.inputs, whole = inputs / 16 * 16;
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * inputs;
     const int16_t* numbers = &of.whole[row * of.width];
     __m256d totals[ROWS] = {};
-    for (long from = 0; from < whole; from += LONG) {
+    for (int64_t from = 0; from < whole; from += LONG) {
         __m256i sums[ROWS][4] = {};
-        for (long i = from; i < std::min(from + LONG, whole); i += 16) {
+        for (int64_t i = from; i < std::min(from + LONG, whole); i += 16) {
             __builtin_prefetch(weights + 4 * (inputs + i));
             for (int j = 0; j < 4; ++j) {
                 const __m256i some = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)(weights + j * inputs + i)));
@@ -55,15 +55,15 @@ inline void tile_of_eights(const Matrix& matrix, long output, const Vectors& of,
     const float* scales = static_cast<const float*>(matrix.scales) + output;
     for (int k = 0; k < ROWS; ++k)
         for (int j = 0; j < 4; ++j) {
-            const long more = whole_product(weights + j * inputs + whole, numbers + k * of.width + whole, inputs - whole);
+            const int64_t more = whole_product(weights + j * inputs + whole, numbers + k * of.width + whole, inputs - whole);
             found[(row + k) * apart + output + j] = scaled(int64_t(totals[k][j]) + more, scales[j], of.steps[row + k]);
         }
 }
 
-inline long four_rows(const Matrix& matrix, const Vectors& of, float* found, long apart, long from, long begin, long end) {
-    const long last = std::min(from + TOGETHER, of.rows);
+inline int64_t four_rows(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t from, int64_t begin, int64_t end) {
+    const int64_t last = std::min(from + TOGETHER, of.rows);
     for (; begin + 4 <= end; begin += 4) {
-        long row = from;
+        int64_t row = from;
         for (; row + 3 <= last; row += 3) tile_of_eights<3>(matrix, begin, of, row, found, apart);
         if (row + 2 == last) tile_of_eights<2>(matrix, begin, of, row, found, apart);
         if (row + 1 == last) tile_of_eights<1>(matrix, begin, of, row, found, apart);
@@ -71,15 +71,15 @@ inline long four_rows(const Matrix& matrix, const Vectors& of, float* found, lon
     return begin;
 }
 #else
-inline long four_rows(const Matrix&, const Vectors&, float*, long, long, long begin, long) { return begin; }
+inline int64_t four_rows(const Matrix&, const Vectors&, float*, int64_t, int64_t, int64_t begin, int64_t) { return begin; }
 #endif
 
-inline void eights(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
+inline void eights(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
     const float* scales = static_cast<const float*>(matrix.scales);
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights);
-    for (long from = 0; from < of.rows; from += TOGETHER)
-        for (long output = four_rows(matrix, of, found, apart, from, begin, end); output < end; ++output)
-            for (long row = from; row < std::min(from + TOGETHER, of.rows); ++row) {
+    for (int64_t from = 0; from < of.rows; from += TOGETHER)
+        for (int64_t output = four_rows(matrix, of, found, apart, from, begin, end); output < end; ++output)
+            for (int64_t row = from; row < std::min(from + TOGETHER, of.rows); ++row) {
                 const int64_t sum = whole_product(weights + output * matrix.inputs, &of.whole[row * of.width], matrix.inputs);
                 found[row * apart + output] = scaled(sum, scales[output], of.steps[row]);
             }
@@ -106,8 +106,8 @@ inline Bytes fours(Bytes a, Bytes b) { return _mm256_add_epi32(_mm256_unpacklo_e
 inline __m256i folded(Bytes a) { return a; }
 constexpr int MOST_VECTORS = 1;
 #endif
-constexpr long BYTES = sizeof(Bytes);
-constexpr long AHEAD = 8192;        // distance of the prefetch in bytes, by the latency of memory
+constexpr int64_t BYTES = sizeof(Bytes);
+constexpr int64_t AHEAD = 8192;        // distance of the prefetch in bytes, by the latency of memory
 
 // The sum of each of four.
 inline __m128i each_sum(Bytes a, Bytes b, Bytes c, Bytes d) {
@@ -116,16 +116,16 @@ inline __m128i each_sum(Bytes a, Bytes b, Bytes c, Bytes d) {
 }
 
 // Four products of the numbers of one row and those that are left behind whole `Bytes`.
-inline __m128i products_behind(const int8_t* weights, long inputs, const Number* numbers, long from) {
+inline __m128i products_behind(const int8_t* weights, int64_t inputs, const Number* numbers, int64_t from) {
     int32_t sums[4] = {};
-    for (long i = from; i < inputs; ++i)
+    for (int64_t i = from; i < inputs; ++i)
         for (int j = 0; j < 4; ++j) sums[j] += int32_t(numbers[i]) * int32_t(weights[j * inputs + i]);
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(sums));
 }
 
 // Four outputs of one vector, of the sums over its first `whole` numbers, coarse and fine. Sums overflow only where
 // taking out the shift brings them back.
-inline void write_four(const Matrix& matrix, long output, const Vectors& of, long row, long whole, __m128i coarse, __m128i fine, float* found) {
+inline void write_four(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row, int64_t whole, __m128i coarse, __m128i fine, float* found) {
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
     if (whole < matrix.inputs) {
         coarse = _mm_add_epi32(coarse, products_behind(weights, matrix.inputs, &of.coarse[row * of.width], whole));
@@ -140,12 +140,12 @@ inline void write_four(const Matrix& matrix, long output, const Vectors& of, lon
 
 // Four rows of weights times `ROWS` vectors.
 template <int ROWS>
-__attribute__((noinline)) void tile_of_shifted(const Matrix& matrix, long output, const Vectors& of, long row, float* found, long apart) {
-    const long inputs = matrix.inputs, width = of.width, whole = inputs / BYTES * BYTES, ahead = std::max(4 * inputs, AHEAD);
+__attribute__((noinline)) void tile_of_shifted(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row, float* found, int64_t apart) {
+    const int64_t inputs = matrix.inputs, width = of.width, whole = inputs / BYTES * BYTES, ahead = std::max(4 * inputs, AHEAD);
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * inputs;
     const Number *coarse = &of.coarse[row * width], *fine = &of.fine[row * width];
     Bytes first[ROWS][4] = {}, second[ROWS][4] = {};
-    for (long i = 0; i < whole; i += BYTES) {
+    for (int64_t i = 0; i < whole; i += BYTES) {
         fetch<4 * BYTES>(weights + 4 * i + ahead);
         Bytes high[ROWS], low[ROWS];
         for (int k = 0; k < ROWS; ++k) {
@@ -167,33 +167,33 @@ __attribute__((noinline)) void tile_of_shifted(const Matrix& matrix, long output
                    each_sum(second[k][0], second[k][1], second[k][2], second[k][3]), found + (row + k) * apart + output);
 }
 
-inline int64_t shifted_product(const Matrix& matrix, long output, const Vectors& of, long row) {
+inline int64_t shifted_product(const Matrix& matrix, int64_t output, const Vectors& of, int64_t row) {
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
     const Number *coarse = &of.coarse[row * of.width], *fine = &of.fine[row * of.width];
     int32_t first = -matrix.sums[output], second = first;
-    for (long i = 0; i < matrix.inputs; ++i) {
+    for (int64_t i = 0; i < matrix.inputs; ++i) {
         first += int32_t(coarse[i]) * int32_t(weights[i]);
         second += int32_t(fine[i]) * int32_t(weights[i]);
     }
     return FINER * int64_t(first) + second;
 }
 
-inline void shifted(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
+inline void shifted(const Matrix& matrix, const Vectors& of, float* found, int64_t apart, int64_t begin, int64_t end) {
     const float* scales = static_cast<const float*>(matrix.scales);
-    for (long from = 0; from < of.rows; from += TOGETHER) {
-        const long last = std::min(from + TOGETHER, of.rows);
-        long output = begin;
+    for (int64_t from = 0; from < of.rows; from += TOGETHER) {
+        const int64_t last = std::min(from + TOGETHER, of.rows);
+        int64_t output = begin;
         for (; output + 4 <= end; output += 4) {
-            long row = from;
+            int64_t row = from;
             for (; row + MOST_VECTORS <= last; row += MOST_VECTORS)
                 tile_of_shifted<MOST_VECTORS>(matrix, output, of, row, found, apart);
             for (; row < last; ++row) tile_of_shifted<1>(matrix, output, of, row, found, apart);
         }
         for (; output < end; ++output)
-            for (long row = from; row < last; ++row)
+            for (int64_t row = from; row < last; ++row)
                 found[row * apart + output] = scaled(shifted_product(matrix, output, of, row), scales[output], of.steps[row]);
     }
 }
 #else
-inline void shifted(const Matrix&, const Vectors&, float*, long, long, long) {}
+inline void shifted(const Matrix&, const Vectors&, float*, int64_t, int64_t, int64_t) {}
 #endif

@@ -4,7 +4,7 @@
 #include "matmul_panels.h"
 #include "decode_step.h"
 
-constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
+constexpr int64_t BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
 
 struct RaggedAttention {
     int64_t heads, kv_heads, width;     // width: a multiple of BLOCK
@@ -28,11 +28,11 @@ struct Four {
 
 // Keys and values that many queries read: keys [width, padded], values [count, width] with `stride` between them.
 struct Text {
-    std::vector<float> keys;
+    Buffer<float> keys;
     const float* values;
-    long padded, stride;
+    int64_t padded, stride;
 
-    void take(const float* from, const float* values_from, long count, long apart, long width) {
+    void take(const float* from, const float* values_from, int64_t count, int64_t apart, int64_t width) {
         padded = (count + BLOCK - 1) / BLOCK * BLOCK, stride = apart, values = values_from;
         keys.resize(width * padded);
         lay_as_columns(from, apart, count, width, keys.data(), padded);
@@ -40,44 +40,44 @@ struct Text {
 };
 
 // Scores on `tiles` times LANES keys from place `start` on.
-template <long tiles>
-inline void score_some(const Four& four, const Text& text, long start, long width, float scaling, long from) {
+template <int64_t tiles>
+inline void score_some(const Four& four, const Text& text, int64_t start, int64_t width, float scaling, int64_t from) {
     Lanes sums[QUERIES][tiles] = {};
     const float* keys = text.keys.data() + start;
-    for (long i = 0; i < width; ++i, keys += text.padded)
-        for (long tile = 0; tile < tiles; ++tile) {
+    for (int64_t i = 0; i < width; ++i, keys += text.padded)
+        for (int64_t tile = 0; tile < tiles; ++tile) {
             const Lanes key = load(keys + tile * LANES);
-            for (long query = 0; query < QUERIES; ++query) sums[query][tile] += all(four.queries[query][i]) * key;
+            for (int64_t query = 0; query < QUERIES; ++query) sums[query][tile] += all(four.queries[query][i]) * key;
         }
-    for (long query = 0; query < QUERIES; ++query)
-        for (long tile = 0; tile < tiles; ++tile)
+    for (int64_t query = 0; query < QUERIES; ++query)
+        for (int64_t tile = 0; tile < tiles; ++tile)
             store(four.shares[query] + from + start + tile * LANES, sums[query][tile] * all(scaling));
 }
 
 // Writes up to LANES - 1 numbers behind the last.
-inline void score_four(const Four& four, const Text& text, long count, long width, float scaling, long from) {
-    long start = 0;
+inline void score_four(const Four& four, const Text& text, int64_t count, int64_t width, float scaling, int64_t from) {
+    int64_t start = 0;
     for (; start + LANES < count; start += BLOCK) score_some<2>(four, text, start, width, scaling, from);
     if (start < count) score_some<1>(four, text, start, width, scaling, from);
 }
 
-inline void read_four(const Four& four, const Text& text, long count, long from, long start, Lanes (&sums)[QUERIES][2]) {
+inline void read_four(const Four& four, const Text& text, int64_t count, int64_t from, int64_t start, Lanes (&sums)[QUERIES][2]) {
     const float* value = text.values + start;
-    for (long place = 0; place < count; ++place, value += text.stride) {
+    for (int64_t place = 0; place < count; ++place, value += text.stride) {
         const Lanes first = load(value), second = load(value + LANES);
-        for (long query = 0; query < QUERIES; ++query) {
+        for (int64_t query = 0; query < QUERIES; ++query) {
             const Lanes share = all(four.shares[query][from + place]);
             sums[query][0] += share * first, sums[query][1] += share * second;
         }
     }
 }
 
-inline void turn_to(const RaggedAttention& pass, const Norm& norm, float* __restrict head, long place) {
-    const long width = pass.width, half = width / 2;
+inline void turn_to(const RaggedAttention& pass, const Norm& norm, float* __restrict head, int64_t place) {
+    const int64_t width = pass.width, half = width / 2;
     const float* __restrict cos = pass.cos + place * width;
     const float* __restrict sin = pass.sin + place * width;
     if (norm.kind != NO_NORM) norm_row(norm, head, width, head);
-    for (long i = 0; i < half; ++i) {
+    for (int64_t i = 0; i < half; ++i) {
         const float first = head[i], second = head[i + half];
         head[i] = first * cos[i] + second * sin[i];
         head[i + half] = second * cos[i + half] + first * sin[i + half];
@@ -86,43 +86,43 @@ inline void turn_to(const RaggedAttention& pass, const Norm& norm, float* __rest
 
 // Up to four queries of one text's head, behind `kept` tokens; `own`: places of the queries in the text.
 inline void attend_four(
-    const RaggedAttention& pass, const Four& four, const long* own, const Text& before, long kept, const Text& text, float* const* to
+    const RaggedAttention& pass, const Four& four, const int64_t* own, const Text& before, int64_t kept, const Text& text, float* const* to
 ) {
-    const long most = *std::max_element(own, own + QUERIES) + 1;
+    const int64_t most = *std::max_element(own, own + QUERIES) + 1;
     score_four(four, before, kept, pass.width, float(pass.scaling), 0);
     score_four(four, text, most, pass.width, float(pass.scaling), kept);
-    for (long query = 0; query < QUERIES; ++query) {
-        const long sees = kept + own[query] + 1;
+    for (int64_t query = 0; query < QUERIES; ++query) {
+        const int64_t sees = kept + own[query] + 1;
         softmax(four.shares[query], sees);
         std::fill(four.shares[query] + sees, four.shares[query] + kept + most, 0.0f);
     }
-    for (long start = 0; start < pass.width; start += BLOCK) {
+    for (int64_t start = 0; start < pass.width; start += BLOCK) {
         Lanes sums[QUERIES][2] = {};
         read_four(four, before, kept, 0, start, sums), read_four(four, text, most, kept, start, sums);
-        for (long query = 0; query < QUERIES; ++query)
+        for (int64_t query = 0; query < QUERIES; ++query)
             store(to[query] + start, sums[query][0]), store(to[query] + start + LANES, sums[query][1]);
     }
 }
 
 struct Room {
     Text before, text;
-    std::vector<float> shares;
+    Buffer<float> shares;
 };
 
 // Every query of a kv head's group over one text; `row` is its first token among all of the pass.
-inline void attend_text(const RaggedAttention& pass, long head, long number, long row, Room& room) {
-    const long width = pass.width, group = pass.heads / pass.kv_heads, token = (pass.heads + 2 * pass.kv_heads) * width;
-    const long count = pass.counts[number], kept = pass.prefix_lengths[number], first = pass.last_only ? count - 1 : 0;
+inline void attend_text(const RaggedAttention& pass, int64_t head, int64_t number, int64_t row, Room& room) {
+    const int64_t width = pass.width, group = pass.heads / pass.kv_heads, token = (pass.heads + 2 * pass.kv_heads) * width;
+    const int64_t count = pass.counts[number], kept = pass.prefix_lengths[number], first = pass.last_only ? count - 1 : 0;
     const float* joined = pass.joined + row * token;
     room.text.take(joined + (pass.heads + head) * width, joined + (pass.heads + pass.kv_heads + head) * width, count, token, width);
-    const long space = kept + count + 2 * BLOCK;
+    const int64_t space = kept + count + 2 * BLOCK;
     room.shares.resize(QUERIES * space);
-    for (long query = head * group; query < (head + 1) * group; ++query)
-        for (long begin = first; begin < count; begin += QUERIES) {
+    for (int64_t query = head * group; query < (head + 1) * group; ++query)
+        for (int64_t begin = first; begin < count; begin += QUERIES) {
             Four four;
-            long own[QUERIES];
+            int64_t own[QUERIES];
             float* to[QUERIES];
-            for (long i = 0; i < QUERIES; ++i) {    // the last one again, where there are less
+            for (int64_t i = 0; i < QUERIES; ++i) {    // the last one again, where there are less
                 own[i] = std::min(begin + i, count - 1);
                 four.queries[i] = joined + own[i] * token + query * width;
                 four.shares[i] = &room.shares[i * space];
@@ -133,39 +133,38 @@ inline void attend_text(const RaggedAttention& pass, long head, long number, lon
 }
 
 inline void attend_ragged(const RaggedAttention& pass) {
-    const long width = pass.width, token = (pass.heads + 2 * pass.kv_heads) * width;
-    const long most = pass.texts ? *std::max_element(pass.prefix_lengths, pass.prefix_lengths + pass.texts) : 0;
-    #pragma omp parallel for schedule(static) num_threads(pass.threads) if (pass.threads > 1)
-    for (long head = 0; head < pass.kv_heads; ++head) {
+    const int64_t width = pass.width, token = (pass.heads + 2 * pass.kv_heads) * width;
+    const int64_t most = pass.texts ? *std::max_element(pass.prefix_lengths, pass.prefix_lengths + pass.texts) : 0;
+    for_each_part(pass.kv_heads, pass.threads, [&](int64_t head) {
         static thread_local Room room;
-        const long group = pass.heads / pass.kv_heads, from = head * pass.capacity * width;
+        const int64_t group = pass.heads / pass.kv_heads, from = head * pass.capacity * width;
         room.before.take(pass.keys + from, pass.values + from, most, width, width);
-        for (long number = 0, row = 0; number < pass.texts; row += pass.counts[number++]) {
-            for (long i = 0; i < pass.counts[number]; ++i) {
+        for (int64_t number = 0, row = 0; number < pass.texts; row += pass.counts[number++]) {
+            for (int64_t i = 0; i < pass.counts[number]; ++i) {
                 float* numbers = pass.joined + (row + i) * token;
-                for (long query = head * group; query < (head + 1) * group; ++query)
+                for (int64_t query = head * group; query < (head + 1) * group; ++query)
                     turn_to(pass, pass.q_norm, numbers + query * width, pass.prefix_lengths[number] + i);
                 turn_to(pass, pass.k_norm, numbers + (pass.heads + head) * width, pass.prefix_lengths[number] + i);
             }
             attend_text(pass, head, number, row, room);
         }
-    }
+    });
 }
 
 // Of scores [count]: the place of the greatest, its share, the share of `chosen` and its rank, one number each.
-inline void write_choice(const float* scores, long count, long chosen, float* found) {
+inline void write_choice(const float* scores, int64_t count, int64_t chosen, float* found) {
     const float most = greatest(scores, count), own = scores[chosen];
     Lanes sums = {};
     Whole higher = {};
     float total = 0;
-    long i = 0, rank = 1;
+    int64_t i = 0, rank = 1;
     for (; i + LANES <= count; i += LANES) {
         const Lanes some = load(scores + i);
         sums += power(some - all(most));
         higher -= some > all(own);
     }
     for (; i < count; ++i) total += power(scores[i] - most), rank += scores[i] > own;
-    for (long lane = 0; lane < LANES; ++lane) rank += higher[lane];
+    for (int64_t lane = 0; lane < LANES; ++lane) rank += higher[lane];
     total += sum(sums);
     const float* first = std::find(scores, scores + count, most);
     found[0] = float(first == scores + count ? 0 : first - scores), found[1] = power(0.0f) / total;

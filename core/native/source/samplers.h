@@ -4,15 +4,15 @@
 
 // Of finite scores [count]: the greatest, the least, the logarithm of the sum of their exponentials, their entropy in
 // nats, how many they are, their standard deviation. The greatest is -inf where there is none.
-inline void write_spread_of(const float* scores, long count, double* found) {
-    const long whole = count / LANES * LANES;
+inline void write_spread_of(const float* scores, int64_t count, double* found) {
+    const int64_t whole = count / LANES * LANES;
     const float most = greatest(scores, count);
     Lanes least = all(INFINITY);
     Total total, sums, weighed, apart;
     Whole finite = {};
     double more = 0, more_sums = 0, more_weighed = 0, more_apart = 0, left = 0;
     float lowest = INFINITY;
-    for (long i = 0; i < whole; i += LANES) {
+    for (int64_t i = 0; i < whole; i += LANES) {
         const Lanes own = load(scores + i);
         const Whole lives = own != all(-INFINITY);
         const Lanes kept = (Lanes)((Whole)own & lives), less = (Lanes)((Whole)(own - all(most)) & lives);
@@ -21,20 +21,20 @@ inline void write_spread_of(const float* scores, long count, double* found) {
         finite -= lives;
         total.add(kept), sums.add(share), weighed.add(share * less);
     }
-    for (long i = whole; i < count; ++i) {
+    for (int64_t i = whole; i < count; ++i) {
         if (scores[i] == -INFINITY) continue;
         const float less = scores[i] - most, share = power(less);
         lowest = std::min(lowest, scores[i]), more += scores[i], more_sums += share, more_weighed += share * less, left += 1;
     }
-    for (long lane = 0; lane < LANES; ++lane) left += finite[lane], lowest = std::min(lowest, float(least[lane]));
+    for (int64_t lane = 0; lane < LANES; ++lane) left += finite[lane], lowest = std::min(lowest, float(least[lane]));
     const double mean = (total.all() + more) / std::max(left, 1.0), sum = sums.all() + more_sums;
     const Lanes middle = all(float(mean));
-    for (long i = 0; i < whole; i += LANES) {
+    for (int64_t i = 0; i < whole; i += LANES) {
         const Lanes own = load(scores + i);
         const Lanes off = (Lanes)((Whole)(own - middle) & (own != all(-INFINITY)));
         apart.add(off * off);
     }
-    for (long i = whole; i < count; ++i)
+    for (int64_t i = whole; i < count; ++i)
         if (scores[i] != -INFINITY) more_apart += (scores[i] - float(mean)) * (scores[i] - float(mean));
     found[0] = most, found[1] = lowest, found[2] = most + std::log(sum);
     found[3] = std::log(sum) - (weighed.all() + more_weighed) / sum;
@@ -43,25 +43,25 @@ inline void write_spread_of(const float* scores, long count, double* found) {
 
 // The likeliest tokens, `most` at the most, of those at least as likely as the threshold: the likeliest first, of equal
 // ones the first. Returns how many there are in all.
-inline long write_likely(const float* scores, long count, double threshold, long most, int64_t* tokens, float* found) {
-    static thread_local std::vector<float> shares;
-    static thread_local std::vector<long> places;
+inline int64_t write_likely(const float* scores, int64_t count, double threshold, int64_t most, int64_t* tokens, float* found) {
+    static thread_local Buffer<float> shares;
+    static thread_local Buffer<int64_t> places;
     shares.assign(scores, scores + count);
     softmax(shares.data(), count);
-    long likely = 0;
-    for (long i = 0; i < count; ++i) likely += double(shares[i]) >= threshold;
+    int64_t likely = 0;
+    for (int64_t i = 0; i < count; ++i) likely += double(shares[i]) >= threshold;
     if (likely == 0 || most == 0) return likely;
     top(shares.data(), count, std::min(most, likely), places);
-    for (long place : places) *tokens++ = place, *found++ = shares[place];
+    for (int64_t place : places) *tokens++ = place, *found++ = shares[place];
     return likely;
 }
 
 // How many of the scores stand in each of `parts` equal parts of their range; the greatest is the last part's.
-inline void count_parts(const float* scores, long count, float lowest, float highest, long parts, int64_t* found) {
+inline void count_parts(const float* scores, int64_t count, float lowest, float highest, int64_t parts, int64_t* found) {
     const float scale = highest > lowest ? float(parts) / (highest - lowest) : 0.0f;
     std::fill(found, found + parts, 0);
-    for (long i = 0; i < count; ++i)
-        if (scores[i] != -INFINITY) ++found[std::min(long((scores[i] - lowest) * scale), parts - 1)];
+    for (int64_t i = 0; i < count; ++i)
+        if (scores[i] != -INFINITY) ++found[std::min(int64_t((scores[i] - lowest) * scale), parts - 1)];
 }
 
 // A text [count], which of all tokens end a passage (1, or 0; less: not known yet), with one number more for all
@@ -72,19 +72,19 @@ struct Passages {
     const int8_t* breaks;
     int64_t vocabulary, least, longest;
 
-    int8_t ends(long place) const { return breaks[uint64_t(text[place]) < uint64_t(vocabulary) ? text[place] : vocabulary]; }
+    int8_t ends(int64_t place) const { return breaks[uint64_t(text[place]) < uint64_t(vocabulary) ? text[place] : vocabulary]; }
 };
 
 // (place, length) of each earlier token behind a passage with which the text ends. Returns how many; -1 where it comes
 // upon a token whose kind is unknown.
-inline long write_passages(const Passages& of, int64_t* found) {
-    const long last = of.count - 1;
-    for (long i = 0; i < of.count; ++i)
+inline int64_t write_passages(const Passages& of, int64_t* found) {
+    const int64_t last = of.count - 1;
+    for (int64_t i = 0; i < of.count; ++i)
         if (of.ends(i) < 0) return -1;
     if (last < 1 || of.ends(last)) return 0;
-    long pairs = 0;
-    for (long place = 0; place < last; ++place) {
-        long length = 0;
+    int64_t pairs = 0;
+    for (int64_t place = 0; place < last; ++place) {
+        int64_t length = 0;
         while (length < of.longest && length <= place && of.text[place - length] == of.text[last - length]
                && !of.ends(place - length)) ++length;
         if (length > 0 && length >= of.least) *found++ = place + 1, *found++ = length, ++pairs;

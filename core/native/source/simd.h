@@ -5,7 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #ifdef __AVX__
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns of its own header
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 #if defined(__F16C__) || defined(__AVX512F__)
 #define DECODESCOPE_F16C 1
@@ -14,11 +19,11 @@
 #endif
 
 #if defined(__AVX512F__)
-constexpr long LANES = 16;
+constexpr int64_t LANES = 16;
 #elif defined(__AVX__)
-constexpr long LANES = 8;
+constexpr int64_t LANES = 8;
 #else
-constexpr long LANES = 4;
+constexpr int64_t LANES = 4;
 #endif
 typedef float Lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t Whole __attribute__((vector_size(4 * LANES)));
@@ -45,9 +50,11 @@ inline Lanes load(const bfloat16* place) {
 // Keep a value in a register. Compilers may load it again for each product, which costs twice as much if it crosses a
 // cache line, or may reorder sums so that registers run out.
 template <typename Register>
-inline void hold(Register& value) {
+inline void hold([[maybe_unused]] Register& value) {
 #if defined(__x86_64__) && defined(__AVX__)
     asm("" : "+v"(value));
+#elif defined(__aarch64__)
+    asm("" : "+w"(value));
 #endif
 }
 
@@ -142,7 +149,7 @@ typedef float Quarter __attribute__((vector_size(16)));
 inline Quarter fours(Lanes lanes) {
     Quarter part[LANES / 4], total = {};
     std::memcpy(part, &lanes, sizeof part);
-    for (long i = 0; i < LANES / 4; ++i) total += part[i];
+    for (int64_t i = 0; i < LANES / 4; ++i) total += part[i];
     return total;
 }
 
@@ -172,14 +179,14 @@ inline Lanes greater(Lanes a, Lanes b) {
 inline float greatest(Lanes lanes) {
     float part[LANES];
     store(part, lanes);
-    for (long half = LANES / 2; half; half /= 2)
-        for (long i = 0; i < half; ++i) part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
+    for (int64_t half = LANES / 2; half; half /= 2)
+        for (int64_t i = 0; i < half; ++i) part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
     return part[0];
 }
 
-inline float greatest(const float* values, long count) {
+inline float greatest(const float* values, int64_t count) {
     float most = values[0];
-    long i = 0;
+    int64_t i = 0;
     if (count >= LANES) {
         Lanes lanes = load(values);
         for (; i + LANES <= count; i += LANES) lanes = greater(load(values + i), lanes);
@@ -190,9 +197,9 @@ inline float greatest(const float* values, long count) {
 }
 
 // The greatest absolute value.
-inline float greatest_size(const float* values, long count) {
+inline float greatest_size(const float* values, int64_t count) {
     Lanes lanes = {};
-    long i = 0;
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES) lanes = greater(greater(load(values + i), -load(values + i)), lanes);
     float most = 0;
     for (int j = 0; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;

@@ -8,11 +8,12 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from decodescope.core.checks.arguments import check_events, check_kind, check_path
 from decodescope.core.errors import FileNotWrittenError
@@ -71,13 +72,15 @@ _NOTEBOOK_SCRIPT = "notebook.js"
 _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
-def render_document(run: PageValues, is_inline: bool = False) -> str:
-    """Return the complete page for data from `collect_page_data`; `is_inline`: for a frame inside a notebook, in which
-    the data is compressed.
+def render_document(runs: Sequence[PageValues], is_inline: bool = False) -> str:
+    """Return the complete page for data from `collect_page_data`, with a selector for several runs; `is_inline`: for a
+    frame inside a notebook, in which the data is compressed.
     """
+    run = runs[0]
     scripts = (*_SCRIPTS, _NOTEBOOK_SCRIPT) if is_inline else _SCRIPTS
     style, script = _join_parts(_STYLES), _join_parts(scripts)
-    values = {**(with_node_columns(run) if is_inline else run), "said": script_translations(script)}
+    shown = [with_node_columns(one) for one in runs] if is_inline else list(runs)
+    values: PageValues = {**(shown[0] if len(shown) == 1 else {"runs": shown}), "said": script_translations(script)}
     data = to_script_json(values)
     return Template(translate_skeleton(_read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
@@ -134,7 +137,15 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     it is empty, the beginning of the prompt is used. Raises FileNotWrittenError if the file cannot be written.
     """
     check_path("path", path)
-    text, target = page_text(events, title=title), Path(path)
+    return _write_page(page_text(events, title=title), Path(path))
+
+
+def runs_page(runs: Iterable[ShownRun], path: str | Path) -> Path:
+    """Write several runs as one page with a selector and return its path. Raises FileNotWrittenError."""
+    return _write_page(runs_page_text(runs), Path(path))
+
+
+def _write_page(text: str, target: Path) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as part:
@@ -152,4 +163,29 @@ def page_text(events: Iterable[Event], *, title: str = "", is_inline: bool = Fal
     """Return the page as text in UTF-8; `is_inline`: for a frame inside a notebook, whose theme it follows."""
     check_events(events)
     check_kind("title", title, str, tr("Pass a text, which may be empty."))
-    return render_document(collect_page_data(events, title), is_inline)
+    return render_document([collect_page_data(events, title)], is_inline)
+
+
+class ShownRun(NamedTuple):
+    """A run of a page with several."""
+
+    events: Sequence[Event]
+    failure: str = ""
+    """The error that ended it."""
+
+
+def runs_page_text(runs: Iterable[ShownRun], *, is_inline: bool = False) -> str:
+    """Return a page of one or more runs with a selector, as `page_text` does."""
+    return render_document([_run_values(run) for run in runs], is_inline)
+
+
+def _run_values(run: ShownRun) -> PageValues:
+    found = collect_page_data(run.events)
+    if not run.failure:
+        return found
+    failed = tr("The call failed: {error}").format(error=run.failure)
+    return {**found, "notices": [failed, *_list_of(found["notices"])]}
+
+
+def _list_of(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from decodescope.core.explain.words import label
+from decodescope.core.processors.pipeline_stages import stage_label
+
+if TYPE_CHECKING:
+    from decodescope.core.events import Stage
 
 PageValues = dict[str, object]
 SentenceParts = list[str]
@@ -44,3 +49,18 @@ class TokenTextTable:
             number = self._numbers[piece, special] = len(self.labels)
             self.labels.append(label(piece, special))
         return number
+
+
+class StageTable:
+    """Table of stage headings, each stored once; a step refers to them by index."""
+
+    def __init__(self) -> None:
+        self.headings: list[list[str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def __call__(self, stage: Stage) -> int:
+        key = (stage.name, stage.label)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.headings)
+            self.headings.append([stage_label(stage), stage.kind])
+        return self._numbers[key]

@@ -18,33 +18,22 @@ from decodescope.core.events import (
     PromptToken,
     RunStarted,
     SequenceFinished,
-    Stage,
     TokenChosen,
     TokenCompared,
 )
 from decodescope.core.explain.settings import explain_stage
 from decodescope.core.explain.tokens import explain_token, is_remote
 from decodescope.core.explain.words import control_name, ending_brief, visible
-from decodescope.core.processors.pipeline_stages import stage_label
-from decodescope.core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+from decodescope.core.trace.page.json_values import (
+    PageValues,
+    StageTable,
+    TokenTextTable,
+    rounded_number,
+    sentence_parts,
+)
 from decodescope.core.trace.page.run_facts import SCORED, memory_values, metric_rows, run_summary, setting_rows
-from decodescope.core.trace.page.search_values import beam_values, round_values
+from decodescope.core.trace.page.search_values import beam_values, funnel_values, round_values
 from decodescope.resources.language import tr
-
-
-class StageTable:
-    """Table of stage headings, each stored once; a step refers to them by index."""
-
-    def __init__(self) -> None:
-        self.headings: list[list[str]] = []
-        self._numbers: dict[tuple[str, str], int] = {}
-
-    def __call__(self, stage: Stage) -> int:
-        key = (stage.name, stage.label)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.headings)
-            self.headings.append([stage_label(stage), stage.kind])
-        return self._numbers[key]
 
 
 def token_values(
@@ -84,9 +73,8 @@ def _token_value(token: TokenChosen, names: TokenTextTable, stages: StageTable) 
         "seconds": rounded_number(token.seconds),
         "why": sentence_parts(why, why.figures),
         "others": [_alternative_values(item, names) for item in token.alternatives],
-        "funnel": [[stages(stage), stage.survivors, rounded_number(stage.mass), rounded_number(stage.raw_mass)]
-                   for stage in token.funnel],
-    }  # fmt: skip
+        "funnel": funnel_values(token.funnel, stages),
+    }
     return found | _optional_values(token)
 
 
@@ -188,7 +176,7 @@ def collect_page_data(events: Iterable[Event], title: str = "") -> PageValues:
         "scored": is_scored,
         "second": run.started.second if run.started else "",
         "texts": _all_text_values(run, names, stages),
-        "beams": beam_values(run.steps, run.ranking, names),
+        "beams": beam_values(run.steps, run.ranking, names, stages),
         "rounds": round_values(run.rounds, names),
         "memory": memory_values(seen),
         "settings": setting_rows(run.started),

@@ -15,6 +15,7 @@ from decodescope.core.events import (
     RunStarted,
     TokenChosen,
 )
+from decodescope.core.explain.call_facts import explain_call_facts, seed_text
 from decodescope.core.explain.words import decimal, duration, rate, size, whole_percent
 from decodescope.core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from decodescope.core.trace.page.json_values import PageValues
@@ -34,8 +35,9 @@ def setting_rows(started: RunStarted | None) -> FactRows:
              (tr("Device"), f"{started.device}, {started.engine or started.dtype}")]  # fmt: skip
     if started.strategy != SCORED:
         heads += [] if started.engine else [(tr("Cache"), cache_title(started))]
-        heads += [(tr("Seed"), str(started.seed))]
+        heads += [(tr("Seed"), seed_text(started))]
     heads += [(tr("Adapter"), f"{one.name} × {one.strength:g}") for one in started.adapters]
+    heads += [(tr("Captured call"), sentence) for sentence in explain_call_facts(started.call_facts)]
     return heads + [(setting_title(started, name), _format_value(value)) for name, value in started.settings]
 
 
@@ -45,7 +47,7 @@ def run_summary(started: RunStarted | None) -> list[str]:
         return []
     drawn = started.strategy != SCORED
     cache_or_engine = started.engine or tr("cache {cache}").format(cache=cache_title(started))
-    more = [cache_or_engine, tr("seed {seed}").format(seed=started.seed)]
+    more = [cache_or_engine, tr("seed {seed}").format(seed=seed_text(started))]
     return [started.model, strategy_title(started), *(more if drawn else ())]
 
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, DraftNode, DraftRound, Hypothesis
+from decodescope.core.events import BeamCandidate, BeamsRanked, BeamStep, DraftNode, DraftRound, Hypothesis, Stage
 from decodescope.core.explain.beams import explain_candidate
 from decodescope.core.explain.draft_rounds import explain_draft, explain_extra, explain_round
 from decodescope.core.explain.words import visible
-from decodescope.core.trace.page.json_values import PageValues, TokenTextTable, rounded_number, sentence_parts
+from decodescope.core.trace.page.json_values import (
+    PageValues,
+    StageTable,
+    TokenTextTable,
+    rounded_number,
+    sentence_parts,
+)
 
 
-def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable) -> PageValues | None:
+def beam_values(
+    steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable, stages: StageTable
+) -> PageValues | None:
     """Return the data of a beam search; None without one."""
     if not steps:
         return None
@@ -20,7 +28,7 @@ def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: T
     return {
         "width": width,
         "penalty": rounded_number(steps[-1].length_penalty),
-        "steps": [_beam_step(step, width, names) for step in steps],
+        "steps": [_beam_step(step, width, names, stages) for step in steps],
         "ranking": [_beam_hypothesis(item) for item in ranking.hypotheses] if ranking else [],
     }
 
@@ -46,12 +54,20 @@ def _kept_per_group(step: BeamStep) -> int:
     return max(group_counts.values(), default=0)
 
 
-def _beam_step(step: BeamStep, width: int, names: TokenTextTable) -> PageValues:
-    return {
+def _beam_step(step: BeamStep, width: int, names: TokenTextTable, stages: StageTable) -> PageValues:
+    found: PageValues = {
         "best": step.best,
         "seconds": rounded_number(step.seconds),
         "nodes": [_beam_node(candidate, step, width, names) for candidate in step.candidates],
     }
+    if step.funnels:
+        found["funnels"] = {str(one.parent): funnel_values(one.stages, stages) for one in step.funnels}
+    return found
+
+
+def funnel_values(funnel: Sequence[Stage], stages: StageTable) -> list[object]:
+    """Return [stage, survivors, mass, raw mass] for each stage of a funnel."""
+    return [[stages(one), one.survivors, rounded_number(one.mass), rounded_number(one.raw_mass)] for one in funnel]
 
 
 def _beam_node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenTextTable) -> PageValues:

@@ -11,7 +11,7 @@ from decodescope.app.state import run_status
 from decodescope.app.state.conversation import format_turns, last_user_message
 from decodescope.app.state.request_json import request_to_json
 from decodescope.app.state.run import Run
-from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.state.worker_messages import RunRequest, is_turns
 from decodescope.core import beginning
 
 MAX_PREVIEW_LENGTH = 240
@@ -140,8 +140,10 @@ def _duration(run: Run) -> float:
 
 def _prompt_text(request: RunRequest) -> str:
     """Return the full prompt."""
-    return request.prompt if isinstance(request.prompt, str) else format_turns(request.prompt)
+    if isinstance(request.prompt, str):
+        return request.prompt
+    return format_turns(request.prompt) if is_turns(request.prompt) else request.prompt_text
 
 
 def _last_message(request: RunRequest) -> str:
-    return request.prompt if isinstance(request.prompt, str) else last_user_message(request.prompt)
+    return last_user_message(request.prompt) if is_turns(request.prompt) else _prompt_text(request)

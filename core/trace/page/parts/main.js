@@ -8,6 +8,29 @@ function startTheme() {
   });
 }
 
+function startRuns() {
+  if (runs.length < 2) return;
+  find("runs").hidden = false;
+  options(find("run-choice"), Object.fromEntries(runs.map((one, place) => [place, tr("Run {number}: {title}", { number: place + 1, title: one.title })])));
+  find("run-choice").value = document.documentElement.dataset.run ?? "0";
+  find("run-choice").addEventListener("change", (event) => showRun(event.target.value));
+}
+
+/** Show another run: the page starts again with it. */
+function showRun(place) {
+  change({ playing: false });
+  life.abort();
+  document.documentElement.dataset.run = place;
+  const source = document.querySelector("script[type=module]").textContent;
+  document.body.replaceChildren(...untouched.childNodes);
+  document.querySelector("script[type=module]").remove();
+  const script = document.createElement("script");
+  script.type = "module";
+  script.textContent = source;
+  document.body.append(script);
+  find("run-choice").focus();
+}
+
 function startColouring() {
   const has = { origin: run.rounds.length > 0, second: run.second !== "" };
   const titles = Object.entries(COLOURINGS).filter(([name]) => has[name] ?? true);
@@ -39,8 +62,8 @@ function onKey(event) {
   }
 }
 
-for (const start of [startFacts, startTheme, startColouring, startTexts, startText, startPanel, startTree, startRounds, startMemory, startTimeline]) start();
+for (const start of [startRuns, startFacts, startTheme, startColouring, startTexts, startText, startPanel, startTree, startRounds, startMemory, startTimeline]) start();
 for (const part of ["bar", "columns", "timeline"]) find(part).hidden = false;
-document.addEventListener("keydown", onKey);
+document.addEventListener("keydown", onKey, { signal: life.signal });
 change({ cursor: lengthOf() });
 showText({});

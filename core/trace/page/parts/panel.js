@@ -105,11 +105,18 @@ function aboutNode(node) {
   return [...heading(tr("Beam node"), wordOf(node), tr("step {step} · score {score} · log p {log}", { step, score: decimal(node.score), log: decimal(node.logp) }),
     tr("{share} · rank {rank} in the model's list", { share: moved(percent(node.raw), percent(node.final)), rank: whole(node.rank) })),
     verdict(node.why, VERDICTS[node.fate](step)),
+    ...nodeFunnel(node),
     make("h3", {}, tr("Text so far")), make("p", { class: "so-far", dir: "auto" }, pathTo(node.node).map((at) => at.text).join("").trim() || "–"),
     make("h3", {}, tr("Step {step}", { step })), table("rivals", [tr("continuation"), "log p", tr("score"), ""], rivals.slice(first, first + 12).map((other) => ({
       kind: other.node === node.node ? "chosen" : other.fate === "pruned" ? "gone" : "",
       cells: [`${other.place}. ${wordOf(other)}`, decimal(other.logp), decimal(other.score), FATES[other.fate]],
     }))), make("h3", {}, tr("Score")), make("p", { class: "formula" }, formula(node))];
+}
+
+/** Return the stages of the distribution that the node was chosen from; nothing where none changed it. */
+function nodeFunnel(node) {
+  const stages = run.beams.steps[node.step].funnels?.[node.parent];
+  return stages ? [make("h3", {}, tr("Funnel")), funnel({ ...node, funnel: stages })] : [];
 }
 
 /** Return Σ log p ÷ length^penalty with the node's own values. */

@@ -1,6 +1,10 @@
 // The state of the page: shown text, cursor and selection. Everything that draws subscribes to it.
 
-const run = find("run").type === "application/json" ? JSON.parse(find("run").textContent) : await unpacked(find("run").textContent);
+const untouched = document.body.cloneNode(true);
+const life = new AbortController();
+const data = find("run").type === "application/json" ? JSON.parse(find("run").textContent) : await unpacked(find("run").textContent);
+const runs = data.runs ?? [data];
+const run = runs[Number(document.documentElement.dataset.run ?? 0)];
 const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "surprise", speed: 1 };
 const watchers = [];
 
@@ -8,7 +12,9 @@ const watchers = [];
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-  for (const step of data.beams?.steps ?? []) step.nodes = recordsOf(step.nodes);
+  for (const one of data.runs ?? [data]) {
+    for (const step of one.beams?.steps ?? []) step.nodes = recordsOf(step.nodes);
+  }
   return data;
 }
 

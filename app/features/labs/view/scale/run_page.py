@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
 from decodescope.app.features.labs.state import ScaleRequest
@@ -14,7 +14,7 @@ from decodescope.app.features.labs.view.scale.lanes import ScheduleComparison
 from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.labels import DetailsText, WrappedLabel
 from decodescope.core import catalog
 from decodescope.core.labs import scale
 from decodescope.resources.language import join_sentences, mark, tr
@@ -48,12 +48,11 @@ class ProcessPage(ScalePage):
         self.form.add_always_enabled(self.button)
         self.bar = set_up(QProgressBar(self), accessible_name=tr("Progress"))
         self.bar.setTextVisible(False)
-        self.progress, self.details = WrappedLabel("", self), WrappedLabel("", self)
+        self.progress = WrappedLabel("", self)
+        self.details = set_up(DetailsText(self), accessible_name=tr("Details of the message"))
         self.progress.setObjectName("scaleProgress")
         self.details.setObjectName("scaleDetails")
-        for label in (self.progress, self.details):
-            label.setProperty("role", "muted")
-        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.progress.setProperty("role", "muted")
         arrange(self.body, self.bar, self.progress, *shown, self.details, STRETCH)
         self.wording_changed()
 

@@ -18,7 +18,7 @@ from decodescope.app.views.compare.charts import ChartGrid
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
 from decodescope.app.widgets.buttons import MenuButton
-from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.labels import DetailsText, WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.core import ModelEntry
 from decodescope.core.labs import speed
@@ -161,11 +161,12 @@ class SpeedView(View):
         self.settings.startStopPressed.connect(self._on_pressed)
         self.bar = set_up(QProgressBar(self), accessible_name=tr("Progress"))
         self.bar.setTextVisible(False)
-        self.progress, self.conditions, self.problem, self.details, self.legend = (_label(self) for _ in range(5))
+        self.progress, self.conditions, self.problem, self.legend = (_label(self) for _ in range(4))
+        self.details = set_up(DetailsText(self), accessible_name=tr("Details of the message"))
         self.progress.setObjectName("speedProgress")
         self.problem.setObjectName("speedProblem")
         self.problem.setProperty("role", "danger")
-        for muted in (self.progress, self.details, self.legend):
+        for muted in (self.progress, self.legend):
             muted.setProperty("role", "muted")
         takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self._on_copy))
         self.export_button = MenuButton("speedTake", tr("Export"), tr("Save or copy the results"), takes, self)
@@ -260,6 +261,6 @@ def _label(parent: QWidget) -> WrappedLabel:
     return label
 
 
-def _set_or_hide(label: WrappedLabel, text: str) -> None:
+def _set_or_hide(label: WrappedLabel | DetailsText, text: str) -> None:
     label.setText(text)
     label.setVisible(bool(text))
