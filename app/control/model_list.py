@@ -40,7 +40,7 @@ NO_MODELS = (
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
 """Parts of the model types of architectures with a recurrent state."""
-_SOURCES = (mark("bundled"), mark("hub"), mark("folder"), *catalog.PROGRAMS, mark("engine"))
+_SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("file"), *catalog.PROGRAMS, mark("engine"))
 ENGINE = "engine"
 """Source of a model on another machine."""
 DEFAULT_LENGTH = 2048

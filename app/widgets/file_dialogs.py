@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 _last_folder = ""
 
 
-def initial_folder() -> str:
-    """Return the folder in which the next dialog starts: the last used one, the documents folder or the home folder."""
+def initial_folder(last: str | None = None) -> str:
+    """Return the folder in which a dialog starts: the last used one, the documents folder or the home folder.
+
+    `last`: the last folder of dialogs with a purpose of their own; that of all dialogs without it.
+    """
     places = QStandardPaths.StandardLocation
-    candidates = (_last_folder, *map(QStandardPaths.writableLocation, (places.DocumentsLocation, places.HomeLocation)))
+    last = _last_folder if last is None else last
+    candidates = (last, *map(QStandardPaths.writableLocation, (places.DocumentsLocation, places.HomeLocation)))
     return next((folder for folder in candidates if folder and QFileInfo(folder).isDir()), "/")
 
 
@@ -52,10 +56,13 @@ def open_save_dialog(parent: QWidget, title: str, name: str, kinds: str, slot: C
 
 
 def open_format_save_dialog(
-    parent: QWidget, title: str, name: str, formats: Sequence[str], slot: Callable[[str, int], None]
+    parent: QWidget, title: str, name: str, formats: Sequence[str], slot: Callable[[str, int], None], folder: str
 ) -> None:
-    """Open a save dialog with a choice of formats (`8 bits (*.gguf)`); `slot` gets the path and the format's place."""
+    """Open a save dialog in `folder` with a choice of formats (`8 bits (*.gguf)`); `slot` gets the path and the
+    format's place.
+    """
     dialog = _create_dialog(parent, title, ";;".join(formats), None)
+    dialog.setDirectory(folder)
     choice = _FormatChoice(dialog, formats)
     choice.chosen.connect(slot)
     dialog.fileSelected.connect(choice.emit_choice)

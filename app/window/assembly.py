@@ -271,7 +271,7 @@ def _build_controllers(
         media_bar=media_bar,
         chat=chat,
         memory_fit=MemoryFitController(session, panels.setup, requests),
-        model_export=ModelExportController(panels.centre, session, loading, messages),
+        model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
         messages=messages,

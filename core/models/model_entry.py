@@ -94,7 +94,7 @@ def describe_gguf(path: Path, name: str, source: str, title: str = "") -> ModelE
     return ModelEntry(
         name=name,
         title=title or path.stem,
-        source=source,
+        source="file" if source == "folder" else source,
         path=path,
         architecture=" · ".join(filter(None, (shape, summary.format_name))),
         model_type=str(summary.config.get("model_type", "")),

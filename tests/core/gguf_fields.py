@@ -235,13 +235,19 @@ class Bench:
             return None
         return network if found.shape != expected.shape or _distance(found, expected) > 1e-6 else None
 
+    def _changed_fields(self, change: Change, network: Any) -> set[str]:
+        """Return the field of a change, and those whose values follow from it."""
+        before, after = self.base(change.setting)[0].config.to_dict(), network.config.to_dict()
+        return {change.field, *(field for field, value in after.items() if before.get(field) != value)}
+
     def outcome(self, change: Change, network: Any) -> Outcome:
         """Return what the export of a changed network makes of it."""
         model = core.wrap(network, None, "tiny")
         try:
             gguf_models.save(self.kind, model, self._path, "F32")
         except UnpackableError as error:
-            return Outcome("refused" if change.field in str(error) else "refused without the name", str(error))
+            is_named = any(field in str(error) for field in self._changed_fields(change, network))
+            return Outcome("refused" if is_named else "refused without the name", str(error))
         except Exception as error:
             return Outcome("failed to write", f"{type(error).__name__}: {error}")
         try:

@@ -110,7 +110,7 @@ def test_merges_are_reconstructed_from_scores(tmp_path: Path) -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
     model = gguf_models.make("llama")
     model.model.resize_token_embeddings(len(vocabulary))
-    path = save_gguf(core.wrap(model.model, tokenizer, "tiny"), tmp_path / "tiny.gguf", "F32")
+    path = save_gguf(core.wrap(model.model, tokenizer, "tiny"), tmp_path / "tiny.gguf", "F32", [])
     read = core.load(path).tokenizer
     for text in ("hello world", "he  wor ld", " hello", "é🙂 held", "</s>hello"):
         ids = tokenizer(text)["input_ids"]

@@ -12,6 +12,7 @@ import torch
 
 from decodescope import core
 from decodescope.core.errors import UnpackableError
+from decodescope.core.models import model_saving
 from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
 from tests.core.gguf_fields import Bench, Change, changes, logits
@@ -58,7 +59,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
 @pytest.mark.parametrize(("kind", "shape"), WRITTEN)
 def test_export_with_unusual_settings_keeps_the_logits(kind: str, shape: dict[str, Any], tmp_path: Path) -> None:
     model = gguf_models.make(kind, **shape)
-    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32"), device="cpu")
+    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32", []), device="cpu")
     expected = logits(model.model)
     assert (logits(read.model) - expected).abs().max() <= 1e-4 * expected.abs().max()
 
@@ -110,7 +111,65 @@ def test_every_thirtieth_change_is_written_or_refused_by_name(kind: str, tmp_pat
 def test_export_of_a_model_with_windows_writes_the_same_text(tmp_path: Path) -> None:
     """Long enough that tokens leave the window of 64."""
     model = core.load("storyteller-window", device="cpu", weights="float32")
-    read = core.load(save_gguf(model, tmp_path / "window.gguf", "F32"), device="cpu")
+    with pytest.warns(UserWarning, match=r"llama.cpp does not read llama.attention.sliding_window"):
+        read = core.load(save_gguf(model, tmp_path / "window.gguf", "F32"), device="cpu")
     request = core.Request("Once upon a time", {"max_new_tokens": 120, "do_sample": False})
     assert core.run(read, request).texts == core.run(model, request).texts
     assert torch.allclose(gguf_models.logits(read, [5] * 100), gguf_models.logits(model, [5] * 100), atol=1e-4)
+
+
+def test_tied_weights_that_differ_in_memory_are_both_written(tmp_path: Path) -> None:
+    model = gguf_models.make("gemma2")
+    assert model.config.tie_word_embeddings
+    model.model.lm_head.weight = torch.nn.Parameter(model.model.lm_head.weight.detach() * 1.5)
+    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32"), device="cpu")
+    expected = logits(model.model)
+    assert (logits(read.model) - expected).abs().max() <= 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize("kind", ["lfm2_moe", "deepseek_v3"])
+def test_biases_of_routers_that_are_buffers_are_written(kind: str, tmp_path: Path) -> None:
+    model = gguf_models.make(kind)
+    for name, buffer in model.model.named_buffers():
+        if name.endswith("_bias"):
+            buffer.copy_(torch.randn(buffer.shape, generator=torch.Generator().manual_seed(3)))
+    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32"), device="cpu")
+    expected = logits(model.model)
+    assert (logits(read.model) - expected).abs().max() <= 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize("kind", ["mixtral", "gpt_oss"])
+def test_experts_of_a_model_in_blocks_are_written_again(kind: str, tmp_path: Path) -> None:
+    first = save_gguf(gguf_models.make(kind), tmp_path / "first.gguf", "Q8_0")
+    again = save_gguf(core.load(first, device="cpu"), tmp_path / "again.gguf", "F32")
+    expected = logits(core.load(first, device="cpu", weights="float32").model)
+    found = logits(core.load(again, device="cpu").model)
+    assert (found - expected).abs().max() <= 1e-4 * expected.abs().max()
+
+
+def test_export_without_a_weight_of_the_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = model_saving._weights
+    monkeypatch.setattr(
+        model_saving, "_weights", lambda model: (one for one in kept(model) if "layers.1.mlp.up" not in one[0])
+    )
+    with pytest.raises(UnpackableError, match=r"model\.layers\.1\.mlp\.up_proj\.weight is missing"):
+        save_gguf(gguf_models.make("llama"), tmp_path / "tiny.gguf", "F32")
+
+
+def test_own_decoding_settings_are_written_or_named(tmp_path: Path) -> None:
+    model, notes = gguf_models.make("llama"), list[str]()
+    model.generation_config.update(do_sample=True, temperature=0.7, top_k=20, top_p=0.9, repetition_penalty=1.1)
+    model.generation_config.update(no_repeat_ngram_size=3, suppress_tokens=[7, 9])
+    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32", notes), device="cpu").generation_config
+    assert read.do_sample
+    assert (read.temperature, read.top_p) == pytest.approx((0.7, 0.9))
+    assert (read.top_k, read.repetition_penalty) == pytest.approx((20, 1.1))
+    assert read.suppress_tokens == [7, 9]
+    assert any("no_repeat_ngram_size" in note for note in notes)
+
+
+def test_export_without_a_tokenizer_keeps_the_end_of_text(tmp_path: Path) -> None:
+    model = core.wrap(gguf_models.make("llama").model, None, "tiny")
+    read = core.load(save_gguf(model, tmp_path / "tiny.gguf", "F32"), device="cpu")
+    assert read.tokenizer is None
+    assert read.generation_config.eos_token_id == model.generation_config.eos_token_id == 257

@@ -10,8 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from decodescope import core
 from decodescope.app import build_window
-from decodescope.app.control.model_export import FORMATS
+from decodescope.app.control.model_export import FORMATS, export_stem
 from decodescope.app.session.queries.model_export import ModelExportQuery
+from decodescope.app.widgets.file_dialogs import remember_folder
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import UnpackableError
 from decodescope.core.models.gguf.export import EXPORT_FORMATS
@@ -36,6 +37,48 @@ def export(qtbot: QtBot, window: MainWindow, path: Path, choice: int, timeout: i
 
 def test_every_format_is_offered() -> None:
     assert sorted(name for name, _, _ in FORMATS) == sorted(EXPORT_FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("model", "stem"),
+    [
+        ("/models/SmolLM2.Q4_1.gguf", "SmolLM2"), ("Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B"), ("storyteller", "storyteller"),
+        ("owner/name", "name"), ("x-bf16.gguf", "x"), ("Q8_0.gguf", "Q8_0"), ("", "model"),
+    ],
+)  # fmt: skip
+def test_proposed_name_does_not_say_the_format_of_the_model_before(model: str, stem: str) -> None:
+    assert export_stem(model) == stem
+
+
+def test_export_dialog_starts_in_the_folder_of_the_last_export(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    exports, others = tmp_path / "exports", tmp_path / "adapters"
+    exports.mkdir()
+    others.mkdir()
+    export(qtbot, window, exports / "m.gguf", 0)
+    remember_folder(str(others / "adapter.gguf"))
+    window.parts.model_export.choose_file()
+    (dialog,) = window.findChildren(QFileDialog)
+    assert Path(dialog.directory().absolutePath()) == exports
+    dialog.close()
+
+
+def test_export_with_an_adapter_says_that_it_is_merged(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    choice = core.AdapterChoice(str(tmp_path / "pirate"), 1.0)
+    monkeypatch.setattr(type(window.parts.model_export._adapters), "choices", (choice,))
+    window.parts.model_export.choose_file()
+    (dialog,) = window.findChildren(QFileDialog)
+    assert "pirate" in dialog.windowTitle()
+    dialog.close()
+    qtbot.waitUntil(lambda: not window.findChildren(QFileDialog), timeout=WAIT_MS)
+    export(qtbot, window, tmp_path / "m.gguf", 0)
+    assert engine.exports[0].adapters == (choice,)
 
 
 @pytest.mark.parametrize("choice", range(len(FORMATS)))

@@ -11,13 +11,16 @@ from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
+    from decodescope.core import AdapterChoice
 
 
 class ModelExportResult(NamedTuple):
-    """A GGUF file that was written, and its bytes."""
+    """A GGUF file that was written."""
 
     path: str
     bytes: int
+    notes: tuple[str, ...] = ()
+    """Sentences about what is merged, not contained, or not read by llama.cpp."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class ModelExportQuery(Query):
     path: str
     file_format: str
     """Format of the matrices, one of `core.models.gguf.export.EXPORT_FORMATS`."""
+    adapters: tuple[AdapterChoice, ...] = ()
+    """Adapters that are merged into the weights."""
 
     def run(self, models: LocalModels, report: Report) -> ModelExportResult:
         """Write the file; load the model first if it is not loaded. Raises ModelError, and UnpackableError if it cannot
@@ -36,8 +41,11 @@ class ModelExportQuery(Query):
 
         models.load(self.load)
         try:
-            path = core.save_gguf(models.loaded_for(self.load), self.path, self.file_format)
-            return ModelExportResult(str(path), path.stat().st_size)
+            notes: list[str] = []
+            model = models.loaded_for(self.load)
+            with model.adapters.using(self.adapters):
+                path = core.save_gguf(model, self.path, self.file_format, notes)
+            return ModelExportResult(str(path), path.stat().st_size, tuple(notes))
         except OSError as error:
             cause = error.strerror or str(error) or tr("the file could not be written")
             raise ModelError(

@@ -702,7 +702,7 @@ def written_architecture(config: PreTrainedConfig) -> str | None:
         (
             name for name, known in ARCHITECTURES.items()
             if known.model_type == kind and known.layer
-            and all(getattr(config, key) == value for key, value in known.variant.items())
+            and all(bool(getattr(config, key)) == value for key, value in known.variant.items())
         ), None,
     )  # fmt: skip
 

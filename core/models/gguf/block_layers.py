@@ -14,6 +14,7 @@ from decodescope.core.models.gguf.block_matrix import BlockMatrix
 from decodescope.core.models.gguf.gguf_file import BlockFormat, GgufFile, GgufTensor
 from decodescope.core.models.gguf.tensor_operations import (
     HeadCounts,
+    join_parts,
     parameter_shape,
     restore_numbers,
     restore_shape,
@@ -185,6 +186,13 @@ class GgufExperts(ExpertBank):
             rows = stored.blocks().view(experts, outputs, -1)
             self.parts.append([BlockMatrix(one, stored.fmt, inputs) for one in rows])
         self.content_hash = " ".join(stored.stamp for stored in parts)
+
+    def floats(self) -> torch.Tensor:
+        """Return the float32 parameter: [experts, outputs, inputs], or as GPT-OSS has it."""
+        parts = [torch.stack([dequantize(one.blocks, one.fmt) for one in part]) for part in self.parts]
+        if self._interleaved:
+            parts = [part.transpose(1, 2) for part in parts]
+        return parts[0] if len(parts) == 1 else join_parts(parts, INTERLEAVED if self._interleaved else "")
 
     def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
         matrices = [part[int(expert)] for part in self.parts]

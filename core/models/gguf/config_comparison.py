@@ -30,7 +30,7 @@ _SAME_NUMBERS = (
     "use_associative_scan", "use_cache", "use_mambapy",
 )  # fmt: skip
 _DERIVED = (
-    "_sliding_window_pattern", "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of",
+    "_sliding_window_pattern", "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of", "expand",
     "full_attn_idxs", "max_window_layers", "no_rope_layer_interval", "original_max_position_embeddings",
     "sliding_window_pattern", "use_sliding_window",
 )  # fmt: skip
@@ -105,6 +105,10 @@ def effective_value(config: PreTrainedConfig, name: str) -> Any:
             return head_width(config)
         case "n_inner":
             return value or 4 * config.hidden_size
+        case "intermediate_size" if getattr(config, "block_auto_adjust_ff_dim", False):
+            return adjusted_width(config)
+        case "num_key_value_heads" if hasattr(config, "kv_lora_rank"):
+            return None  # latent attention has keys of its own for every head
         case "topk_method" if (getattr(config, "n_group", None) or 1) == 1:
             return "greedy"  # there is one group to choose from
     if config.model_type == "falcon":
@@ -201,6 +205,18 @@ def rotation(config: PreTrainedConfig, layers: str, rope: Mapping[str, Any], len
         frequencies, factor = float(rope["rope_theta"]) ** (-torch.arange(0, rotated, 2) / max(rotated, 1)), 1.0
     more = rope.get("mscale_all_dim") or 0.0 if rule == "yarn" and hasattr(config, "kv_lora_rank") else 0.0
     return Rotation(layers, rule if rule == "dynamic" else "", (float(factor), float(more)), frequencies.float())
+
+
+def adjusted_width(config: PreTrainedConfig) -> int:
+    """Return the width between the matrices of LFM2's feed-forward layers, which its module computes from the config's
+    by the rule of Llama's first code.
+    """
+    if not config.block_auto_adjust_ff_dim:
+        return int(config.intermediate_size)
+    width, multiple = int(2 * config.intermediate_size / 3), config.block_multiple_of
+    if config.block_ffn_dim_multiplier is not None:
+        width = multiple * -(-int(config.block_ffn_dim_multiplier * width) // multiple)
+    return width
 
 
 def rotated_width(rope: Mapping[str, Any], width: int) -> int:

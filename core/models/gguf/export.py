@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from decodescope.core.models.gguf.architectures import (
     ARCHITECTURES,
     GgufArchitecture,
     Metadata,
+    architecture_of,
     written_architecture,
 )
 from decodescope.core.models.gguf.block_formats import QUANTIZERS, to_blocks
@@ -25,16 +26,25 @@ from decodescope.core.models.gguf.config_comparison import (
 )
 from decodescope.core.models.gguf.file_writer import TensorEntry, write_file
 from decodescope.core.models.gguf.gguf_file import FILE_TYPES, FORMATS, GgufFile, GgufTensor, read_gguf
-from decodescope.core.models.gguf.model_config import build_config, config_metadata, further_metadata
+from decodescope.core.models.gguf.loading import check_shapes, stored_parameters
+from decodescope.core.models.gguf.model_config import (
+    FURTHER_FIELDS,
+    build_config,
+    config_metadata,
+    further_metadata,
+    sampling_metadata,
+    unwritten_settings,
+)
 from decodescope.core.models.gguf.rotary_positions import FACTOR_TENSORS, frequency_factors
 from decodescope.core.models.gguf.tensor_names import stored_names
 from decodescope.core.models.gguf.tensor_operations import HeadCounts, split_parts, stored_values
 from decodescope.core.models.gguf.tokenizer_export import tokenizer_metadata
+from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.system.file_writing import atomic_write, temporary_folder
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
+    from transformers import GenerationConfig, PreTrainedConfig
 
 EXPORT_FORMATS = ("F32", "F16", "BF16", *QUANTIZERS)
 """Formats in which matrices are written."""
@@ -62,18 +72,54 @@ class ExportedModel(NamedTuple):
     """Ids that end a text."""
     context: int | None
     """Maximum number of tokens; None if it is unknown."""
+    settings: GenerationConfig
+    """Its own decoding settings."""
+    build_outline: Callable[[PreTrainedConfig], Any]
+    """Builds the module of a config on torch's meta device."""
 
 
-def export_model(model: ExportedModel, path: Path, weights: str, architecture: str | None = None) -> None:
+def export_model(model: ExportedModel, path: Path, weights: str, architecture: str | None = None) -> list[str]:
     """Write a model with its matrices in the format `weights`, one of EXPORT_FORMATS; the file appears at `path` once
-    it is complete.
+    it is complete. Return sentences about what the file does not contain, or other programs do not read.
 
     `architecture`: the entry of ARCHITECTURES where several have the model's type. Raises UnpackableError for an
-    architecture or a tokenizer that cannot be written, OSError, ValueError.
+    architecture, a setting or a tokenizer that cannot be written, OSError, ValueError.
     """
     metadata, entries = file_content(model, weights, architecture)
+    notes = _notes(model, metadata, entries)
     with atomic_write(path) as part, part.open("wb") as stream:
         write_file(stream, metadata, entries)
+    return notes
+
+
+def _notes(model: ExportedModel, metadata: Metadata, entries: Sequence[TensorEntry]) -> list[str]:
+    known, notes = architecture_of(file := _as_read(metadata, entries)), []
+    prefix = metadata["general.architecture"]
+    unread = [
+        key for field in FURTHER_FIELDS.values() if (key := f"{prefix}.{field.key}") in metadata
+        and field.key not in known.keys and field.key not in known.flags
+        and not (known.has_window_period and isinstance(metadata[key], int))
+    ]  # fmt: skip
+    if unread:
+        notes.append(
+            tr("llama.cpp does not read {keys} and computes with other values; this program reads them.").format(
+                keys=", ".join(unread)
+            )
+        )
+    if unwritten := unwritten_settings(model.settings):
+        notes.append(tr("The file does not contain the settings {names}.").format(names=", ".join(unwritten)))
+    ours = model.settings.eos_token_id
+    own = {one for one in (ours if isinstance(ours, list) else [ours]) if one is not None and one < model.vocabulary}
+    read = set(end_tokens(file))
+    if lost := sorted(own - read) if model.tokenizer is not None else []:
+        notes.append(tr("The file does not say that these tokens end a text: {ids}.").format(ids=_listed(lost)))
+    if more := sorted(read - own):
+        notes.append(tr("In the file, these tokens end a text too: {ids}.").format(ids=_listed(more)))
+    return notes
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids))
 
 
 def file_content(
@@ -97,7 +143,14 @@ def file_content(
         "general.file_type": next(number for number, known in FILE_TYPES.items() if known == weights),
         **config_metadata(model.config, name, model.context),
         **tokenizer_metadata(model.name, model.tokenizer, model.vocabulary, model.end_tokens),
+        **sampling_metadata(model.settings),
     }  # fmt: skip
+    if model.tokenizer is None:
+        for own, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding")):
+            number = getattr(model.config, f"{own}_token_id", None)
+            if isinstance(number, int):
+                metadata[f"tokenizer.ggml.{key}_token_id"] = number
+    _check_not_empty(model, entries)
     different = _fields_read_differently(model, ARCHITECTURES[name], metadata, entries)
     while different:
         further = further_metadata(model.config, name, [one.field for one in different])
@@ -119,7 +172,28 @@ def file_content(
             ),
             tr("Use llama.cpp's own converter."),
         )
+    _check_complete(model, metadata, entries)
     return metadata, entries
+
+
+def _check_complete(model: ExportedModel, metadata: Metadata, entries: Sequence[TensorEntry]) -> None:
+    """Check that the tensors of the file are those of the module that is read. Raises UnpackableError."""
+    file = _as_read(metadata, entries)
+    config = build_config(file)
+    outline = model.build_outline(config)
+    stored = stored_parameters(file, config)
+    shared = {*outline.all_tied_weights_keys} if model.is_head_shared else set()
+    missing = sorted(outline.state_dict().keys() - stored.keys() - shared)
+    try:
+        check_shapes(file, outline, stored)
+        reason = tr("{name} is missing").format(name=missing[0]) if missing else ""
+    except ModelError as error:
+        reason = error.cause
+    if reason:
+        raise UnpackableError(
+            tr("{model} could not be read back from a GGUF file: {reason}").format(model=model.name, reason=reason),
+            tr("Use the model in its own format."),
+        )
 
 
 def _check_layers_alike(model: ExportedModel) -> None:
@@ -128,6 +202,20 @@ def _check_layers_alike(model: ExportedModel) -> None:
         raise UnpackableError(
             tr("The layers of {model} differ in {fields} (per_layer_config), which GGUF cannot store.").format(
                 model=model.name, fields=", ".join(sorted(model.config.per_layer_attributes or ()))
+            ),
+            tr("Use the model in its own format."),
+        )
+
+
+def _check_not_empty(model: ExportedModel, entries: Sequence[TensorEntry]) -> None:
+    """Check that all tensors have numbers. Raises UnpackableError."""
+    empty = next((entry.name for entry in entries if 0 in entry.shape), None)
+    if empty is not None:
+        config = model.config
+        zeros = [f"{own} = 0" for own in unusual_fields(config) if getattr(config, own) == 0]
+        raise UnpackableError(
+            tr("{model} has the empty weight {name} ({fields}), which GGUF cannot store.").format(
+                model=model.name, name=empty, fields=", ".join(zeros) or config.model_type
             ),
             tr("Use the model in its own format."),
         )
@@ -160,7 +248,9 @@ def _fields_read_differently(
         named = [own_names.get(own, own) for key, own in known.keys.items() if f"{prefix}.{key}" in error.cause]
         named += [own for own in fields_named_in(error.cause, config) if own not in named]
         written = {own_names.get(own, own) for own in known.keys.values()}
-        named = named or [own for own in unusual_fields(config) if own not in written]
+        unusual = unusual_fields(config)
+        named += [own for own in unusual if getattr(config, own) == 0 and own not in named]
+        named = named or [own for own in unusual if own not in written]
         settings = ", ".join(f"{own} = {getattr(config, own, None)}" for own in named)
         raise UnpackableError(
             tr("{model} ({settings}) could not be read back from a GGUF file: {reason}").format(

@@ -27,7 +27,7 @@ from decodescope.core.models.gguf.architectures import (
     window_layers,
 )
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE
-from decodescope.core.models.gguf.config_comparison import head_width
+from decodescope.core.models.gguf.config_comparison import adjusted_width, head_width
 from decodescope.core.models.gguf.gguf_file import GgufFile, TextArray
 from decodescope.core.models.gguf.metadata_checks import check_metadata
 from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, rope_metadata
@@ -328,7 +328,10 @@ def config_metadata(config: PreTrainedConfig, name: str, context: int | None) ->
     found: Metadata = {"vocab_size": int(config.vocab_size)}
     for key, own in known.keys.items():
         value = getattr(config, own, None)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if own == "intermediate_size" and hasattr(config, "block_auto_adjust_ff_dim"):
+            value = adjusted_width(config)
+        is_unset = key.endswith("scale") and not value  # a factor of 0 stands for none
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and not is_unset:
             found[key] = float(value) if key.endswith(_FLOATS) else int(value)
     found.setdefault("context_length", int(context or 2048))
     found |= {key: bool(getattr(config, own)) for key, own in known.flags.items()}
@@ -356,7 +359,8 @@ def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationCon
     """Return the file's own decoding settings: its end tokens, suppressed tokens, and sampling settings if any."""
     made = GenerationConfig.from_model_config(config)
     ends = end_tokens(file)
-    made.eos_token_id = ends if len(ends) > 1 else next(iter(ends), None)
+    if ends:
+        made.eos_token_id = ends if len(ends) > 1 else ends[0]
     suppressed = file.metadata.get("tokenizer.ggml.suppress_tokens")
     if isinstance(suppressed, memoryview) and suppressed.format in ("i", "I"):
         rows = config.get_text_config().vocab_size
@@ -365,7 +369,39 @@ def generation_config(file: GgufFile, config: PreTrainedConfig) -> GenerationCon
         value = file.number(f"general.sampling.{key}")
         if value is not None and value >= 0:
             setattr(made, name, int(value) if name == "top_k" else float(value))
+    if made.temperature:
+        made.do_sample = True
     return made
+
+
+def sampling_metadata(settings: GenerationConfig) -> Metadata:
+    """Return the metadata of a model's own settings for sampling, if it samples, and of suppressed tokens."""
+    values = {key: getattr(settings, name, None) for key, name in _SAMPLING.items()}
+    if not settings.do_sample:
+        values = {"penalty_repeat": values["penalty_repeat"]}
+    elif values["temp"] is None:
+        values["temp"] = 1.0
+    found: Metadata = {
+        f"general.sampling.{key}": int(value) if key == "top_k" else float(value)
+        for key, value in values.items()
+        if value is not None
+    }
+    if settings.suppress_tokens:
+        found["tokenizer.ggml.suppress_tokens"] = list(map(int, settings.suppress_tokens))
+    return found
+
+
+_WRITTEN_SETTINGS = frozenset(
+    {*_SAMPLING.values(), "do_sample", "suppress_tokens", "bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id",
+     "transformers_version", "_from_model_config", "max_length", "max_new_tokens", "use_cache", "cache_implementation"}
+)  # fmt: skip
+"""Decoding settings that a file contains, or that do not choose tokens."""
+
+
+def unwritten_settings(settings: GenerationConfig) -> list[str]:
+    """Return a model's own decoding settings that a file does not contain."""
+    own: Mapping[str, Any] = settings.to_diff_dict()
+    return sorted(name for name, value in own.items() if value and name not in _WRITTEN_SETTINGS)
 
 
 def check_formats(file: GgufFile) -> None:

@@ -228,6 +228,10 @@ class ExpertBank(nn.Module):
         """Bytes of the weights."""
         raise NotImplementedError
 
+    def floats(self) -> torch.Tensor:
+        """Return the float32 parameter that it replaces."""
+        raise NotImplementedError
+
 
 def quantize_matrix(rows: RowSource) -> tuple[torch.Tensor, torch.Tensor]:
     """Quantize a matrix [n, K] to int8 numbers and scales, one portion at a time."""
@@ -262,6 +266,10 @@ class PackedExperts(nn.Module):
         """Pack weights [experts, outputs, inputs]."""
         for number, rows in enumerate(weights):
             self._layer(number).pack(rows)
+
+    def floats(self) -> torch.Tensor:
+        """Return float32 weights [experts, outputs, inputs]."""
+        return torch.stack([self._layer(number).floats() for number in range(len(self.experts))])
 
     def __getitem__(self, expert: int | torch.Tensor) -> ExpertWeights:
         return ExpertWeights(self._layer(int(expert)))
