@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from decodescope.core.native.library_choice import MAIN_SOURCE
-
 HOST_SOURCE = Path(__file__).parent / "kernel_host.cpp"
+MAIN_SOURCE = Path(__file__).parents[2] / "core" / "native" / "source" / "decodescope.cpp"
 BASE_FLAGS = ("-std=c++17", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "ssse3", "sse4.2")
