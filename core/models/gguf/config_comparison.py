@@ -35,15 +35,17 @@ _DERIVED = (
     "sliding_window_pattern", "use_sliding_window",
 )  # fmt: skip
 _TOKENS = ("bos_token_id", "eod_token_id", "eos_token_id", "pad_token_id")
-WITHOUT_EFFECT: Mapping[str, str] = {
-    **dict.fromkeys(_TRAINING, "used for training or to draw new weights"),
-    **dict.fromkeys(_OTHER_HEADS, "describes another head than that of a language model"),
-    **dict.fromkeys(_SAME_NUMBERS, "chooses how the same numbers are computed or returned"),
-    **dict.fromkeys(_DERIVED, "only gives other fields their values, which are compared"),
-    **dict.fromkeys(_TOKENS, "belongs to the tokenizer's metadata"),
-    "num_nextn_predict_layers": "counts layers that transformers does not build",
-}
-"""Fields that never change logits by themselves, with the reason."""
+WITHOUT_EFFECT = frozenset(
+    {
+        *_TRAINING,  # used for training or to draw new weights
+        *_OTHER_HEADS,  # describe another head than that of a language model
+        *_SAME_NUMBERS,  # choose how the same numbers are computed or returned
+        *_DERIVED,  # only give other fields their values, which are compared
+        *_TOKENS,  # belong to the tokenizer's metadata
+        "num_nextn_predict_layers",  # counts layers that transformers does not build
+    }
+)
+"""Fields that never change logits by themselves."""
 _BOOKKEEPING = frozenset(PreTrainedConfig().to_dict())
 """Fields of every config: versions, names of classes and labels, the dtype, what is returned."""
 
@@ -67,7 +69,7 @@ def different_fields(own: PreTrainedConfig, read: PreTrainedConfig, is_head_shar
     if type(own) is not type(read):
         names |= _fields_of(type(read))
     found = []
-    for name in sorted(names - _BOOKKEEPING - WITHOUT_EFFECT.keys()):
+    for name in sorted(names - _BOOKKEEPING - WITHOUT_EFFECT):
         one, other = effective_value(own, name), effective_value(read, name)
         if name == "tie_word_embeddings":
             one = is_head_shared
@@ -93,7 +95,7 @@ def head_width(config: PreTrainedConfig) -> int:
 def unusual_fields(config: PreTrainedConfig) -> list[str]:
     """Return the fields that may change logits and do not have the value of their class."""
     usual = type(config)()
-    names = _fields_of(type(config)) - _BOOKKEEPING - WITHOUT_EFFECT.keys()
+    names = _fields_of(type(config)) - _BOOKKEEPING - WITHOUT_EFFECT
     return sorted(name for name in names if not _is_same(getattr(config, name, None), getattr(usual, name, None)))
 
 

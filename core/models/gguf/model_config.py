@@ -391,23 +391,11 @@ def sampling_metadata(settings: GenerationConfig) -> Metadata:
     return found
 
 
-_WRITTEN_SETTINGS = frozenset(
-    {
-        *_SAMPLING.values(),
-        "do_sample",
-        "suppress_tokens",
-        "bos_token_id",
-        "eos_token_id",
-        "pad_token_id",
-        "decoder_start_token_id",
-        "transformers_version",
-        "_from_model_config",
-        "max_length",
-        "max_new_tokens",
-        "use_cache",
-        "cache_implementation",
-    }
-)
+_WRITTEN_SETTINGS = frozenset({
+    *_SAMPLING.values(), "do_sample", "suppress_tokens", "bos_token_id", "eos_token_id", "pad_token_id",
+    "decoder_start_token_id", "transformers_version", "_from_model_config", "max_length", "max_new_tokens", "use_cache",
+    "cache_implementation",
+})  # fmt: skip
 """Decoding settings that a file contains, or that do not choose tokens."""
 
 
