@@ -407,7 +407,7 @@ def _check_runs(network: Network, kind: str) -> None:
                 given = {"decoder_input_ids": ids, "encoder_outputs": dummy_encoder_outputs(network, ids)}
             scores = network(**given).logits
         if not bool(scores.isfinite().all()):
-            raise ArithmeticError("isfinite")
+            raise ValueError(tr("the scores are not finite"))
     except Exception as error:  # the family's own code computes with the weights themselves
         raise UnpackableError(
             tr("{model} does not work with its layers in {kind}.").format(model=type(network).__name__, kind=kind),
