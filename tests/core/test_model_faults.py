@@ -199,6 +199,7 @@ def test_invalid_safetensors_header_is_named(folder: Path, header: str) -> None:
     ],
 )
 def test_invalid_weight_index_is_named(folder: Path, index: str) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
     (folder / "model.safetensors.index.json").write_text(index)
     assert_refused(folder, "model.safetensors.index.json")
     assert catalog.describe(folder, "model", "folder").problem

@@ -75,7 +75,6 @@ ALLOWED = (
     Allowed("core/decoding/forward/fused_decoder.py", r"(The quick|In 1969).*", "texts for a model that reads English"),
     Allowed("core/models/gguf/architectures.py", r"by head|minus one|rows of \w+", "names of operations"),
     Allowed("core/models/gguf/tokenizer_samples.py", r"[\s\S]*", "texts that vocabularies are compared on"),
-    Allowed("core/models/gguf/config_comparison.py", r"[a-z' ,]+", "reasons for readers of the code"),
     Allowed("core/models/gguf/pre_tokenizer_rules.py", r"[\s\S]*", "names of rules, and ranges of letters"),
     Allowed("core/native/library_choice.py", r"AVX-512 VNNI", "a name"),
     Allowed("core/models/gguf/block_matrix.py", r"Blocks .*|A row index .*", "errors for programmers"),
