@@ -40,6 +40,12 @@ def words_of(name: str) -> str:
     return " ".join(text_of(name).split())
 
 
+def bold_words(name: str) -> list[str]:
+    """The bold words of a page, outside its code."""
+    text = re.sub(r"^```.*?^```", "", text_of(name), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\*\*([^*]+)\*\*", " ".join(text.split()))
+
+
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_subject_has_page_and_picture(name: str) -> None:
     page, entry = pages.GUIDE / name, SUBJECTS[name]
@@ -84,7 +90,7 @@ def test_page_lists_own_settings_and_paper(name: str) -> None:
 
 def test_pages_use_titles_of_examples() -> None:
     known = {example.title for example in examples.load_examples()}
-    named = {title for page in pages.PAGES for title in re.findall(r"\*\*([^*]+)\*\*", words_of(pages.name_of(page)))}
+    named = {title for page in pages.PAGES for title in bold_words(pages.name_of(page))}
     assert {title for title in named - {"bold"} if not title.startswith("Ctrl+")} <= known
     assert len(named) > 15
 

@@ -346,7 +346,9 @@ def test_gguf_export_contains_the_adapter(case: str, tmp_path: Path) -> None:
     model = make(kind)
     save_lora(model, tmp_path / "lora", **settings)
     model.adapters.set([(tmp_path / "lora", 0.5)])
-    again = core.load(save_gguf(model, tmp_path / "merged.gguf", "F32"))
+    notes: list[str] = []
+    again = core.load(save_gguf(model, tmp_path / "merged.gguf", "F32", notes))
+    assert "merged into it: lora" in notes[0]
     assert isinstance(again, core.LoadedModel)
     torch.testing.assert_close(logits_of(again.model), logits_of(model.model), rtol=0, atol=1e-4)
 

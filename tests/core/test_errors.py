@@ -110,6 +110,7 @@ def test_corrupt_weights_raise_corrupt_weights_error(folder: Path, damage: Calla
 
 
 def test_missing_shard_raises_corrupt_weights_error(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(errors.CorruptWeightsError) as caught:

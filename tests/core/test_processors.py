@@ -45,11 +45,14 @@ def context(**settings: Any) -> Context:
     return Context(model, {"do_sample": True, **settings}, 2, 12, ids, eos, 1, torch.zeros)
 
 
-def test_processor_order_equals_that_of_transformers() -> None:
-    """Both lists are made with everything switched on."""
-    made = context(**ON)
+@pytest.mark.parametrize("minimum", ["min_length", "min_new_tokens"])
+def test_processor_order_equals_that_of_transformers(minimum: str) -> None:
+    """Both lists are made with everything switched on, but for one minimum: a length in new tokens is the one used."""
+    on = {name: value for name, value in ON.items() if name == minimum or not name.startswith("min_")}
+    on["min_p"] = ON["min_p"]
+    made = context(**on)
     result = [type(stage.process) for stage in build_pipeline(made).stages]
-    config = GenerationConfig(do_sample=True, eos_token_id=3, **ON)
+    config = GenerationConfig(do_sample=True, eos_token_id=3, **on)
     config._eos_token_tensor = made.eos  # type: ignore[attr-defined]
     model = made.model.model
     reference = GenerationMixin._get_logits_processor(

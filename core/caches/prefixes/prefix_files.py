@@ -76,7 +76,7 @@ def _flat_cpu(tensor: torch.Tensor) -> torch.Tensor:
     one element.
     """
     if tensor.numel() and not any(tensor.stride()):
-        tensor = tensor.flatten()[:1]
+        tensor = tensor[(0,) * tensor.dim()].reshape(1)
     return tensor.detach().to("cpu").contiguous().flatten()
 
 
