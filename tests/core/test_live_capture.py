@@ -46,7 +46,7 @@ class FakeWindow:
         self._socket.bind(self.path)
         self._socket.listen()
         self._open: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        self._ended = threading.Semaphore(0)
         self._reads = reads
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
@@ -59,9 +59,7 @@ class FakeWindow:
                 return
             self._open.append(connection)
             if self._reads:
-                thread = threading.Thread(target=self._read, args=(connection,), daemon=True)
-                thread.start()
-                self._threads.append(thread)
+                threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
     def _read(self, connection: socket.socket) -> None:
         data = b""
@@ -69,12 +67,13 @@ class FakeWindow:
             while part := connection.recv(65536):
                 data += part
         self.received.append(data)
+        self._ended.release()
 
     def wait(self, count: int) -> list[bytes]:
         """Return what `count` connections sent until they were closed."""
         live_sender.finish_sending()
-        for thread in self._threads[:count]:
-            thread.join(30)
+        for _ in range(count):
+            self._ended.acquire(timeout=30)  # a connection may be accepted after its sender has ended
         return self.received
 
     def close(self) -> None:
