@@ -18,7 +18,7 @@ def test_examples_of_the_capture_guide_run(page: str, tmp_path: Path, monkeypatc
     text = (GUIDE / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     exec("\n".join(blocks), {"__name__": "guide"})
     printed = capsys.readouterr().out
     story, raw, own = printed.splitlines()[0], *re.findall(r"^(?:raw|NoComma): (\d+)", printed, re.MULTILINE)
