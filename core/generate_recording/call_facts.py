@@ -52,7 +52,7 @@ def _device_generator(device: torch.device) -> torch.Generator:
     module = torch.get_device_module(device)
     index: int | None = device.index
     index = module.current_device() if index is None else index
-    return module.default_generators[index]  # type: ignore[no-any-return]
+    return module.default_generators[index]  # type: ignore[no-any-return]  # torch does not type it
 
 
 def describe_object(value: object) -> str:
