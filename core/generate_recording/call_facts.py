@@ -52,7 +52,8 @@ def _device_generator(device: torch.device) -> torch.Generator:
     module = torch.get_device_module(device)
     index: int | None = device.index
     index = module.current_device() if index is None else index
-    return module.default_generators[index]  # type: ignore[no-any-return]  # torch does not type it
+    generator: torch.Generator = module.default_generators[index]
+    return generator
 
 
 def describe_object(value: object) -> str:
