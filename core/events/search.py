@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from decodescope.core.events.run import Ending, Event
-from decodescope.core.events.tokens import Stage
+from decodescope.core.events.tokens import LazyDetails, Stage, StepDetailSource
 
 DraftFate = Literal["accepted", "refused", "unreached"]
 ChoiceReason = Literal["best", "untried", "retried", "silent"]
@@ -166,13 +167,23 @@ class Overruled:
 
 
 @dataclass(frozen=True, slots=True)
-class BeamFunnel:
+class BeamFunnel(LazyDetails):
     """The stages of the distribution after a beam, and what each left."""
+
+    _lazy_fields: ClassVar[Mapping[str, str]] = {"stages": "funnel"}
 
     parent: int
     """The node that its candidates continue."""
     stages: tuple[Stage, ...]
     """The model's own distribution and every stage, as in `TokenChosen.funnel`."""
+
+    @classmethod
+    def of(cls, parent: int, source: StepDetailSource) -> BeamFunnel:
+        """Return a funnel whose stages are built on first access."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "parent", parent)
+        object.__setattr__(made, "source", source)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias
 
 from decodescope.core.events.columns import Columns
 from decodescope.core.events.run import Event
@@ -221,29 +221,38 @@ class StepDetailSource(Protocol):
         """Return alternatives and funnels of many steps as columns; None if not supported."""
 
 
-class _LazyDetailEvent(Event):
-    """Base of events that build alternatives and funnel on first access: most steps of a run are never inspected, and
-    building them for every step takes a tenth of a small model's time.
+class LazyDetails:
+    """Base of records that build details on first access: most steps of a run are never inspected, and building them
+    for every step takes a tenth of a small model's time.
     """
 
     __slots__ = ("source",)
     source: StepDetailSource | None
-    """Source of the lazy fields; not a field of the event."""
+    """Source of the lazy fields; not a field of the record."""
+    _lazy_fields: ClassVar[Mapping[str, str]] = {}
+    """Method of the source for each lazy field."""
 
     if not TYPE_CHECKING:  # called only for unset fields; the declarations define their types
 
         def __getattr__(self, name):
             if name == "source":
                 return None
-            if name not in _LAZY_FIELDS:
+            if name not in self._lazy_fields:
                 raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
             if (source := self.source) is not None:
-                for field in _LAZY_FIELDS:
-                    object.__setattr__(self, field, getattr(source, field)())
+                for field, method in self._lazy_fields.items():
+                    object.__setattr__(self, field, getattr(source, method)())
             return object.__getattribute__(self, name)
 
 
 _LAZY_FIELDS = ("alternatives", "funnel")
+
+
+class _LazyDetailEvent(LazyDetails, Event):
+    """Base of events that build alternatives and funnel on first access."""
+
+    __slots__ = ()
+    _lazy_fields: ClassVar[Mapping[str, str]] = {name: name for name in _LAZY_FIELDS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def beam_funnels(
     if len(rows) < len(trace[0]):
         trace = [scores[upload(rows, scores.device, torch.long)] for scores in trace]
     read = compute_step_stats(trace, argmax(trace[-1]), top_n, headings, pieces)
-    return [BeamFunnel(parents[row], stats.details.funnel()) for row, stats in zip(rows, read, strict=True)]
+    return [BeamFunnel.of(parents[row], stats.details) for row, stats in zip(rows, read, strict=True)]
 
 
 def build_ranking(
