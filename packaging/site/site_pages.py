@@ -77,9 +77,20 @@ CHINESE_SECTIONS = {
 """Titles of the sections on Chinese pages, by the English ones."""
 
 
+_SOURCES = set[Path]()
+"""Files of docs/notebooks before the notebooks were run."""
+
+
 def on_startup(**_: Any) -> None:
     """Hide, in the results of notebooks, that there are no widgets for progress bars."""
     os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
+    _SOURCES.update((DOCS / "notebooks").iterdir())
+
+
+def on_post_build(**_: Any) -> None:
+    """Remove the files that the notebooks wrote beside themselves."""
+    for path in set((DOCS / "notebooks").iterdir()) - _SOURCES:
+        path.unlink()
 
 
 def on_config(config: Any) -> Any:

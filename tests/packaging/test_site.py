@@ -51,6 +51,17 @@ def test_every_option_is_on_the_page_of_the_command_line(site_pages):
     assert "%(" not in page
 
 
+def test_files_written_by_notebooks_are_removed(site_pages, tmp_path, monkeypatch):
+    monkeypatch.setattr(site_pages, "DOCS", tmp_path)
+    monkeypatch.setenv("PYTHONWARNINGS", "")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "first.ipynb").write_text("{}")
+    site_pages.on_startup()
+    (tmp_path / "notebooks" / "first.html").write_text("a result")
+    site_pages.on_post_build()
+    assert [path.name for path in (tmp_path / "notebooks").iterdir()] == ["first.ipynb"]
+
+
 def test_every_key_is_on_the_page_of_keys(site_pages):
     page = site_pages.keys_page()
     with_keys = [shortcut for shortcut in site_pages.SHORTCUTS if shortcut.keys]

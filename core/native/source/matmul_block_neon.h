@@ -142,7 +142,7 @@ struct Span {
         else return codes_of(Format{}, first, i);
     }
 
-    // Eight numbers of 16 bits at the beginning of the blocks, or `from` bytes behind it, as floats.
+    // Eight numbers of 16 bits at the beginning of the blocks, or `from` bytes after it, as floats.
     void halves(int64_t from, float32x4_t found[2]) const {
         for (int64_t i = 0; i < 2; ++i) {
             uint64_t bits = 0;

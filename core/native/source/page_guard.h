@@ -1,6 +1,6 @@
 // Keeps the process alive when a mapped file loses pages that are in use: another program that shortens the file, or a
 // disk that fails, makes every read of such a page raise SIGBUS. The handler puts zeros in the place of the lost pages
-// and marks the range; whoever reads the weights looks at the mark before anything is made of the result. Faults
+// and marks the range; the reader of the weights checks the mark before it uses the result. Faults
 // elsewhere go to the handler that was there before. Windows does not let a mapped file be shortened.
 #pragma once
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Loops whose parts are shared among threads. The threads are started on first use and then wait for the next loop.
 //
-// Each thread begins with the parts of its own, neighbors in memory, in the same split for each loop of a size. Whoever has
-// finished takes parts of the others, so that a thread which has not yet woken up, or has lost its processor to another
-// program, holds up nobody. What a part computes does not depend on the thread that computes it.
+// Each thread begins with its own parts, which are neighbors in memory; the split is the same for each loop of a size. A
+// thread that has finished takes parts of the others, so a thread that has not yet woken up, or has lost its processor to
+// another program, does not delay the loop. The result of a part does not depend on the thread that computes it.
 #pragma once
 #include <algorithm>
 #include <atomic>
