@@ -52,7 +52,7 @@ class CopyController(QObject):
 
     def _excerpt(self) -> Excerpt | None:
         column = self._centre.columns[0]
-        excerpt = column.current_view.excerpt() or column.view("tokens").excerpt()
+        excerpt = column.current_view.current_excerpt() or column.view("tokens").current_excerpt()
         if excerpt is None:
             self._messages.show_notice(tr(_NOTHING), tr(_TITLE))
         return excerpt

@@ -68,7 +68,7 @@ class ExportItems:
 
     def figures(self, name: str) -> Table:
         """Return the table shown by a view or panel; empty if it has none."""
-        return self._view(name).export_table()
+        return self._view(name).current_table()
 
     def image(self, name: str, options: PictureOptions) -> QImage:
         """Return a picture in pixels. Raises OSError if it is too large."""
@@ -104,6 +104,7 @@ class ExportItems:
         """Bring the view to the front while its picture is taken, without repainting the window."""
         if name in self._panels:
             title, panel = self._panels[name]
+            panel.bring_up_to_date()  # it may be hidden
             yield PictureSubject(title, panel, "panel")
             return
         column = self._column(name)

@@ -118,6 +118,8 @@ class ViewSignals(QObject):
     """Show another run of the same run tree, by its id."""
     mediumRequested = Signal(str)
     """Load the media file at this path; the result goes to `View.medium_loaded`."""
+    updateRequested = Signal()
+    """Deliver what the session has buffered for this view: its contents are about to be read while it is hidden."""
     newChatRequested = Signal()
     regenerateRequested = Signal()
     editLastRequested = Signal()
@@ -145,6 +147,20 @@ class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
     def selected_node_menu(self) -> QMenu | None:
         """Return a menu for the selection, not yet open; None if there are no actions."""
         return None
+
+    def bring_up_to_date(self) -> None:
+        """Receive the events that were held back while the view is hidden; call before reading or drawing it."""
+        self.signals.updateRequested.emit()
+
+    def current_table(self) -> Table:
+        """Return `export_table` of the shown run, also while the view is hidden."""
+        self.bring_up_to_date()
+        return self.export_table()
+
+    def current_excerpt(self) -> Excerpt | None:
+        """Return `excerpt` of the shown run, also while the view is hidden."""
+        self.bring_up_to_date()
+        return self.excerpt()
 
     def export_table(self) -> Table:
         """Return the contents as a table with a header; empty if there is none."""

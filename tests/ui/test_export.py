@@ -31,6 +31,7 @@ from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from tests.disks import full_disk
 from tests.ui.beams import beam_run, beam_steps
+from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import find, open_window
 from tests.ui.windows import run as run_window
 
@@ -157,6 +158,68 @@ def test_tables_are_saved_as_csv_and_json(window: MainWindow, tmp_path: Path) ->
             {key: None if cell in (math.inf, -math.inf) else cell for key, cell in zip(head, row, strict=True)}
             for row in rows
         ]
+
+
+def exported(window: MainWindow, folder: Path, name: str) -> dict[str, object]:
+    """Everything that the export writes or copies of one item: tables, texts and pictures."""
+    options, target = PictureOptions(SIZE), window.parts.export
+    found: dict[str, object] = {}
+    for kind in (CSV, JSON, SVG):
+        path = folder / f"item.{kind}"
+        save(window, name, options, path)
+        texts = ElementTree.parse(path).getroot().iter(TEXT) if kind == SVG else ()
+        found[kind] = ["".join(text.itertext()) for text in texts] if kind == SVG else path.read_bytes()
+    for kind in (CSV, JSON):
+        target.copy(name, kind, options)
+        found[f"copied {kind}"] = QApplication.clipboard().text()
+    found["image"] = bytes(target.exports.image(name, options).constBits())
+    return found
+
+
+@pytest.mark.parametrize("panels_are_open", [True, False])
+def test_exports_of_hidden_views_after_second_run_equal_those_of_new_views(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, panels_are_open: bool
+) -> None:
+    """All views have been shown with the first run and are hidden during the second one."""
+    views = [spec.name for spec in VIEWS if not spec.hidden_when_empty]
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    for panel in ("toggle_inspector", "toggle_timeline"):
+        if window.parts.layout.is_open[panel] != panels_are_open:
+            window.parts.actions.do(panel)
+    run_window(qtbot, window)
+    for name in (*views, "tokens"):
+        window.parts.centre.show_view(name)
+        QApplication.processEvents()
+    window.session.select_token(2)
+    first_table = window.parts.export.exports.figures("tokens")
+    engine.tokens = STORY[20:33]
+    front = "compare" if panels_are_open else "tokens"
+    window.parts.centre.show_view(front)
+    run_window(qtbot, window)
+    assert window.session.run is not None
+    names = [*views, "inspector", "timeline"]
+    found = {name: exported(window, tmp_path, name) for name in names}
+    excerpt = window.parts.centre.columns[0].view("tokens").current_excerpt()
+    assert excerpt is not None
+    assert excerpt.plain == window.session.run.text
+    assert window.parts.export.exports.figures("tokens") != first_table
+    window.session.emit_current()
+    QApplication.processEvents()
+    for name in names:
+        assert exported(window, tmp_path, name) == found[name], f"{name} was exported as it was before"
+
+
+def test_copied_text_of_hidden_tokens_view_is_of_shown_run(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    run_window(qtbot, window)
+    window.parts.centre.show_view("compare")
+    engine.tokens = STORY[20:33]
+    run_window(qtbot, window)
+    assert window.session.run is not None
+    window.parts.clipboard.copy_text()
+    assert QApplication.clipboard().text() == window.session.run.text
 
 
 def test_tree_view_table_has_row_per_candidate(qtbot: QtBot, config_dir: Path) -> None:

@@ -223,6 +223,13 @@ class Inspector(View):
         branch = self.page.branch
         return "" if branch.isEnabled() else branch.toolTip()
 
+    def bring_up_to_date(self) -> None:
+        """Show the newest token now, not at the next update."""
+        super().bring_up_to_date()
+        if self._timer.isActive():
+            self._timer.stop()
+            self._update_page()
+
     def export_table(self) -> Table:
         """Return the alternatives of the shown token; a node's figures belong to the view that shows its tree."""
         token = self._shown_token if not self.area.shows_node else None
