@@ -55,6 +55,9 @@ class ComparisonHooks:
     def compare_with(self, run: Run) -> None:
         """Compare a saved run with the shown one."""
 
+    def compare_temperatures(self) -> None:
+        """Repeat the shown run at a low and at a high temperature."""
+
     def side_run_finished(self, run: Run) -> None:
         """Handle a finished side run."""
 

@@ -248,6 +248,25 @@ def test_run_is_saved_as_html_page(window: MainWindow, tmp_path: Path) -> None:
     assert json.dumps(window.session.run.tokens[1].text)[1:-1] in text
 
 
+def test_menu_saves_web_page_of_run_in_one_step(window: MainWindow, tmp_path: Path) -> None:
+    """Two clicks, File and Web page…, lead to the file's name."""
+    command = window.parts.menu_bar.commands["save_page"]
+    assert command in window.parts.menu_bar.menus["&File"].actions()
+    command.trigger()
+    requested = window.findChild(QFileDialog)
+    assert requested.nameFilters() == ["Web pages (*.html)"]
+    requested.fileSelected.emit(str(tmp_path / "pupils.html"))
+    assert (tmp_path / "pupils.html").read_text(encoding="utf-8") == core.page_text(window.session.run.events)
+    requested.close()
+
+
+def test_menu_without_run_says_that_there_is_nothing_to_save(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.parts.actions.do("save_page")
+    assert window.findChild(QFileDialog) is None
+    assert window.parts.centre.notice_banner.isVisible()
+
+
 def test_failed_save_shows_error(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     for kind in ("png", "svg", "csv", "json", "html"):
         path = tmp_path / "nowhere" / f"p.{kind}"
@@ -266,13 +285,18 @@ def test_too_large_picture_is_rejected(window: MainWindow, qtbot: QtBot, tmp_pat
         box.close()
 
 
-def test_export_button_preselects_current_view(window: MainWindow, qtbot: QtBot) -> None:
+def test_export_button_preselects_page_and_lists_current_view_first(window: MainWindow, qtbot: QtBot) -> None:
     window.parts.centre.show_view("memory")
     find(window, QToolButton, "exportButton").click()
     dialog = window.findChild(ExportDialog)
     titles = [dialog.content_combo.itemText(n) for n in range(dialog.content_combo.count())]
-    assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
-                      "Whole window", "Full run"]  # fmt: skip
+    assert titles == ["Full run", "Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
+                      "Whole window"]  # fmt: skip
+    assert dialog.windowTitle() == "Export"
+    assert dialog.format_combo.currentData() == HTML
+    assert "browser" in dialog.description.text()
+    assert not dialog.copy.isEnabled()
+    dialog.content_combo.setCurrentIndex(titles.index("Memory"))
     assert dialog.format_combo.findData(CSV) >= 0
     dialog.content_combo.setCurrentIndex(titles.index("Tree"))
     assert dialog.format_combo.findData(CSV) < 0, "there was no search"
@@ -280,10 +304,7 @@ def test_export_button_preselects_current_view(window: MainWindow, qtbot: QtBot)
     assert (dialog.width_box.value(), dialog.height_box.value()) == window.parts.inspector.size().toTuple()
     dialog.content_combo.setCurrentIndex(titles.index("Whole window"))
     assert not dialog.width_box.isVisible()
-    dialog.content_combo.setCurrentIndex(len(titles) - 1)
-    assert dialog.format_combo.currentData() == HTML
-    assert "browser" in dialog.description.text()
-    assert not dialog.copy.isEnabled()
+    dialog.content_combo.setCurrentIndex(titles.index("Full run"))
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(TRACE))
     dialog.save.click()
     requested = window.findChild(QFileDialog)
@@ -318,6 +339,7 @@ def test_dialog_copies_to_clipboard(window: MainWindow, qtbot: QtBot) -> None:
     clipboard = QApplication.clipboard()
     window.parts.actions.do("save_picture")
     dialog = window.findChild(ExportDialog)
+    dialog.content_combo.setCurrentIndex(1)
     dialog.width_box.setValue(300)
     dialog.copy.click()
     assert clipboard.image().width() == 600
@@ -379,6 +401,7 @@ def test_copy_without_run_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
 
 def test_csv_formulas_are_escaped_unless_disabled(window: MainWindow, tmp_path: Path) -> None:
     dialog = ExportDialog(window.parts.export.exports.offers(), window)
+    dialog.content_combo.setCurrentIndex(1)
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
     assert dialog.escape_formulas_box.isHidden()
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(CSV))
