@@ -227,6 +227,10 @@ class FindBar(Themed, QFrame):
         self.moved.emit(1)
 
 
+CELL = "cell"
+"""Mark of a legend that is no node: a grey cell of the strip of rounds."""
+
+
 class TreeLegend(Themed, QWidget, AccessibleWidget):
     """The legend of the tree on one line; entries that do not fit are omitted."""
 
@@ -279,6 +283,11 @@ class TreeLegend(Themed, QWidget, AccessibleWidget):
 
     def _paint_mark(self, painter: QPainter, state: str, box: QRectF) -> None:
         theme = self._style.theme
+        if state == CELL:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("pruned"))
+            painter.drawRoundedRect(box.adjusted(0, theme.px(3), 0, -theme.px(3)), 2, 2)
+            return
         painter.setBrush(theme.color("panel"))
         pen = QPen(self._style.state_colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
         painter.setPen(dashed_pen(pen) if state in DASHED else pen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QRect, QRectF, Qt, Slot
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import (
     QFocusEvent,
     QHelpEvent,
@@ -99,8 +99,8 @@ class TreeCanvas(Themed, AccessibleTree):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep following, or keep the visible part."""
-        if event.oldSize().isValid():
-            self.navigation.handle_resize(event.size() - event.oldSize())
+        before = event.oldSize()
+        self.navigation.handle_resize(event.size() - before if before.isValid() else QSize(0, 0))
         self.canvas_state.changed.emit(False)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

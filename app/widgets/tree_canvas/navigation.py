@@ -44,13 +44,15 @@ def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
 
 FIT_MARGIN = 28
 """Margin around a fitted tree in pixels at 100 %."""
+MAX_LINE_ZOOM, LINE_MARGIN = 1.15, 18
+"""Largest zoom of a tree that is broken into lines, and the margin around it in pixels at 100 %."""
 EDGE_MARGIN = 40
 """Distance from the edge in pixels at 100 % within which a box does not count as visible."""
 
 
-def fit_area(state: CanvasState, widget: QWidget) -> QRectF:
-    """Return the widget's rectangle without the margins around a fitted tree."""
-    margin = FIT_MARGIN * state.style.theme.scale
+def fit_area(state: CanvasState, widget: QWidget, margin: float = FIT_MARGIN) -> QRectF:
+    """Return the widget's rectangle without the margins around a fitted tree, in pixels at 100 %."""
+    margin *= state.style.theme.scale
     return QRectF(margin, margin, max(1.0, widget.width() - 2 * margin), max(1.0, widget.height() - 2 * margin))
 
 
@@ -116,6 +118,7 @@ class CanvasNavigation(QObject):
         state.cleared.connect(self._on_cleared)
         state.replaced.connect(self.show_all)
         state.changed.connect(self._keep_newest)
+        state.rearranged.connect(self._on_rearranged)
 
     @property
     def zoom(self) -> float:
@@ -179,14 +182,22 @@ class CanvasNavigation(QObject):
         self._may_shrink = False
         self._finish_move(self._fit_across)
 
-    def show_path(self, path: Sequence[int], path_zoom: float) -> None:
-        """Show the whole tree; if its zoom is below `path_zoom`, zoom in to that, with the path's end visible."""
-        self.show_all()
-        if self._camera.zoom < max(path_zoom, min_zoom(self._state)):
-            self.set_zoom(max(path_zoom, min_zoom(self._state)))
+    def show_in_lines(self, path: Sequence[int]) -> None:
+        """Show the whole tree as large as possible, broken into lines, again after each resize; while presenting, as
+        much as is legible, with the end of `path`.
+        """
+        room = fit_area(self._state, self._widget, LINE_MARGIN)
+        if not self._widget.width():
+            return
+        self._state.wrap_to(room.width(), room.height(), MAX_LINE_ZOOM)
+        self._camera.show(self._state.scene.bounds(), room.width(), room.height(), MAX_LINE_ZOOM)
+        self._camera.x -= room.x() / self._camera.zoom
+        self._camera.y -= room.y() / self._camera.zoom
+        if self._camera.zoom < min_zoom(self._state):
+            self.set_zoom(min_zoom(self._state))
             for node in path:
                 self.ensure_visible(node)
-        self._repeat_fit = partial(self.show_path, path, path_zoom)
+        self._finish_move(partial(self.show_in_lines, path))
 
     def _finish_move(self, again: Callable[[], None] | None = None) -> None:
         self._repeat_fit = again
@@ -272,6 +283,12 @@ class CanvasNavigation(QObject):
     @Slot()
     def _on_cleared(self) -> None:
         self._may_shrink, self._repeat_fit = True, None
+
+    @Slot()
+    def _on_rearranged(self) -> None:
+        """Break a tree in lines again, as folding changes the rows of its lines."""
+        if self._state.scene.metrics.columns and self._repeat_fit is not None:
+            self._repeat_fit()
 
     @Slot()
     def _keep_newest(self) -> None:

@@ -125,12 +125,7 @@ class TreePainter:
         return dashed_pen(QPen(self.style.state_colour(state, 0.85), width * self.style.theme.scale))
 
     def _curve(self, parent: int, child: int, clip: QRectF) -> QPainterPath:
-        metrics = self.scene.metrics
-        start, end = metrics.edge_start(self.scene.box(parent)), metrics.edge_end(self.scene.box(child))
-        curve = metrics.curve(start, end, clip)
-        path = QPainterPath(curve[0])
-        path.cubicTo(*curve[1:])
-        return path
+        return self.scene.metrics.edge_path(self.scene.box(parent), self.scene.box(child), clip)
 
     def _halo(self) -> QPen:
         """Return the pen under the path to the selected node."""
