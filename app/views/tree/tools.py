@@ -15,7 +15,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
 from decodescope.app.widgets.tree_canvas import PRUNED, TreeCanvas
-from decodescope.app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed_pen
+from decodescope.app.widgets.tree_canvas.tree_style import DASHED, STAR, STRUCK, TreeStyle, dashed_pen, node_outline
 from decodescope.resources.language import join_sentences, mark, tr, trc
 
 _MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
@@ -39,7 +39,7 @@ class TreeTools(Themed, QWidget):
         self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", tr("Follow"), tr("Keep the newest tokens visible"), checkable=True)
         self.fit = self._button(
-            "fitButton", tr("Fit"), tr("Fit the tree while keeping it readable; press again to show all of it")
+            "fitButton", tr("Fit"), tr("Show the whole tree; press again for a part that can be read")
         )
         self.search = self._button("findButton", tr("Find"), tr("Find a token (or just type)"))
         self.table = self._button("tableButton", tr("Table"), tr("Show the table of hypotheses"), checkable=True)
@@ -291,8 +291,7 @@ class TreeLegend(Themed, QWidget, AccessibleWidget):
         painter.setBrush(theme.color("panel"))
         pen = QPen(self._style.state_colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
         painter.setPen(dashed_pen(pen) if state in DASHED else pen)
-        radius = box.height() / 2 if state in PILLS else theme.px(4)
-        painter.drawRoundedRect(box, radius, radius)
+        painter.drawPath(node_outline(state, box, theme.px(4)))
         if state in STRUCK:
             painter.drawLine(box.center() - QPointF(6, 0), box.center() + QPointF(6, 0))
         if state == "best":
