@@ -131,9 +131,14 @@ class TreeTools(Themed, QWidget):
     def _fill_more_menu(self) -> None:
         menu = self.more.menu()
         menu.clear()
-        for button in self._buttons:
-            if not button.isHidden():
-                continue
+        self._add_tools(menu, [button for button in self._buttons if button.isHidden()])
+
+    def add_to_menu(self, menu: QMenu) -> None:
+        """Add all tools to a context menu."""
+        self._add_tools(menu, self._buttons)
+
+    def _add_tools(self, menu: QMenu, buttons: Sequence[QToolButton]) -> None:
+        for button in buttons:
             if menu.actions() and menu.actions()[-1] in self._group.actions():
                 menu.addSeparator()
             if button is self.pruned:
