@@ -195,6 +195,7 @@ def _connect_tours(parts: WindowParts) -> None:
     parts.guess.started.connect(parts.timeline.hide_future)
     parts.guess.ended.connect(parts.timeline.show_future)
     parts.tours.playerCreated.connect(parts.presentation.step_controls.connect_tours)
+    parts.presentation.step_controls.connect_guess(parts.guess)
 
 
 def _connect_language(parts: WindowParts) -> None:
