@@ -109,7 +109,6 @@ def test_fit_shows_whole_tree_and_then_a_legible_part(qtbot: QtBot, count: int, 
     state = canvas.canvas_state
     state.set_tree(beam_tree(count))
     state.set_top_down(down)
-    canvas.navigation.set_follow(False)
     canvas.navigation.zoom_by(2)
     canvas.navigation.fit()
     visible = state.camera.rect_to_canvas(QRectF(canvas.contentsRect()))

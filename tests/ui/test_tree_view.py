@@ -304,9 +304,9 @@ def test_typing_finds_tokens_and_enter_selects_next_match(qtbot: QtBot) -> None:
 
 def test_toolbar_buttons_change_canvas(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(30)))
-    view.canvas.navigation.set_follow(False)
-    assert not tool(view, "followButton").isChecked()
+    assert tool(view, "followButton").isChecked()
     tool(view, "fitButton").click()
+    assert not tool(view, "followButton").isChecked()
     positions = view.canvas.canvas_state.positions
     for node in (0, view.canvas.canvas_state.style.best_path[-1]):
         assert view.canvas.rect().contains(positions.node_rect(node))

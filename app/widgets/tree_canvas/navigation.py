@@ -154,7 +154,8 @@ class CanvasNavigation(QObject):
         """Show the whole tree. If it is too small to be read, a second call in a row shows a legible part around the
         selection or the best path.
         """
-        again = self._repeat_fit == self.show_all
+        again = self._repeat_fit == self.show_all and not self._follow
+        self.set_follow(False)
         self.show_all()
         if self._camera.zoom < READABLE_ZOOM and again:
             self._fit_across()
