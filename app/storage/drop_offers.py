@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.resources.language import tr, trn
 
-RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
-    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture"
+RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR = (
+    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar"
 )  # fmt: skip
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
@@ -27,6 +27,9 @@ _OF_A_MODEL = re.compile(
     r"(?:vocab|merges|special_tokens_map|added_tokens)\.json"
 )
 """Names of files that only mean something in their model's folder."""
+GRAMMARS = (".gbnf", ".lark", ".regex")
+_SCHEMA_KEYS = frozenset({"$schema", "$defs", "$ref", "definitions", "properties", "anyOf", "oneOf", "allOf", "enum"})
+_JSON_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$", re.IGNORECASE)
 _NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api")
 
@@ -111,6 +114,8 @@ def _offer_for_file(path: Path) -> DropOffer:
             tr("The weights alone are not enough"),
             tr("Drop the folder that contains config.json and the weights."),
         )
+    if ending in GRAMMARS:
+        return DropOffer(GRAMMAR, tr("Write only texts of this grammar"), path.name, (str(path),))
     if ending in (".json", ".jsonl"):
         return _offer_for_json(path)
     if ending == ".csv":
@@ -125,8 +130,8 @@ def _offer_for_file(path: Path) -> DropOffer:
         return _offer_for_text_file(path)
     return _reject(
         tr("Files of this kind cannot be opened"),
-        tr("Drop a model folder, a recording (.decodescope), settings (.json), rankings (.jsonl), a picture, a sound "
-           "or a text file."),
+        tr("Drop a model folder, a recording (.decodescope), settings (.json), a grammar (.gbnf), rankings "
+           "(.jsonl), a picture, a sound or a text file."),
     )  # fmt: skip
 
 
@@ -149,8 +154,23 @@ def _offer_for_gguf(path: Path) -> DropOffer:
     )  # fmt: skip
 
 
+def is_grammar_file(path: str) -> bool:
+    """Return whether the name of the file is that of a grammar."""
+    return Path(path).suffix.lower() in GRAMMARS
+
+
+def is_json_schema(value: Mapping[str, object]) -> bool:
+    """Return whether a JSON object is a JSON schema: no settings have these keys, or `type` with such a value."""
+    kinds = value.get("type")
+    return bool(_SCHEMA_KEYS & value.keys()) or bool(
+        {kinds} & _JSON_TYPES if isinstance(kinds, str) else isinstance(kinds, list) and _JSON_TYPES.issuperset(kinds)
+    )
+
+
 def _offer_for_json(path: Path) -> DropOffer:
     record = _first_object(path)
+    if record is not None and path.suffix.lower() == ".json" and is_json_schema(record):
+        return DropOffer(GRAMMAR, tr("Write only texts of this JSON schema"), path.name, (str(path),))
     if record is not None and {"chosen", "rejected"} & record.keys() | {"completions", "ranks"} & record.keys():
         return DropOffer(LEARN, tr("Use these rankings in the preference lab"), path.name, (str(path), "reward"))
     if record is not None and ("messages" in record or ({"prompt", "completion"} <= record.keys())):

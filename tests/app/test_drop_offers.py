@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from decodescope.app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TEXT, offer_for_address, offer_for_files
+from decodescope.app.storage.drop_offers import (
+    ENGINE,
+    GRAMMAR,
+    HUB,
+    MODEL,
+    SETTINGS,
+    TEXT,
+    offer_for_address,
+    offer_for_files,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +25,12 @@ from decodescope.app.storage.drop_offers import ENGINE, HUB, MODEL, SETTINGS, TE
         ("preset.yml", "temperature: 0.9", SETTINGS),
         ("Modelfile", "FROM x\nPARAMETER temperature 0.9", SETTINGS),
         ("preset.json", '\ufeff{"temperature": 0.9}', SETTINGS),
+        ("rules.gbnf", 'root ::= "yes"', GRAMMAR),
+        ("rules.LARK", 'start: "yes"', GRAMMAR),
+        ("schema.json", '{"type": "object", "properties": {}}', GRAMMAR),
+        ("schema-of-type.json", '{"type": ["string", "null"]}', GRAMMAR),
+        ("schema-by-reference.json", '{"$ref": "#/$defs/x", "$defs": {"x": {}}}', GRAMMAR),
+        ("preset-with-type.json", '{"type": "sampler", "temperature": 0.9}', SETTINGS),
         ("list.json", "[1, 2]", ""),
         ("words.json", '"hello"', ""),
         ("tokenizer.json", "{}", ""),
