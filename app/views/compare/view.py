@@ -38,7 +38,7 @@ from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.screen import WorkWhenVisible
 from decodescope.core import ModelEntry
 from decodescope.core.events import Event
-from decodescope.resources.language import join_sentences, mark, tr
+from decodescope.resources.language import join_sentences, mark, start_sentence, tr
 
 
 class CompareHead(QObject):
@@ -85,7 +85,7 @@ class CompareHead(QObject):
 
 
 def _as_sentence(words: str) -> str:
-    return tr("{sentence}.").format(sentence=f"{words[:1].upper()}{words[1:]}")
+    return tr("{sentence}.").format(sentence=start_sentence(words))
 
 
 class FirstComparisonStarter(QObject):
