@@ -174,6 +174,15 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 
+def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
+    """Return the index of the token that the model found least likely, the first of equals; None if no probability is
+    known. Special tokens count only if there is nothing else: the end of the text explains little.
+    """
+    bits = ((token.is_special is not False, -surprise(token), n) for n, token in enumerate(tokens))
+    known = [entry for entry in bits if not math.isnan(entry[1])]
+    return min(known)[2] if known else None
+
+
 def uncertain_steps(run: Run | None) -> list[int]:
     """Return the indices of the most uncertain steps of a finished run."""
     return most_uncertain(run.tokens) if run is not None and run.finished is not None else []

@@ -355,7 +355,7 @@ def _export_parts(
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return ExportParts(
         recorded_runs=recorded,
-        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded, messages),
         clipboard=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         demos=_demos(panels, session, messages, appearance),
