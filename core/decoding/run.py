@@ -243,6 +243,7 @@ class DecodingRun:
             media=self.inputs.media.media if self.inputs.media is not None else (),
             adapters=self.model.adapters.used(),
             placement=self.model.placement,
+            thinking=self.model.thinking_marks,
         )
 
     def prefill(

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from decodescope import core
+from decodescope.app.state.answer_thinking import thinking_summary
 from decodescope.app.state.run import Run
 from decodescope.app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
 from decodescope.app.theme.theme import Theme
@@ -98,6 +99,7 @@ _LEGENDS = {"origin": ORIGIN_LEGEND, "influence": token_decorations.INFLUENCE_LE
 SELECT_HINT = mark("click a token, or ← →")
 LEAD_CHANGE_HINT = mark("▾ the best beam changed here")
 BRANCH_HINT = mark("│ the branch begins here")
+THINKING_HINT = mark("violet: thinking, {summary}")
 
 
 class ColouringController(QObject):
@@ -155,6 +157,9 @@ class ColouringController(QObject):
             )
             if there
         ]
+        run = self._area.run
+        if run is not None and (thinking := run.thinking).ranges:
+            marks.append(tr(THINKING_HINT).format(summary=thinking_summary(thinking, len(run.tokens))))
         return "   ".join([*marks, tr(SELECT_HINT)])
 
     @Slot(str)

@@ -49,7 +49,7 @@ function writeText(tokens) {
 function spanOf(token, place, count) {
   const shape = token.special ? "" : !token.text ? " unfinished" : /^\s*\n\s*$/.test(token.text) ? " line" : "";
   return make("span", {
-    class: `token${shape}`, role: "option", id: `token-${place}`, "aria-selected": false, "aria-label": spoken(token, place, count),
+    class: `token${shape}${token.thinking ? " thinking" : ""}`, role: "option", id: `token-${place}`, "aria-selected": false, "aria-label": spoken(token, place, count),
   }, ...written(token));
 }
 
@@ -99,6 +99,8 @@ function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
   const key = KEYS[state.colouring] ? KEYS[state.colouring].map((label, place) => make("span", {}, swatch(place), label))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
+  const thinking = run.texts[state.text]?.thinking;
+  if (thinking) key.push(make("span", { class: "thinking" }, tr("thinking: {share}", { share: thinking })));
   find("legend").replaceChildren(...key, make("span", { class: "keys" },
     ...trAround("click a token, or {left} {right}", { left: make("kbd", {}, "←"), right: make("kbd", {}, "→") })));
 }
