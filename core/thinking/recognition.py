@@ -86,18 +86,25 @@ def _prompt_part(token: PromptToken) -> str:
 
 
 def is_thinking_open(prompt: Sequence[PromptToken], marks: Sequence[ThinkingMark] = KNOWN_MARKS) -> bool:
-    """Return whether an answer after these tokens begins inside thinking: a mark at the start of a line was opened, and
+    """Return whether an answer after these tokens begins inside thinking, as `is_open_after`."""
+    return is_open_after([*map(_prompt_part, prompt)], [bool(token.special) for token in prompt], marks)
+
+
+def is_open_after(parts: Sequence[str], special: Sequence[bool], marks: Sequence[ThinkingMark]) -> bool:
+    """Return whether an answer after a prompt begins inside thinking: a mark at the start of a line was opened, and
     neither closed nor followed by a special token, as in a user's question about it.
+
+    `parts`: what each token writes, special tokens by their names; `special`: whether each is special.
     """
-    text, starts = _join([*map(_prompt_part, prompt)])
-    special = [start for start, token in zip(starts, prompt, strict=True) if token.special]
+    text, starts = _join(parts)
+    places = [start for start, flag in zip(starts, special, strict=True) if flag]
     for mark in marks:
         place = text.rfind(mark.opening)
         end = place + len(mark.opening)
-        if place < 0 or mark.closing in text[end:] or (special and special[-1] >= end):
+        if place < 0 or mark.closing in text[end:] or (places and places[-1] >= end):
             continue
         line = text[text.rfind("\n", 0, place) + 1 : place]
-        if not line.strip() or not text[end:].strip() or any(place - 1 <= start <= place for start in special):
+        if not line.strip() or not text[end:].strip() or any(place - 1 <= start <= place for start in places):
             return True
     return False
 

@@ -147,8 +147,11 @@ class ColouringController(QObject):
         options = self._area.paint_options
         if options.colouring == "influence" and options.influence is not None and options.influence.kind == "attention":
             return tr(token_decorations.ATTENTION_LEGEND)
+        run = self._area.run
+        is_forced = run is not None and any(token.origin == "forced" for token in run.tokens)
         if options.colouring in _LEGENDS:
-            return tr(_LEGENDS[options.colouring])
+            forced = [tr(token_decorations.FORCED_LEGEND)] if is_forced and options.colouring == "origin" else []
+            return "   ".join([tr(_LEGENDS[options.colouring]), *forced])
         marks = [
             tr(words)
             for words, there in (
@@ -157,7 +160,7 @@ class ColouringController(QObject):
             )
             if there
         ]
-        run = self._area.run
+        marks += [tr(token_decorations.FORCED_LEGEND)] if is_forced else []
         if run is not None and (thinking := run.thinking).ranges:
             marks.append(tr(THINKING_HINT).format(summary=thinking_summary(thinking, len(run.tokens))))
         return "   ".join([*marks, tr(SELECT_HINT)])

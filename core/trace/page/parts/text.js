@@ -76,7 +76,8 @@ function colourText() {
   drawn.spans.forEach((span, place) => {
     const token = drawn.tokens[place];
     span.toggleAttribute("data-origin", false);
-    if (state.colouring === "origin") span.dataset.origin = token.origin ?? "target";
+    span.toggleAttribute("data-forced", token.origin === "forced");
+    if (state.colouring === "origin" && token.origin !== "forced") span.dataset.origin = token.origin ?? "target";
     const sure = score ? score(token) : 1;
     style(span, score ? { "--colour": ramp(sure), "--thick": `${(sure === null ? 2 : 2 + 3.5 * (1 - sure)).toFixed(1)}px` } : { "--colour": "", "--thick": "" });
   });
@@ -100,6 +101,9 @@ function showLegend() {
   const key = KEYS[state.colouring] ? KEYS[state.colouring].map((label, place) => make("span", {}, swatch(place), label))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
   const thinking = run.texts[state.text]?.thinking;
+  if (drawn.tokens.some((token) => token.origin === "forced")) {
+    key.push(make("span", {}, make("span", { class: "token swatch", "data-forced": "" }), tr("written by force")));
+  }
   if (thinking) key.push(make("span", { class: "thinking" }, tr("thinking: {share}", { share: thinking })));
   find("legend").replaceChildren(...key, make("span", { class: "keys" },
     ...trAround("click a token, or {left} {right}", { left: make("kbd", {}, "←"), right: make("kbd", {}, "→") })));
