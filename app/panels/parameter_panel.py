@@ -125,6 +125,11 @@ class ParameterPanel(Themed, ParameterFrame):
         self.create_all_rows()
         return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
 
+    @property
+    def created_rows(self) -> Mapping[str, ParameterRow]:
+        """The rows that exist already, by parameter name."""
+        return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
+
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
         """Show editors for `parameters`, with the values they had when last shown."""
         before = {row.parameter: row for row in self._settings.values() if isinstance(row, ParameterRow)}

@@ -30,6 +30,7 @@ from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -271,6 +272,7 @@ def _build_controllers(
         media_bar=media_bar,
         chat=chat,
         memory_fit=MemoryFitController(session, panels.setup, requests),
+        word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
@@ -499,6 +501,7 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.word_spellings.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
         parts.updates.stop,

@@ -130,6 +130,13 @@ def brief_percent(share: float) -> str:
     return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
 
 
+def thinking_share(thinking: int, tokens: int) -> str:
+    """Return how many of an answer's tokens are thinking: `34 of 56 tokens (61 %)`."""
+    return trn("{part:,} of {count:,} token ({share})", "{part:,} of {count:,} tokens ({share})", tokens).format(
+        part=thinking, count=tokens, share=whole_percent(thinking / tokens)
+    )
+
+
 def whole_percent(share: float) -> str:
     """Format a rounded percentage for an axis or an average: `0.314` → `31 %`; never 100 for less, nor 0 for more."""
     value = share * 100

@@ -48,6 +48,7 @@ ALLOWED = (
     Allowed("app/start/display.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/text_formats.py", r'\{"choice": .*', "a grammar, as an example"),
     Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*|root ::= [\s\S]*", "grammars to begin with"),
+    Allowed("core/processors/thinking_extensions.py", r"Wait", "what a model writes"),
     Allowed("core/common/lazy_imports.py", r" Did you mean .*", "an AttributeError"),
     Allowed("app/storage/programs/read_only_formats.py", r"[A-Z][\w ()-]+", "names of programs"),
     Allowed("app/control/dialogs.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
