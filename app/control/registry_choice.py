@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ from decodescope.app.state.suggestions import unknown_name_message
 from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
 from decodescope.core import caches, strategies
 from decodescope.core.caches import CacheBackend
-from decodescope.core.strategies import Parameter, Strategy
+from decodescope.core.strategies import GROUPS, Parameter, Strategy
 from decodescope.resources.language import tr
 
 StoredValues = dict[str, dict[str, Any]]
@@ -75,11 +75,17 @@ class RegistryChoice(QObject):
     def show_unsupported(self, reasons: Mapping[str, str]) -> None:
         """List every entry; disable those that the model does not support and show the reason."""
         self._reasons = reasons
-        self._picker.set_items(
-            PickerItem(
-                tr(entry.title), name, tr(entry.summary), reasons.get(name, ""), entry.paper or tr(entry.summary)
-            )
-            for name, entry in self.registry.items()
+        self._picker.set_items(self._item(name, entry) for name, entry in self._entries_in_order())
+
+    def _entries_in_order(self) -> Iterable[tuple[str, Strategy | CacheBackend]]:
+        """Return names and entries in the order of the picker."""
+        return self.registry.items()
+
+    def _item(self, name: str, entry: Strategy | CacheBackend) -> PickerItem:
+        summary = tr(entry.summary)
+        keywords = " ".join((entry.title, name.replace("_", " "), *entry.aliases))
+        return PickerItem(
+            tr(entry.title), name, summary, self._reasons.get(name, ""), entry.paper or summary, keywords=keywords
         )
 
     def show_parameters(self) -> None:
@@ -136,6 +142,19 @@ class StrategyChoice(RegistryChoice):
     """Selection of the strategy; the picker's subtitle shows the changed parameters."""
 
     registry = strategies.registry
+
+    def _entries_in_order(self) -> Iterable[tuple[str, Strategy | CacheBackend]]:
+        """Return the strategies by group: those of the program, then groups that plug-ins add."""
+        titles = dict.fromkeys((*GROUPS, *(entry.group_title for entry in strategies.registry.values())))
+        places = {title: place for place, title in enumerate(titles)}
+        return sorted(strategies.registry.items(), key=lambda item: places[item[1].group_title])
+
+    def _item(self, name: str, entry: Strategy | CacheBackend) -> PickerItem:
+        item = super()._item(name, entry)
+        if not isinstance(entry, Strategy):
+            return item
+        badge = tr("Start here") if entry.is_starting_point and not item.reason else ""
+        return item._replace(group=tr(entry.group_title), badge=badge)
 
     def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
         super().__init__(picker, panel, initial, stored)

@@ -294,6 +294,8 @@ class ModelsSection(SettingsSection):
     """MiB of memory for single models' weights, 0 for as much as fits; further layers are offloaded to disk. A model
     not listed is kept in memory completely.
     """
+    recent: list[str] = field(default_factory=list, metadata=_NAMES)
+    """Names of the models used last, latest first."""
     adapters: dict[str, list[list[Any]]] = field(default_factory=dict, metadata={"check": is_adapter_lists})
     """Adapters of single models, each as path, strength and whether it is switched on."""
 

@@ -117,6 +117,7 @@ def _connect_setup(parts: WindowParts) -> None:
     setup, chosen = parts.settings_controller, parts.chosen
     for signal, slot in (
         (chosen.model.ready, setup.show_model),
+        (chosen.drafts.removed, parts.messages.show_notice),
         (setup.notice, parts.messages.show_notice),
         (setup.panelRequested, parts.layout.show_setup),
         (parts.inspector.stagesWanted, setup.order_stages),

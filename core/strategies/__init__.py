@@ -4,7 +4,7 @@ from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.errors import StrategyError
 from decodescope.core.parameter import Parameter, Settings, quote_text
 from decodescope.core.registry import Registry
-from decodescope.core.strategies.base import Flags, Strategy, flags_of
+from decodescope.core.strategies.base import GROUPS, Flags, Strategy, flags_of
 from decodescope.resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
@@ -81,6 +81,6 @@ def movable() -> tuple[str, ...]:
 
 
 __all__ = [
-    "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages",
+    "GROUPS", "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages",
     "own_settings", "registry", "select", "selected_by",
 ]  # fmt: skip

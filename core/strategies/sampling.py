@@ -79,6 +79,7 @@ STRATEGY = Strategy(
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
+    is_starting_point=True,
     is_compared_by_default=True,
     selects=lambda flags: flags.plain and flags.samples,
 )
