@@ -16,6 +16,12 @@ from decodescope.resources.language import mark, tr
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""
 
+LENGTH, DRAFTS, RANDOMNESS, FILTERS, REPETITION, WORDS, STOPPING, WATERMARK, OTHER = (
+    mark("Length"), mark("Drafts"), mark("Randomness"), mark("Filters"), mark("Repetition"), mark("Words"),
+    mark("Stopping"), mark("Watermark"), mark("Other"),
+)  # fmt: skip
+"""Titles of groups of settings, in the order of the settings panel."""
+
 Settings = Mapping[str, Any]
 """Values by setting name; each `Parameter` defines the type of its value."""
 ParameterKind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
@@ -54,6 +60,8 @@ class Parameter:
     """Value that switches the setting off, if that is not the default."""
     extra: Extra | None = None
     """Extra of this program that the setting requires."""
+    group: str = ""
+    """Title of its group in the settings panel; empty: see `core.strategies.setting_group`."""
 
 
 def check(parameter: Parameter, value: object) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from decodescope.app.state.model_description import describe_model, is_chat_model
 from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
-from decodescope.app.widgets.picker_combo import PickerCommand, PickerItem
+from decodescope.app.widgets.picker_items import PickerCommand, PickerItem
 from decodescope.core import Modalities, ModelEntry, catalog, words
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import mark, tr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,7 +11,8 @@ from PySide6.QtCore import QObject, QSignalBlocker, Signal, Slot
 from decodescope.app.panels.parameter_panel import ParameterPanel
 from decodescope.app.state import setting_values
 from decodescope.app.state.suggestions import unknown_name_message
-from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.core import caches, strategies
 from decodescope.core.caches import CacheBackend
 from decodescope.core.strategies import GROUPS, Parameter, Strategy
@@ -90,10 +91,14 @@ class RegistryChoice(QObject):
 
     def show_parameters(self) -> None:
         """Show the parameters of the selected entry with their last values."""
-        self._panel.show_parameters(self.registry[self.name].parameters)
+        self._panel.show_parameters(self._parameters_of(self.name))
         if values := self._stored.pop(self.name, None):
             unknown = self._panel.set_values({**self._panel.changed_values(), **values})
             self._absent_values.update((name, values[name]) for name in unknown if name in values)
+
+    def _parameters_of(self, name: str) -> Sequence[Parameter] | Mapping[str, Sequence[Parameter]]:
+        """Return the parameters of an entry, by group if it has groups."""
+        return self.registry[name].parameters
 
     def refresh_registry(self) -> None:
         """Show the entries and parameters that plug-ins have added or removed; keep selection and values.
@@ -107,7 +112,7 @@ class RegistryChoice(QObject):
         with QSignalBlocker(self._picker):
             self.show_unsupported(self._reasons)
             self._picker.select_data(selected)
-        self._panel.show_parameters(self.registry[selected].parameters)
+        self._panel.show_parameters(self._parameters_of(selected))
         stored = self._stored.pop(selected, {}) if selected != name else {}
         merged = {**values, **stored}
         if selected == name or stored:
@@ -149,6 +154,9 @@ class StrategyChoice(RegistryChoice):
         places = {title: place for place, title in enumerate(titles)}
         return sorted(strategies.registry.items(), key=lambda item: places[item[1].group_title])
 
+    def _parameters_of(self, name: str) -> Mapping[str, Sequence[Parameter]]:
+        return strategies.grouped_settings(strategies.registry[name])
+
     def _item(self, name: str, entry: Strategy | CacheBackend) -> PickerItem:
         item = super()._item(name, entry)
         if not isinstance(entry, Strategy):
@@ -168,7 +176,7 @@ class StrategyChoice(RegistryChoice):
 
     @Slot()
     def _show_subtitle(self) -> None:
-        words = setting_values.summary(self.strategy.parameters, self._panel.changed_values())
+        words = setting_values.summary(self.strategy.parameters, self._panel.effective_changes())
         self._picker.set_subtitle(words or tr("default settings"))
 
 

@@ -18,7 +18,8 @@ from decodescope.app.widgets.buttons import RunButton
 from decodescope.app.widgets.drafter_marks import paint_drafter_mark
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.inputs import SpinBox
-from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem
+from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from decodescope.resources.language import tr
 
@@ -281,8 +282,8 @@ class Toolbar(Themed, QFrame):
         return super().event(event)
 
     def _distribute_width(self) -> None:
-        """Distribute the remaining width among the pickers: first what their titles need, then what else they
-        prefer.
+        """Distribute the remaining width among the pickers: first what their titles need, then what their second
+        lines need, then their usual widths.
         """
         pickers = [picker for picker in self.pickers if not picker.isHidden()]
         others = [
@@ -293,7 +294,9 @@ class Toolbar(Themed, QFrame):
         margins = self._row.contentsMargins()
         gaps = self._row.spacing() * (len(pickers) + len(others) + 2)
         room = self.width() - margins.left() - margins.right() - gaps - sum(part.sizeHint().width() for part in others)
-        widths = _distribute([(picker.title_width, picker.preferred_width) for picker in pickers], room)
+        widths = _distribute([(picker.text_width, picker.preferred_width) for picker in pickers], room)
+        if sum(widths) > room or any(width < p.text_width for p, width in zip(pickers, widths, strict=True)):
+            widths = _distribute([(picker.title_width, picker.text_width) for picker in pickers], room)
         for picker, width in zip(pickers, widths, strict=True):
             picker.set_assigned_width(width)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import (
     QAccessibleInterface,
     QColor,
@@ -22,11 +22,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.theme.theme import Theme
-from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import icons
 from decodescope.app.widgets.accessibility import AccessibleWidget
 from decodescope.app.widgets.building import set_up
-from decodescope.app.widgets.inputs import LazyComboBox
+from decodescope.app.widgets.picker_items import Picker, PickerItem
 from decodescope.app.widgets.plain_text import tooltip
 from decodescope.resources.language import tr
 
@@ -38,40 +37,6 @@ if TYPE_CHECKING:
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
 MAX_WIDTH = 440
 """Largest width of the box in pixels at 100 %; longer texts are elided."""
-
-
-class PickerItem(NamedTuple):
-    """One list item. With a `reason` it is shown but cannot be chosen."""
-
-    title: str
-    data: Any
-    subtitle: str = ""
-    reason: str = ""
-    help: str = ""
-    group: str = ""
-    """Title of its group; adjacent items with the same title are one group."""
-    icon: str = ""
-    columns: tuple[str, ...] = ()
-    """Short texts at the right, aligned with those of the other items."""
-    badge: str = ""
-    """A word beside the title, such as “Start here”."""
-    keywords: str = ""
-    """Further words by which a search finds it."""
-
-    @property
-    def accessible_text(self) -> str:
-        """The item's text for screen readers."""
-        parts = (self.title, self.badge, self.reason or self.subtitle, *self.columns)
-        return ", ".join(part for part in parts if part)
-
-
-class PickerCommand(NamedTuple):
-    """A button below the list."""
-
-    name: str
-    title: str
-    description: str
-    icon: str
 
 
 def paint_two_lines(
@@ -103,10 +68,8 @@ def _standard_item(item: PickerItem) -> QStandardItem:
     return row
 
 
-class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
-    """Shows title and subtitle; opens a `PickerPopup` below. `commandChosen(name)`: a button of the popup."""
-
-    commandChosen = Signal(str)
+class PickerCombo(Picker, AccessibleWidget):
+    """Shows title and subtitle; opens a `PickerPopup` below."""
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -115,14 +78,6 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         self._assigned_width: int | None = None
         self._subtitle: str | None = None
         self._hovered = False
-        self.items: tuple[PickerItem, ...] = ()
-        """The current list items."""
-        self.recent_items: tuple[PickerItem, ...] = ()
-        """Items that the popup shows once more, above all others."""
-        self.commands: tuple[PickerCommand, ...] = ()
-        """The buttons below the list."""
-        self.note = ""
-        """A sentence below the list."""
         self._popup: PickerPopup | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.currentIndexChanged.connect(self._on_index)
@@ -207,32 +162,11 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
             self.setCurrentIndex(index)
         return index >= 0
 
-    def choose(self, data: Any) -> None:
-        """Select the item with that data as a click in the list does, and close the list."""
-        self.hidePopup()
-        index = self.findData(data)
-        if index >= 0:
-            self.setCurrentIndex(index)
-            self.activated.emit(index)
-
     def show_list_at(self, data: Any) -> None:
         """Open the list at the item with that data."""
         if not self.is_open:
             self.showPopup()
         self.popup.show_item(data)
-
-    def is_marked(self, data: Any) -> bool:
-        """Return whether the popup marks the item as chosen."""
-        return bool(data == self.currentData())
-
-    def paint_mark(self, painter: QPainter, theme: Theme, rect: QRectF, data: Any) -> None:
-        """Paint the mark at the right end of a row: a tick if it is chosen."""
-        if self.is_marked(data):
-            icons.paint_icon(painter, "check", theme.accent, rect)
-
-    def press_mark(self, data: Any) -> bool:
-        """Handle a press on that mark; return whether it did something other than choosing the row."""
-        return False
 
     def set_subtitle(self, text: str | None) -> None:
         """Set the second line of the box; None for the chosen item's own."""
@@ -248,10 +182,14 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
 
     @property
     def preferred_width(self) -> int:
+        """Preferred width in pixels: what its texts need, and not less than its usual width."""
+        return max(self._scaled(self._width).width(), self.text_width)
+
+    @property
+    def text_width(self) -> int:
         """Width in pixels that shows both lines completely, within limits."""
         second = QFontMetrics(self._theme.font(11)).horizontalAdvance(self._second_line())
-        needed = max(self.title_width, second + self._space_around)
-        return min(max(self._scaled(self._width).width(), needed), self._theme.px(MAX_WIDTH))
+        return min(max(self.title_width, second + self._space_around), self._theme.px(MAX_WIDTH))
 
     @property
     def title_width(self) -> int:

@@ -56,7 +56,8 @@ from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
+    from decodescope.app.widgets.picker_items import Picker
+from decodescope.app.widgets.picker_items import PickerItem
 
 ROW_ROLE = Qt.ItemDataRole.UserRole
 _ROOT = QModelIndex()
@@ -145,7 +146,7 @@ class PickerListModel(QAbstractListModel):
 class PickerDelegate(ThemedDelegate):
     """Paints headings, and items with icon, title, subtitle, columns and the picker's mark."""
 
-    def __init__(self, picker: PickerCombo, parent: QWidget) -> None:
+    def __init__(self, picker: Picker, parent: QWidget) -> None:
         super().__init__(parent)
         self._picker = picker
         self.column_widths: tuple[int, ...] = ()
@@ -296,7 +297,7 @@ class PickerPopup(Themed, QFrame):
     It is laid over the window rather than a window of its own: input methods work, and it is part of pictures.
     """
 
-    def __init__(self, picker: PickerCombo) -> None:
+    def __init__(self, picker: Picker) -> None:
         super().__init__(_host(picker))
         self._picker = picker
         label = picker.accessibleName()
@@ -306,8 +307,10 @@ class PickerPopup(Themed, QFrame):
         self.model, self.delegate = PickerListModel(self), PickerDelegate(picker, self)
         self.opened_at = QPoint()
         """Where the pointer was when the list was opened."""
-        self.empty_label = set_up(PlainLabel(tr("No matches. Try a shorter search."), self, wordWrap=True), role="muted")
-        self.note_label = set_up(PlainLabel("", self, wordWrap=True), role="muted")
+        self.empty_label, self.note_label = PlainLabel(self, wordWrap=True), PlainLabel(self, wordWrap=True)
+        self.empty_label.setText(tr("No matches. Try a shorter search."))
+        for text in (self.empty_label, self.note_label):
+            text.setProperty("role", "muted")
         self._make_field(label)
         self._make_list(label)
         self._buttons_part = set_up(QFrame(self), name="pickerCommands")

@@ -440,7 +440,7 @@ def _restore(parts: WindowParts) -> None:
     """Restore the state from when the window was closed."""
     layout = parts.settings.layout
     parts.appearance.apply()
-    parts.setup.parameters.set_advanced(layout.advanced)
+    parts.setup.parameters.restore_groups(layout.groups)
     parts.centre.show_view(layout.view)
     parts.layout.restore(layout)
     parts.setup.prompt.editor.setFocus()
@@ -480,7 +480,7 @@ def _store_layout(window: MainWindow, parts: WindowParts) -> None:
     """Store the layout of panels and window in the settings."""
     layout = parts.settings.layout
     own = parts.borrowed.own_settings
-    layout.advanced, layout.view = own.is_advanced, own.view
+    layout.groups, layout.view = dict(own.open_groups), own.view
     parts.layout.store(layout)
     window.store_geometry()
 

@@ -73,7 +73,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
         parts.settings_controller.changed,
         parts.layout.changed,
         parts.splitter.splitterMoved,
-        parts.setup.parameters.advancedToggled,
+        parts.setup.parameters.groupsToggled,
         parts.centre.viewShown,
         parts.appearance.changed,
         parts.appearance.wordingChanged,

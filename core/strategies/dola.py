@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decodescope.core.common.hf_generation import removed_from_transformers
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.strategies.base import CONTRAST, Strategy
 from decodescope.core.strategies.parameters import (
     EVERYWHERE,
@@ -35,6 +35,7 @@ SAMPLE = Parameter(
     "bool",
     False,
     mark("Sample from the contrasted distribution instead of taking its best token."),
+    group=RANDOMNESS,
 )
 
 

@@ -16,7 +16,7 @@ from decodescope.app.start.launch import LaunchProblem, apply_options
 from decodescope.app.storage import presets
 from decodescope.app.storage.settings import LastChoices
 from decodescope.app.theme.theme import theme_for
-from decodescope.app.widgets.picker_combo import PickerItem
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.model_folders import model_folder
 from tests.ui.windows import open_window

@@ -145,9 +145,9 @@ def _showing_every_setting() -> list[str]:
 @pytest.mark.parametrize(("size", "scale"), SIZES[1:])
 def test_strategy_settings_are_not_clipped(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
-    window.parts.setup.parameters.set_advanced(True)
     for name in _showing_every_setting():
         window.parts.settings_controller.choose(strategy=name)
+        window.parts.setup.parameters.set_all_open(True)
         settle(window)
         assert "\n".join(faults(window.parts.setup)) == "", name
 

@@ -14,7 +14,8 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.control.model_list import MIN_FOR_RECENT
 from decodescope.app.panels.toolbar import _distribute
-from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.app.widgets.picker_popup import matches
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import strategies
