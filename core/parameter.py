@@ -104,11 +104,6 @@ def display_name(value: object) -> str:
     return value if isinstance(value, str) else short_repr(value)
 
 
-def known_names_sentence(names: Iterable[str]) -> str:
-    """Return a sentence with the known names, for an unknown one."""
-    return tr("Available: {names}.").format(names=", ".join(names) or tr("none"))
-
-
 class _Rejection(NamedTuple):
     remedy: str
     cause: str

@@ -180,6 +180,9 @@ class PromptPanel(Themed, QWidget):
             ElidedLabel(), name="reuseLine", role="muted", accessible_name=tr("Cached part of the prompt")
         )
         self.reuse_label.hide()
+        self.count_label = set_up(
+            ElidedLabel(), name="promptTokens", role="muted", accessible_name=tr("Tokens of the prompt")
+        )
         self._reuse_color = QColor()
         self._ids: tuple[int, ...] = ()
         self._ids_text = ""
@@ -271,6 +274,17 @@ class PromptPanel(Themed, QWidget):
         self.reuse_label.setText(text)
         self.reuse_label.setVisible(bool(text))
 
+    def show_token_count(self, text: str, explanation: str, is_too_long: bool = False) -> None:
+        """Show the number of tokens beside the heading, as a warning if they are too many."""
+        self.count_label.setText(text)
+        self.count_label.setToolTip(tooltip(explanation))
+        self.count_label.setAccessibleDescription(explanation)
+        role = "warning" if is_too_long else "muted"
+        if self.count_label.property("role") != role:
+            self.count_label.setProperty("role", role)
+            self.count_label.style().unpolish(self.count_label)
+            self.count_label.style().polish(self.count_label)
+
     def set_chat_available(self, reason: str) -> None:
         """Enable chat, or disable it for a model without a chat template and show the reason."""
         button = self.mode.button("chat")
@@ -281,6 +295,7 @@ class PromptPanel(Themed, QWidget):
         self.editor.setFont(theme.font(13))
         self.editor.setTabStopDistance(tab_distance(self.editor.font()))
         self.reuse_label.setFont(theme.font(12))
+        self.count_label.setFont(theme.font(12, tabular=True))
         self._reuse_color = theme.color("tint")
         self.editor._on_size()
 
@@ -328,7 +343,7 @@ class PromptPanel(Themed, QWidget):
         """Lay out the editor; the surrounding panel places `examples_row` below it."""
         heading = set_up(PlainLabel(tr("PROMPT")), role="heading")
         heading.setBuddy(self.editor)
-        top = arrange(QHBoxLayout(), (heading, 1), self.mode)
+        top = arrange(QHBoxLayout(), heading, (self.count_label, 1), self.mode, spacing=8)
         self.examples_row = ExampleChips((self.score_button, *self._chips), self.more)
         self._column = arrange(
             QVBoxLayout(self), top, self.editor, self.reuse_label, margins=(MARGIN, 0, MARGIN, 0), spacing=6

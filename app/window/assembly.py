@@ -23,6 +23,7 @@ from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.registry_choice import CacheChoice, StrategyChoice
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder, RunInput
@@ -245,7 +246,8 @@ def _build_controllers(
     adapters = AdapterController(
         panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
     )
-    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute, adapters)
+    length = PromptLengthController(session, panels.setup.prompt, chat, loading, chosen.cache, messages)
+    requests = RequestBuilder(chosen, RunInput(chat, media, length), loading, settings.compute, adapters)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
@@ -260,6 +262,7 @@ def _build_controllers(
         borrowed=borrowed,
         loading=loading,
         adapters=adapters,
+        prompt_length=length,
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -499,6 +502,7 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.prompt_length.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
         parts.updates.stop,

@@ -118,6 +118,9 @@ def _connect_setup(parts: WindowParts) -> None:
     for signal, slot in (
         (chosen.model.ready, setup.show_model),
         (chosen.drafts.removed, parts.messages.show_notice),
+        (parts.prompt_length.shortenRequested, setup.focus_prompt),
+        (parts.prompt_length.modelRequested, parts.toolbar.model.showPopup),
+        (parts.prompt_length.retryRequested, parts.runs.run),
         (setup.notice, parts.messages.show_notice),
         (setup.panelRequested, parts.layout.show_setup),
         (parts.inspector.stagesWanted, setup.order_stages),
