@@ -92,6 +92,11 @@ def ending(reason: Ending | None) -> str:
     return tr(depth.pick(_PLAIN_ENDINGS.get(reason, usual), usual, usual))
 
 
+def percent_text(number: str) -> str:
+    """Write a percentage as the language does: `31 %`, in Chinese `31%`."""
+    return tr("{number} %").format(number=number)
+
+
 def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
     """Format a probability as a rounded percentage: `0.314` → `31 %`, with more digits where it would round to 0 or
     100.
@@ -102,16 +107,16 @@ def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
     if math.isnan(value):
         return UNKNOWN
     if value <= 0 or value >= 100:
-        return f"{min(max(value, 0), 100):.0f} %"
+        return percent_text(f"{min(max(value, 0), 100):.0f}")
     if value < 0.001:
-        return f"{below_text} 0.001 %"
+        return percent_text(f"{below_text} 0.001")
     if value >= 99.995:
-        return f"{above_text} 99.99 %"
+        return percent_text(f"{above_text} 99.99")
     if value < 0.0995:
-        return f"{value:.3f} %"
+        return percent_text(f"{value:.3f}")
     if value < 0.995 or value > 99:
-        return f"{value:.2f} %"
-    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+        return percent_text(f"{value:.2f}")
+    return percent_text(f"{value:.1f}") if value < 9.95 else percent_text(f"{value:.0f}")
 
 
 def brief_percent(share: float) -> str:
@@ -120,14 +125,14 @@ def brief_percent(share: float) -> str:
     if math.isnan(value):
         return UNKNOWN
     if value <= 0:
-        return "0 %"
+        return percent_text("0")
     if 99.95 <= value < 100:
-        return "> 99.9 %"
+        return percent_text("> 99.9")
     if 99 < value < 100:
-        return f"{value:.1f} %"
+        return percent_text(f"{value:.1f}")
     if value >= 9.95:
-        return f"{min(value, 100):.0f} %"
-    return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+        return percent_text(f"{min(value, 100):.0f}")
+    return percent_text(f"{value:.1f}") if value >= 0.05 else percent_text("< 0.1")
 
 
 def whole_percent(share: float) -> str:
@@ -136,8 +141,8 @@ def whole_percent(share: float) -> str:
     if math.isnan(value):
         return UNKNOWN
     if 0 < value < 0.5:
-        return "< 1 %"
-    return "> 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
+        return percent_text("< 1")
+    return percent_text("> 99") if 99.5 <= value < 100 else percent_text(f"{value:.0f}")
 
 
 def compact_share(share: float) -> str:
