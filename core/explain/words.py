@@ -54,7 +54,7 @@ class EndingTexts(NamedTuple):
 
 ENDINGS: dict[Ending, EndingTexts] = {
     "eos": EndingTexts(mark("finished"), mark("EOS"), mark("The text ends here with an end token")),
-    "length": EndingTexts(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
+    "length": EndingTexts(mark("length reached"), mark("length limit reached"), mark("The limit ends the text here")),
     "context": EndingTexts(
         mark("context full"), mark("context full"), mark("The model's context is full, so the text ends here")
     ),
