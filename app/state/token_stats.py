@@ -69,7 +69,7 @@ def bands_text(scores: ScoreStats) -> str:
 
 def band_percentages(scores: ScoreStats) -> list[str]:
     """Return the fraction of the text in each band."""
-    return [words.brief_percent(count / scores.tokens, is_exact=True) if count else "0 %" for count in scores.bands]
+    return [words.brief_percent(count / scores.tokens if count else 0, is_exact=True) for count in scores.bands]
 
 
 def largest_divergences(comparisons: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:

@@ -45,8 +45,8 @@ OWN: dict[str, dict[str, Any]] = {
 CASES = list(itertools.product(gguf_models.KINDS, STORED))
 TOKENS = 6
 FLIPPED = {"olmo2": 0.03}
-"""Greatest error from values that lie between two steps and are rounded the other way after a sum in another order, where
-it is more than 0.01: OLMo 2 normalizes the small outputs of its layers, which makes each flip large.
+"""Greatest error from values that lie between two steps and are rounded the other way after a sum in another order,
+where it is more than 0.01: OLMo 2 normalizes the small outputs of its layers, which makes each flip large.
 """
 
 
