@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from decodescope.app.storage.exported_files import CSV, JSON
-from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -60,8 +60,8 @@ _SMALLEST, _LARGEST = 120, 10_000
 """Limits of an image side, in pixels."""
 _WIDTH = 460
 """Smallest width of the dialog, in pixels."""
-_LABEL_GAP = 8
-"""Space for rounding at the right of the labels, in pixels."""
+_NO_LABEL = " "
+"""Label of a row that continues the one above."""
 _INSET = 5
 """Text inset of number fields, in pixels."""
 
@@ -124,19 +124,27 @@ class ExportDialog(BaseDialog):
     def _lay_out(self) -> None:
         self._size = QWidget(self)
         arrange(QHBoxLayout(self._size), self.width_box, PlainLabel("×", self), self.height_box, STRETCH, margins=0)
-        self._forms = [
-            self._make_form(
-                (tr("Content"), self.content_combo), (tr("Format"), self.format_combo), ("", self.description)
-            ),
-            self._make_form(
-                (tr("Size"), self._size),
-                ("", self.full_height_box),
-                (tr("Scale"), self.scale),
-                (tr("Theme"), self.theme),
-                ("", self.escape_formulas_box),
-            ),
-        ]
         self._options_heading = set_up(PlainLabel("", self), role="heading")
+        form = self._form = QFormLayout()
+        for title, field in (
+            ("", set_up(PlainLabel(tr("What to export").upper(), self), role="heading")),
+            (tr("Content"), self.content_combo),
+            (tr("Format"), self.format_combo),
+            (_NO_LABEL, self.description),
+            ("", self._options_heading),
+            (tr("Size"), self._size),
+            (_NO_LABEL, self.full_height_box),
+            (tr("Scale"), self.scale),
+            (tr("Theme"), self.theme),
+            (_NO_LABEL, self.escape_formulas_box),
+        ):
+            if not title:  # a section's head, across both columns
+                form.addRow(field)
+                continue
+            label = PlainLabel(title.strip(), self)
+            label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
+            label.setBuddy(field)
+            form.addRow(label, field)
         for box in (self.width_box, self.height_box, self.scale):
             box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
         self.description.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -145,22 +153,8 @@ class ExportDialog(BaseDialog):
         self.save.setDefault(True)
         self.copy = self.buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
-        heading = set_up(PlainLabel(tr("What to export").upper(), self), role="heading")
-        column = arrange(QVBoxLayout(self), heading, self._forms[0], Gap(6), self._options_heading, self._forms[1])
-        arrange(column, STRETCH, self.buttons, margins=(20, 16, 20, 16), spacing=10)
+        arrange(QVBoxLayout(self), form, STRETCH, self.buttons, margins=(20, 16, 20, 16), spacing=14)
         self.setMinimumSize(_WIDTH, self.sizeHint().height())
-
-    def _make_form(self, *rows: tuple[str, QWidget]) -> QFormLayout:
-        """Return a section's rows. The labels of all sections have one width, so that their fields are aligned."""
-        form = QFormLayout()
-        titles = (tr("Content"), tr("Format"), tr("Size"), tr("Scale"), tr("Theme"))
-        width = max(self.fontMetrics().horizontalAdvance(title) for title in titles) + _LABEL_GAP
-        for title, field in rows:
-            label = PlainLabel(title, self)
-            label.setFixedWidth(width)
-            label.setBuddy(field)
-            form.addRow(label, field)
-        return form
 
     def _connect(self) -> None:
         self.content_combo.currentIndexChanged.connect(self._on_content_changed)
@@ -197,14 +191,14 @@ class ExportDialog(BaseDialog):
     @Slot()
     def _update_options(self) -> None:
         """Show only the options that apply to the selected file format, and the resulting image size."""
-        kind, is_free, options = self.format_combo.currentData(), not self.offer.is_fixed, self._forms[1]
+        kind, is_free = self.format_combo.currentData(), not self.offer.is_fixed
         for part in (self._size, self.full_height_box, self.theme):
-            options.setRowVisible(part, kind in (PNG, SVG) and is_free)
-        options.setRowVisible(self.scale, kind == PNG)
-        options.setRowVisible(self.escape_formulas_box, kind == CSV)
+            self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
+        self._form.setRowVisible(self.scale, kind == PNG)
+        self._form.setRowVisible(self.escape_formulas_box, kind == CSV)
         heading = {PNG: tr("Image"), SVG: tr("Drawing") if is_free else "", CSV: tr("Table")}.get(kind, "")
         self._options_heading.setText(heading.upper())
-        self._options_heading.setVisible(bool(heading))
+        self._form.setRowVisible(self._options_heading, bool(heading))
         self.full_height_box.setEnabled(kind == PNG)
         self.height_box.setEnabled(kind == PNG and not self.full_height_box.isChecked())
         self.copy.setEnabled(kind in (PNG, CSV, JSON))

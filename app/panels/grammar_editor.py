@@ -46,7 +46,7 @@ _TITLES = {
     "json_schema": mark("JSON schema"),
     "regex": mark("Regular expression"),
     "lark": mark("Lark grammar"),
-    "gbnf": mark("GBNF grammar (llama.cpp)"),
+    "gbnf": mark("GBNF (llama.cpp)"),
     "choice": mark("One of these texts, one per line"),
 }
 _INITIAL_TEXTS = {

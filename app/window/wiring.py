@@ -75,7 +75,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
         parts.settings_controller.changed,
         parts.layout.changed,
         parts.splitter.splitterMoved,
-        parts.setup.parameters.advancedToggled,
+        parts.setup.parameters.groupsToggled,
         parts.centre.viewShown,
         parts.appearance.changed,
         parts.appearance.wordingChanged,
@@ -119,6 +119,10 @@ def _connect_setup(parts: WindowParts) -> None:
     setup, chosen = parts.settings_controller, parts.chosen
     for signal, slot in (
         (chosen.model.ready, setup.show_model),
+        (chosen.drafts.removed, parts.messages.show_notice),
+        (parts.prompt_length.shortenRequested, setup.focus_prompt),
+        (parts.prompt_length.modelRequested, parts.toolbar.model.showPopup),
+        (parts.prompt_length.retryRequested, parts.runs.run),
         (setup.notice, parts.messages.show_notice),
         (setup.panelRequested, parts.layout.show_setup),
         (parts.inspector.stagesWanted, setup.order_stages),

@@ -16,6 +16,7 @@ from decodescope.app.features.tours.state import load_tours
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.chat.area import EMPTY_HINT
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core import strategies
 from decodescope.core.errors import PromptTooLongError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
@@ -73,11 +74,12 @@ def test_more_settings_button_uses_singular_for_one(window: MainWindow) -> None:
     panel = window.parts.setup.parameters
     for strategy in window.parts.chosen.strategy.registry:
         window.parts.settings_controller.choose(strategy=strategy)
-        hidden = sum(row.parameter.advanced for row in panel.rows.values())
-        if hidden and not panel.is_advanced:
-            noun = "setting" if hidden == 1 else "settings"
-            assert panel.more_button.text().startswith(f"{hidden} more {noun}")
-            assert (hidden == 1) == ("settings" not in panel.more_button.text())
+        for key, members in strategies.grouped_settings(strategies.registry[strategy]).items():
+            hidden, button = sum(parameter.advanced for parameter in members), panel.groups[key].more_button
+            if 0 < hidden < len(members):
+                noun = "setting" if hidden == 1 else "settings"
+                assert button.text().startswith(f"{hidden} more {noun}")
+                assert (hidden == 1) == ("settings" not in button.text())
 
 
 def test_inspector_heading_omits_newest_after_run(qtbot: QtBot, window: MainWindow) -> None:

@@ -62,12 +62,19 @@ class EmptyInspectorPage(Themed, QFrame):
         """Reduce the right margin by the pixels that the scroll bar takes."""
         self._column.setContentsMargins(page_margins(self._theme, width))
 
-    def show_state(self, waiting: bool) -> None:
-        """Show that the first token is pending (`waiting`), or that nothing has been run."""
+    def show_state(self, run: Run | None) -> None:
+        """Show that the first token is to be guessed or pending, or that nothing has been run."""
+        if run is not None and run.is_withheld:
+            title, facts = tr("Your guess comes first"), tr("After your answer, this shows why the token was chosen.")
+        elif is_waiting(run):
+            title, facts = tr("Waiting for the first token"), ""
+        else:
+            title = tr("No token yet")
+            facts = tr("Run something, then click a token to see why it was chosen.")
         self.heading.set_text(tr("INSPECTOR"))
-        self.title.set_text(tr("Waiting for the first token") if waiting else tr("No token yet"))
-        self.facts.set_text("" if waiting else tr("Run something, then click a token to see why it was chosen."))
-        self.offer.update_state(not waiting)
+        self.title.set_text(title)
+        self.facts.set_text(facts)
+        self.offer.update_state(run is None or not (run.is_withheld or is_waiting(run)))
         self._column.activate()
 
 
@@ -131,10 +138,10 @@ class InspectorPages(Themed, ScrollArea):
             self._node.show_report(report)
         self._update_visibility()
 
-    def show_empty(self, waiting: bool) -> None:
-        """Show the page without a token."""
+    def show_empty(self, run: Run | None) -> None:
+        """Show the page without a token of `run`."""
         self._is_empty = True
-        self.empty.show_state(waiting)
+        self.empty.show_state(run)
         self._update_visibility()
 
     def show_token_page(self) -> TokenPage:
@@ -321,13 +328,14 @@ class Inspector(View):
         index, run, self._last_update = self.current_index, self._run, time.monotonic()
         if run is None or index is None or index >= len(run.tokens):
             self._shown_token = self._what_if = None
-            self.area.show_empty(is_waiting(run))
+            self.area.show_empty(run)
             return
         token = run.tokens[index]
         is_growing = run.finished is None and run.outcome is None
         follows = run.selected is None and run.is_following and is_growing
         heading = tr("TOKEN {number:,} · FOLLOWING THE NEWEST") if follows else tr("TOKEN {number:,}")
         page = self.area.show_token_page()
+        page.keep_height(follows and self._shown_token is not None)
         page.heading.set_text(heading.format(number=run.number_of(index)) + _uncertainty_suffix(run, index))
         if token is not self._shown_token:
             self._shown_token = token

@@ -29,7 +29,9 @@ def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
     """Return the acceptance rate at each position of the draft."""
     acceptance = rounds.acceptance_by_depth()
     tips = tuple(
-        tr("position {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
+        tr("position {depth} of the draft: {share} accepted").format(
+            depth=depth, share=words.percent(share, is_exact=True)
+        )
         for depth, share in acceptance
     )
     bars = PlotBars("", "accent", tuple(share for _, share in acceptance), tooltips=tips)

@@ -78,7 +78,7 @@ _LINE_HEIGHT, _MARK_WIDTH, _GAP = 24, 30, 14
 def _drafter_text(name: str, accepted: int, verified: int) -> str:
     """Return `draft-small · 62 % accepted`, or the name alone if no token was verified."""
     return (
-        tr("{name} · {share} accepted").format(name=name, share=words.percent(accepted / verified))
+        tr("{name} · {share} accepted").format(name=name, share=words.percent(accepted / verified, is_exact=True))
         if verified
         else name
     )

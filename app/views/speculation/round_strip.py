@@ -102,7 +102,7 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
         """Paint the visible rounds."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(self._theme.font(10, tabular=True))
+        painter.setFont(self._theme.font(11, tabular=True))
         for index in range(self._first, min(self._shown, self._first + self._visible_count)):
             self._paint_round(painter, index)
         self._paint_more(painter)

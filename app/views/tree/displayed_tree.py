@@ -48,7 +48,7 @@ class PathLine(Themed, QWidget, AccessibleWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the text, eliding its start."""
         theme, painter = self._theme, QPainter(self)
-        plain, strong = theme.font(14), theme.font(14, 600)
+        plain, strong = theme.font(13), theme.font(13, 600)
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         room = QRectF(self.rect()).adjusted(theme.px(16), 0, -theme.px(16), 0)
         if not self.before and not self.last:

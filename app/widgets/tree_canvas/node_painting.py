@@ -87,8 +87,8 @@ class NodePainter:
 
     def __init__(self, theme: Theme, metrics: TreeMetrics) -> None:
         self.theme, self.metrics = theme, metrics
-        self.label, self.figure, self.small = theme.font(13), theme.font(11, tabular=True), theme.font(10.5, 500, True)
-        self.star = theme.font(14)
+        self.label, self.figure, self.small = theme.font(13), theme.font(11, tabular=True), theme.font(11, 500, True)
+        self.star = theme.font(13)
         self._metrics = {id(font): QFontMetricsF(font) for font in (self.label, self.figure, self.small)}
         self._widths: dict[tuple[int, str], float] = {}
         self._short: dict[tuple[str, int], str] = {}

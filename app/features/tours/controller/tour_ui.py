@@ -66,7 +66,7 @@ class TourTargets(QObject):
             self.setupRequested.emit()
             self._setup.show_inputs()
             if not widget.isVisible():
-                self._setup.parameters.set_advanced(True)
+                self._setup.reveal(widget)
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
             self.inspectorRequested.emit()
         _scroll_to(_widget_rect(widget))
