@@ -314,9 +314,11 @@ def _labs(
     """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
-        from decodescope.app.features.labs.controller.scale import ScaleController
+        from decodescope.app.features.labs.controller.scale import ScaleController, ScaleExport
 
-        return ScaleController(window, services.labs.scale()).lab
+        lab = ScaleController(window, services.labs.scale()).lab
+        ScaleExport(lab, export)
+        return lab
 
     def preference(window: QWidget) -> PreferenceLabDialog:
         from decodescope.app.features.labs.controller.preference import PreferenceController
