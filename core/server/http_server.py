@@ -218,6 +218,8 @@ class HttpServer:
                 answer.begin()
                 async for event in _pumped(self._runner, request, cancel):
                     for chunk in answer.feed(event):
+                        if cancel.is_set():
+                            break  # nobody reads it
                         await stream.write(json.dumps(chunk, ensure_ascii=False))
             if not call.is_streamed:
                 await _send_json(send, answer.body)

@@ -32,6 +32,8 @@ _INTRODUCTION = mark(
 )
 
 
+WIDTH = 620
+"""Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
 """Width of the example in letters."""
 
@@ -70,6 +72,7 @@ class ServerDialog(BaseDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, "serverDialog", tr("Serve this model"))
+        self.introduction = WrappedLabel(tr(_INTRODUCTION), self)
         self.model = PlainLabel("", self)
         self.port = set_up(SpinBox(), name="serverPort", accessible_name=tr("Port"))
         self.port.setRange(0, 65535)
@@ -111,7 +114,7 @@ class ServerDialog(BaseDialog):
         column = QVBoxLayout(self)
         column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
         arrange(
-            column, WrappedLabel(tr(_INTRODUCTION), self), form, self.status, STRETCH,
+            column, self.introduction, form, self.status, STRETCH,
             arrange(QHBoxLayout(), buttons, STRETCH, self.toggle), margins=(20, 16, 20, 16), spacing=12,
         )  # fmt: skip
 
@@ -153,7 +156,8 @@ class ServerDialog(BaseDialog):
         self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
         self.port.setFixedWidth(theme.px(120))
         self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
-        self.setMinimumWidth(theme.px(520))
+        for label in (self.introduction, self.status):
+            label.setFixedWidth(theme.px(WIDTH))
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on
