@@ -14,6 +14,7 @@ import pytest
 from decodescope.app.start import display
 from decodescope.app.start.cli import CommandLineOptions, parse, parser
 from decodescope.app.state.suggestions import unknown_name_message
+from decodescope.core import strategies
 from decodescope.resources.language import set_language, tr
 
 ROOT = Path(__file__).parents[2]
@@ -194,3 +195,21 @@ def test_help_and_version_without_qt_libraries_are_printed(words: list[str], exp
     answer = subprocess.run([sys.executable, "-c", WITHOUT_QT, *words], cwd=ROOT, capture_output=True, text=True)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert expected in answer.stdout
+
+
+def test_unknown_name_among_many_lists_the_nearest_ones() -> None:
+    names = strategies.registry["sampling"].parameter_names
+    message = unknown_name_message("setting", "temprature", names)
+    assert message.startswith("Unknown setting “temprature”. Did you mean “temperature”? The nearest of ")
+    listed = message.partition("names: ")[2].rstrip(".").split(", ")
+    assert listed[0] == "temperature"
+    assert len(listed) == 5
+    assert set(listed) <= set(names)
+
+
+@pytest.mark.parametrize("name", ["temprature", "top_kk", "zzz", "x" * 5000])
+def test_no_error_for_an_unknown_setting_lists_all_settings(name: str) -> None:
+    from decodescope.core.settings import unknown_setting_error
+
+    error = unknown_setting_error(strategies.registry["assisted"], name)
+    assert len(error.remedy.split(", ")) <= 5
