@@ -40,6 +40,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -199,6 +200,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     screen_reader_text: ScreenReaderText
     palette: PaletteController
     plugins: PluginController
+    serving: ServingController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 
