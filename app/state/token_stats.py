@@ -69,7 +69,7 @@ def bands_text(scores: ScoreStats) -> str:
 
 def band_percentages(scores: ScoreStats) -> list[str]:
     """Return the fraction of the text in each band."""
-    return [words.brief_percent(count / scores.tokens, is_exact=True) if count else "0 %" for count in scores.bands]
+    return [words.brief_percent(count / scores.tokens if count else 0, is_exact=True) for count in scores.bands]
 
 
 def largest_divergences(comparisons: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
@@ -172,6 +172,15 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """
     ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
+
+
+def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
+    """Return the index of the token that the model found least likely, the first of equals; None if no probability is
+    known. Special tokens count only if there is nothing else: the end of the text explains little.
+    """
+    bits = ((token.is_special is not False, -surprise(token), n) for n, token in enumerate(tokens))
+    known = [entry for entry in bits if not math.isnan(entry[1])]
+    return min(known)[2] if known else None
 
 
 def _is_uncertain(token: TokenChosen) -> bool:

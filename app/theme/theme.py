@@ -72,6 +72,7 @@ class Theme(NamedTuple):
     best: str
     finished: str
     refused: str
+    thinking: str
     scale: float = 1.0
     min_font_pixels: int = 0
     """Minimum font size in pixels, whatever the scale; used when presenting (`stage_theme`). 0 means no minimum."""

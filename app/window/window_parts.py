@@ -19,12 +19,14 @@ from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder
 from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -168,6 +170,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     borrowed: BorrowedSettings
     loading: ModelLoadController
     adapters: AdapterController
+    prompt_length: PromptLengthController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
@@ -179,6 +182,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     media_bar: MediaBarController
     chat: ChatController
     memory_fit: MemoryFitController
+    word_spellings: WordSpellingsController
     model_export: ModelExportController
     prefixes: PrefixController
     labs: LabWindows

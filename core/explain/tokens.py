@@ -23,7 +23,9 @@ from decodescope.core.explain.words import (
     quote_both,
     share,
 )
-from decodescope.resources.language import mark
+from decodescope.core.processors import registry
+from decodescope.core.processors.pipeline_stages import stage_phrase
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import Origin, TokenChosen
@@ -200,6 +202,11 @@ _BONUS = SentenceTemplate(
     mark("Every drafted token before it was accepted, so it came as a bonus."),
     mark("Every drafted token before it was accepted, so it came as a bonus of the same pass."),
 )
+_FORCED = SentenceTemplate(
+    mark("{name} was written by a setting, not chosen: the model alone gave it {raw}."),
+    mark("{name} was written by force ({setting}), not chosen: the model gave it {raw}."),
+    mark("{name} was forced by {setting}: raw p = {raw}, raw rank {rank}; it is no sample of p."),
+)
 _ORIGINS: dict[Origin, SentenceTemplate] = {"draft": _DRAFTED, "correction": _CORRECTED, "bonus": _BONUS}
 
 
@@ -207,12 +214,22 @@ def explain_token(event: TokenChosen) -> Sentence:
     """Explain why a token was chosen, at the current level of detail and language."""
     if is_remote(event):
         return explain_remote_token(event)
+    if event.origin == "forced":
+        return _explain_forced(event)
     return together(
         settings.explain_overruled(event) or settings.explain_largest_change(event),
         settings.explain_largest_cut(event),
         _EXPLAINERS.get(event.method, _explain_other)(event),
         _explain_origin(event),
     )
+
+
+def _explain_forced(event: TokenChosen) -> Sentence:
+    """Explain a token that a setting wrote: the first stage that left only this token names the setting."""
+    names = {processor.name for processor in registry.values() if processor.forces is not None}
+    forcing = [stage for stage in event.funnel if stage.name in names and stage.survivors == 1]
+    setting = stage_phrase(forcing[0]) if forcing else tr("a setting")
+    return _FORCED.say(**_processed_fields(event), setting=setting)
 
 
 def _processed_fields(event: TokenChosen) -> dict[str, str]:

@@ -54,7 +54,7 @@ class EndingTexts(NamedTuple):
 
 ENDINGS: dict[Ending, EndingTexts] = {
     "eos": EndingTexts(mark("finished"), mark("EOS"), mark("The text ends here with an end token")),
-    "length": EndingTexts(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
+    "length": EndingTexts(mark("length reached"), mark("length limit reached"), mark("The limit ends the text here")),
     "context": EndingTexts(
         mark("context full"), mark("context full"), mark("The model's context is full, so the text ends here")
     ),
@@ -94,13 +94,18 @@ def ending(reason: Ending | None) -> str:
 
 CERTAIN = 0.95
 """Probability above which sentences call the model nearly certain."""
-_ROUNDED_TO_ALL = "≈ 100 %"
+_ROUNDED_TO_ALL = "≈ 100"
 """A probability of 1.0 that floating-point numbers rounded: other tokens have a little."""
 
 
 def is_only_survivor(event: TokenChosen) -> bool:
     """Return whether processing left no other token, so that a final probability of 1 is exact."""
     return bool(event.funnel) and event.funnel[-1].survivors == 1
+
+
+def percent_text(number: str) -> str:
+    """Write a percentage as the language does: `31 %`, in Chinese `31%`."""
+    return tr("{number} %").format(number=number)
 
 
 def percent(share: float, below_text: str = "<", above_text: str = ">", is_exact: bool = False) -> str:
@@ -114,18 +119,18 @@ def percent(share: float, below_text: str = "<", above_text: str = ">", is_exact
     if math.isnan(value):
         return UNKNOWN
     if value >= 100:
-        return "100 %" if is_exact else _ROUNDED_TO_ALL
+        return percent_text("100" if is_exact else _ROUNDED_TO_ALL)
     if value <= 0:
-        return "0 %"
+        return percent_text("0")
     if value < 0.001:
-        return f"{below_text} 0.001 %"
+        return percent_text(f"{below_text} 0.001")
     if value >= 99.995:
-        return f"{above_text} 99.99 %"
+        return percent_text(f"{above_text} 99.99")
     if value < 0.0995:
-        return f"{value:.3f} %"
+        return percent_text(f"{value:.3f}")
     if value < 0.995 or value > 99:
-        return f"{value:.2f} %"
-    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+        return percent_text(f"{value:.2f}")
+    return percent_text(f"{value:.1f}") if value < 9.95 else percent_text(f"{value:.0f}")
 
 
 def brief_percent(share: float, is_exact: bool = False) -> str:
@@ -136,16 +141,23 @@ def brief_percent(share: float, is_exact: bool = False) -> str:
     if math.isnan(value):
         return UNKNOWN
     if value >= 100:
-        return "100 %" if is_exact else _ROUNDED_TO_ALL
+        return percent_text("100" if is_exact else _ROUNDED_TO_ALL)
     if value <= 0:
-        return "0 %"
+        return percent_text("0")
     if 99.95 <= value < 100:
-        return "> 99.9 %"
+        return percent_text("> 99.9")
     if 99 < value < 100:
-        return f"{value:.1f} %"
+        return percent_text(f"{value:.1f}")
     if value >= 9.95:
-        return f"{value:.0f} %"
-    return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+        return percent_text(f"{value:.0f}")
+    return percent_text(f"{value:.1f}") if value >= 0.05 else percent_text("< 0.1")
+
+
+def thinking_share(thinking: int, tokens: int) -> str:
+    """Return how many of an answer's tokens are thinking: `34 of 56 tokens (61 %)`."""
+    return trn("{part:,} of {count:,} token ({share})", "{part:,} of {count:,} tokens ({share})", tokens).format(
+        part=thinking, count=tokens, share=whole_percent(thinking / tokens)
+    )
 
 
 def whole_percent(share: float) -> str:
@@ -154,8 +166,8 @@ def whole_percent(share: float) -> str:
     if math.isnan(value):
         return UNKNOWN
     if 0 < value < 0.5:
-        return "< 1 %"
-    return "> 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
+        return percent_text("< 1")
+    return percent_text("> 99") if 99.5 <= value < 100 else percent_text(f"{value:.0f}")
 
 
 def compact_share(share: float) -> str:

@@ -1,6 +1,9 @@
 """The inspector: explanation, candidates, layers, funnel and statistics of the current token."""
 
+import math
+import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
-from decodescope.app.state.token_stats import most_uncertain, uncertain_unavailable_reason
+from decodescope.app.state.token_stats import most_surprising, most_uncertain, uncertain_unavailable_reason
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector import inspector_rows, panel
 from decodescope.app.views.inspector.panel import Inspector
@@ -18,7 +21,10 @@ from decodescope.app.views.text.token_wording import surprise_bits, token_rows, 
 from decodescope.app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
 from decodescope.core import Sentence, explain_token, words
 from decodescope.core.events import Alternative, LayerChoice, Stage, TokenChosen
+from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
+from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import run as run_window
 
 
 @pytest.fixture
@@ -378,3 +384,32 @@ def test_token_texts_and_rows() -> None:
 def test_control_token_is_shown_by_name(inspector: Inspector) -> None:
     show_token(inspector, end_token(0))
     assert "⟨end⟩" in visible_text(inspector)
+
+
+def test_selected_token_after_run_is_most_surprising_one_not_end(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    run_window(qtbot, window)
+    run = window.session.run
+    assert run is not None
+    least = min(range(len(run.tokens)), key=lambda n: run.tokens[n].raw_probability)
+    assert least != len(run.tokens) - 1
+    assert run.selected == least == most_surprising(run.tokens)
+
+
+def test_selection_during_run_is_kept_when_it_ends(qtbot: QtBot, config_dir: Path) -> None:
+    hold = threading.Event()
+    window = open_window(qtbot, config_dir, ScriptedEngine(hold=hold))
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
+    window.session.select_token(3)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        hold.set()
+    assert window.session.run.selected == 3
+
+
+def test_most_surprising_token_is_no_special_one_unless_there_is_nothing_else() -> None:
+    ordinary = [replace(token, raw_log_probability=-1.0) for token in story(3)]
+    end = replace(ordinary[0], text="", piece="<eos>", special=True, raw_log_probability=-9.0)
+    assert most_surprising([*ordinary, end]) == 0
+    assert most_surprising([end]) == 0
+    assert most_surprising([replace(ordinary[0], raw_log_probability=math.nan)]) is None

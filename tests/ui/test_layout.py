@@ -16,7 +16,6 @@ from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.language import set_language
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.node_reports import NodeReport, ReportRow
-from decodescope.app.widgets.picker_combo import SUBTITLE
 from decodescope.app.window.main_window import MainWindow, first_size
 from decodescope.core import strategies
 from decodescope.resources.language import tr
@@ -137,9 +136,9 @@ def _showing_every_setting() -> list[str]:
 @pytest.mark.parametrize(("size", "scale"), SIZES[1:])
 def test_strategy_settings_are_not_clipped(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
-    window.parts.setup.parameters.set_advanced(True)
     for name in _showing_every_setting():
         window.parts.settings_controller.choose(strategy=name)
+        window.parts.setup.parameters.set_all_open(True)
         settle(window)
         assert "\n".join(faults(window.parts.setup)) == "", name
 
@@ -195,13 +194,13 @@ def test_large_font_keeps_room_for_text(window: MainWindow, size: tuple[int, int
 def test_strategy_list_shows_full_descriptions(window: MainWindow) -> None:
     picker = window.parts.toolbar.strategy
     picker.showPopup()
-    view = picker.view()
-    for row in range(picker.count()):
-        index = picker.model().index(row, 0)
+    popup = picker.popup
+    for item in picker.items:
         metrics = QFontMetrics(theme_for("light").font(11))
-        room = QRect(0, 0, view.viewport().width() - 20, 1000)
-        needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, index.data(SUBTITLE)).height()
-        assert view.visualRect(index).height() >= needed + metrics.height()
+        rect = popup.list.visualRect(popup.index_of(item.data))
+        room = QRect(0, 0, popup.delegate.text_room(rect.width()), 1000)
+        needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, item.subtitle).height()
+        assert rect.height() >= needed + metrics.height()
     picker.hidePopup()
 
 

@@ -274,7 +274,7 @@ def test_language_is_switched_by_palette(qtbot: QtBot, window: MainWindow) -> No
     qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    QTest.keyClick(palette(window, "temp"), Qt.Key.Key_Return)
+    QTest.keyClick(palette(window, "temperature"), Qt.Key.Key_Return)
     assert QApplication.focusWidget() is window.parts.setup.parameters.rows["temperature"].editor
     palette(window).setText("温度")
     assert rows(window)[0] == "温度"

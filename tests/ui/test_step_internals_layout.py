@@ -46,7 +46,7 @@ def check(root: QWidget, what: str) -> None:
 
 @pytest.mark.every(2)
 def test_step_internals_and_grammar_editor_are_not_clipped(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.setup.parameters.set_advanced(True)
+    window.parts.setup.parameters.set_all_open(True)
     editor = window.findChild(GrammarEditor)
     for kind, text in (("json_schema", "{}"), ("regex", "(a")):
         choose(editor, kind)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QMenu, QVBoxLayout, QWidget
 
-from decodescope.app.state.branching import PathContinuation, TokenReplacement, forbidden_ids
+from decodescope.app.state.branching import (
+    PathContinuation,
+    TokenReplacement,
+    branch_unsupported_reason,
+    forbidden_ids,
+)
 from decodescope.app.state.empty_view import AS_SET
 from decodescope.app.state.run import Run
 from decodescope.app.state.token_stats import uncertain_steps, uncertain_unavailable_reason
@@ -20,11 +27,13 @@ from decodescope.app.views.inspector.inspector_section import page_margins
 from decodescope.app.views.node_reports import NodeReport
 from decodescope.app.views.shared.empty_page import FillButton
 from decodescope.app.views.shared.table_export import alternative_table
+from decodescope.app.views.tokens.branches import add_branch_actions
 from decodescope.app.views.tokens.token_headings import is_waiting
 from decodescope.app.widgets.building import STRETCH, Gap, arrange
 from decodescope.app.widgets.inputs import ScrollArea
 from decodescope.app.widgets.labels import TextBlock
 from decodescope.app.widgets.overlays import FocusRing
+from decodescope.core import explain_token
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -229,6 +238,25 @@ class Inspector(View):
             return tr("Pick a token of a run first.")
         branch = self.page.branch
         return "" if branch.isEnabled() else branch.toolTip()
+
+    def bring_up_to_date(self) -> None:
+        """Show the newest token now, not at the next update."""
+        super().bring_up_to_date()
+        if self._timer.isActive():
+            self._timer.stop()
+            self._update_page()
+
+    def add_context_actions(self, menu: QMenu, position: QPoint) -> None:
+        """Add what can be done with the shown token: branches, and copying its explanation."""
+        run, index, token = self._run, self.current_index, self._shown_token
+        if run is None or index is None or token is None or self.area.shows_node:
+            return
+        if not branch_unsupported_reason(run):
+            add_branch_actions(menu, run, index, self.signals, self.grammar)
+        copy = QGuiApplication.clipboard().setText
+        menu.addAction(tr("Copy the token"), partial(copy, token.text or token.piece))
+        menu.addAction(tr("Copy the explanation"), partial(copy, str(explain_token(token))))
+        menu.addAction(tr("Next uncertain step"), self.next_uncertain).setEnabled(not uncertain_unavailable_reason(run))
 
     def export_table(self) -> Table:
         """Return the alternatives of the shown token; a node's figures belong to the view that shows its tree."""

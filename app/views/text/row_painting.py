@@ -14,6 +14,7 @@ from decodescope.app.state.token_stats import band
 from decodescope.app.theme.theme import Theme
 from decodescope.app.views.text.column import ShapedRow, TokenColumn, TokenMark
 from decodescope.app.views.text.token_decorations import (
+    paint_forced_underline,
     paint_influence,
     paint_origin_underline,
     paint_watermark_underline,
@@ -203,6 +204,9 @@ def _paint_underlines(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
     for token, bar in _token_bars(column, row, shaped_row):
+        if token.origin == "forced":
+            paint_forced_underline(painter, bar, options.theme)
+            continue
         certainty = options.score(token)
         bar.setHeight(underline_thickness(certainty, options.theme.scale))
         painter.fillRect(bar, options.theme.ramp(certainty))

@@ -12,7 +12,12 @@ function fixed(value, digits) {
 const UNTOLD = "–";
 
 /** A probability of 1 that floating-point numbers rounded: other tokens have a little. */
-const ROUNDED_TO_ALL = "≈ 100 %";
+const ROUNDED_TO_ALL = "≈ 100";
+
+/** Write a percentage as the language does: `31 %`, in Chinese `31%`. */
+function percentText(number) {
+  return tr("{number} %", { number: `${number}` });
+}
 
 /** Whether processing left no other token, so that a final probability of 1 is exact. */
 function isOnlySurvivor(token) {
@@ -22,24 +27,24 @@ function isOnlySurvivor(token) {
 function percent(share, isExact = false) {
   if (share === null) return UNTOLD;
   const value = share * 100;
-  if (value >= 100) return isExact ? "100 %" : ROUNDED_TO_ALL;
-  if (value <= 0) return "0 %";
-  if (value < 0.001) return "< 0.001 %";
-  if (value >= 99.995) return "> 99.99 %";
-  if (value < 0.0995) return `${fixed(value, 3)} %`;
-  if (value < 0.995 || value > 99) return `${fixed(value, 2)} %`;
-  return value < 9.95 ? `${fixed(value, 1)} %` : `${fixed(value, 0)} %`;
+  if (value >= 100) return percentText(isExact ? "100" : ROUNDED_TO_ALL);
+  if (value <= 0) return percentText("0");
+  if (value < 0.001) return percentText("< 0.001");
+  if (value >= 99.995) return percentText("> 99.99");
+  if (value < 0.0995) return percentText(fixed(value, 3));
+  if (value < 0.995 || value > 99) return percentText(fixed(value, 2));
+  return value < 9.95 ? percentText(fixed(value, 1)) : percentText(fixed(value, 0));
 }
 
 function briefPercent(share, isExact = false) {
   if (share === null) return UNTOLD;
   const value = share * 100;
-  if (value >= 100) return isExact ? "100 %" : ROUNDED_TO_ALL;
-  if (value <= 0) return "0 %";
-  if (value >= 99.95 && value < 100) return "> 99.9 %";
-  if (value > 99 && value < 100) return `${fixed(value, 1)} %`;
-  if (value >= 9.95) return `${fixed(value, 0)} %`;
-  return value >= 0.05 ? `${fixed(value, 1)} %` : "< 0.1 %";
+  if (value >= 100) return percentText(isExact ? "100" : ROUNDED_TO_ALL);
+  if (value <= 0) return percentText("0");
+  if (value >= 99.95 && value < 100) return percentText("> 99.9");
+  if (value > 99 && value < 100) return percentText(fixed(value, 1));
+  if (value >= 9.95) return percentText(fixed(value, 0));
+  return value >= 0.05 ? percentText(fixed(value, 1)) : percentText("< 0.1");
 }
 
 /** Format as .46 for nodes with room for three characters; <.01, >.99 and ≈1 at the ends. */
