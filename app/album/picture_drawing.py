@@ -169,7 +169,7 @@ def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
         case TokenView() if picture.colours:
             view.set_colouring(picture.colours)
         case BranchesView() if picture.fit:
-            view.canvas.navigation.fit()
+            view.canvas.navigation.keep_readable()
         case SpeculationView():
             if picture.round is not None:
                 view.show_round(_check_limit("round", picture.round, view.selection.count) - 1)
@@ -183,7 +183,7 @@ def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
                 nodes = ((c.node, c.piece) for step in steps for c in step.candidates)
                 view.canvas.selection.pick(_find_node(picture.node, nodes))
             if picture.fit:
-                view.canvas.navigation.fit()
+                view.canvas.navigation.keep_readable()
 
 
 def _find_node(target: int | str, nodes: Iterable[tuple[int, str]]) -> int:

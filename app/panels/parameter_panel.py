@@ -255,6 +255,11 @@ class ParameterPanel(Themed, QWidget):
         return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
 
     @property
+    def created_rows(self) -> Mapping[str, ParameterRow]:
+        """The rows that exist already, by parameter name."""
+        return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
+
+    @property
     def open_groups(self) -> dict[str, bool]:
         """Which groups were opened or closed by hand, by English title; with `/more`, their rarely used rows."""
         return dict(self._states)

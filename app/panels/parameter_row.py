@@ -109,7 +109,7 @@ def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
 
 
 MARGIN = 16
-_FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")
+_FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar", "words", "word_values")
 """Kinds of parameters whose editor takes a line of its own."""
 
 

@@ -240,7 +240,7 @@ class Toolbar(Themed, QFrame):
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", tr("Cache"), 156)
         self.seed = SeedBox()
-        self.export_button = IconButton("save", tr("Save or copy… ({key})").format(key=key_of("save_picture")))
+        self.export_button = IconButton("save", tr("Export… ({key})").format(key=key_of("save_picture")))
         self.export_button.setObjectName("exportButton")
         self.tours_button = set_up(QToolButton(), name="toursButton")
         self.tours_button.setText(tr("Tours"))

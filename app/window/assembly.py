@@ -32,6 +32,7 @@ from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -276,6 +277,7 @@ def _build_controllers(
         media_bar=media_bar,
         chat=chat,
         memory_fit=MemoryFitController(session, panels.setup, requests),
+        word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
@@ -360,7 +362,7 @@ def _export_parts(
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return ExportParts(
         recorded_runs=recorded,
-        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded, messages),
         clipboard=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         demos=_demos(panels, session, messages, appearance),
@@ -504,6 +506,7 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.word_spellings.stop,
         parts.prompt_length.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,

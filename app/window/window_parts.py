@@ -27,6 +27,7 @@ from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -183,6 +184,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     media_bar: MediaBarController
     chat: ChatController
     memory_fit: MemoryFitController
+    word_spellings: WordSpellingsController
     model_export: ModelExportController
     prefixes: PrefixController
     labs: LabWindows

@@ -101,7 +101,7 @@ def test_argparse_messages_are_translated(chinese: Chinese, capsys: pytest.Captu
         "decodescope：错误：参数 --run：不接受值 '5'",
         reported[3].splitlines()[-1],  # how choices are written differs between Pythons
         "decodescope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
-        "decodescope：错误：无法识别的参数：--sead=4。您是不是想输入“--seed”？",
+        "decodescope：错误：无法识别的参数：--sead=4。你是不是想输入“--seed”？",
     ]
     assert argparse.ArgumentParser(prog="other").format_usage() == "usage: other [-h]\n"  # others are left alone
 

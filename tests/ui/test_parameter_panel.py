@@ -53,7 +53,8 @@ def test_every_editor_shows_default_and_accepts_other_value(qtbot: QtBot, parame
 
 def _another(parameter: Parameter) -> Any:
     kinds = {"bool": not parameter.default, "lines": ["a", "b\nc"], "tokens": [[1, 2], [3]], "text": "words",
-             "grammar": {"choice": ["a"]}, "names": ["top_p", "temperature"]}  # fmt: skip
+             "grammar": {"choice": ["a"]}, "names": ["top_p", "temperature"],
+             "words": ["cat", " red fox"], "word_values": [["cat", 3], ["red", -1.5]]}  # fmt: skip
     if parameter.kind == "choice":
         return next(choice for choice in parameter.choices if choice != parameter.default)
     if parameter.kind in kinds:

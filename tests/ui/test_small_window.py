@@ -72,7 +72,7 @@ def test_tours_are_reachable_at_any_size(window: MainWindow) -> None:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("width", "scale"), [(900, 1.0), (900, 1.5), (1280, 1.5), (1440, 2.0)])
-def test_picker_names_are_not_truncated(window: MainWindow, width: int, scale: float, font: str) -> None:
+def test_picker_names_are_not_truncated(window: MainWindow, width: int, scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
     resize(window, width, 700)
     toolbar = window.parts.toolbar

@@ -47,7 +47,7 @@ def test_int8_weights_are_selected_and_in_script(qtbot: QtBot, window: MainWindo
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS) as ready:
         dialog.choose("int8")
     assert ready.args[0].dtype == "int8"
-    assert "int8" in parts.status.device.text()
+    assert "int8" in parts.status.device.toolTip()
     assert SettingsStore(config_dir).load().models.weights == {"storyteller": "int8"}
     with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
         measure.click()

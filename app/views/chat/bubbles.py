@@ -23,6 +23,7 @@ from decodescope.app.views.text.column import TokenColumn
 from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
 from decodescope.app.views.tokens.token_columns import drawn_count
 from decodescope.app.widgets.text_documents import wrap_mode
+from decodescope.core.thinking import NO_THINKING, AnswerThinking
 from decodescope.resources.language import mark, tr
 
 MAX_WIDTH, INDENT, PAD_X, PAD_Y, COST_HEIGHT, GAP = 760, 72, 16, 10, 24, 14
@@ -47,7 +48,9 @@ class Bubble:
         self.is_formatted = False
         """Whether the turn is shown as formatted text instead of tokens or plain text."""
         self._document_key: tuple[str, float, float] | None = None
-        self._format_check = ("", False)
+        self._format_check: tuple[object, bool] = (None, False)
+        self._answer_key: tuple[object, ...] = ()
+        self._answer = NO_THINKING
         self.is_last_dropped = False
         """Whether this is the last of the turns that the model no longer reads."""
 
@@ -61,9 +64,17 @@ class Bubble:
         """Whether this is a finished answer that formatting would change."""
         if not self.is_answer or self.turn.is_open:
             return False
-        if self._format_check[0] != self.turn.content:
-            self._format_check = (self.turn.content, has_formatting(self.turn.content))
+        if (answer := self.answer) is not self._format_check[0]:
+            self._format_check = (answer, has_formatting(answer))
         return self._format_check[1]
+
+    @property
+    def answer(self) -> AnswerThinking:
+        """The answer, its thinking split off."""
+        key = (self.turn.content, self.turn.run)
+        if key != self._answer_key:
+            self._answer_key, self._answer = key, self.turn.thinking
+        return self._answer
 
     @property
     def _content_origin(self) -> QPointF:
@@ -89,7 +100,7 @@ class Bubble:
         self.theme = theme
         room = min(width - theme.px(INDENT), theme.px(MAX_WIDTH)) - 2 * theme.px(PAD_X)
         if self.is_formatted:
-            size = self.rich.lay_out(self.turn.content, room, theme)
+            size = self.rich.lay_out(self.answer, self.turn.thinking_tokens, room, theme)
         else:
             size = self._answer_size(room) if self.column is not None else self._text_size(room)
         outer = QRectF(0, top, size[0] + 2 * theme.px(PAD_X), size[1] + 2 * theme.px(PAD_Y))
@@ -112,6 +123,7 @@ class Bubble:
         column.sync(
             sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown_index)
         )
+        column.show_thinking(run.thinking.ranges)
         if len(column.flow.rows) > 1:
             return available_width, column.height
         return max(column.shaped_row(0).line.text_end, self.theme.px(28)), column.height
@@ -122,7 +134,7 @@ class Bubble:
         if key != self._document_key:
             self._document_key, self.prompt_document = (
                 key,
-                plain_document(self._plain_text, self.theme.font(16), available_width),
+                plain_document(self._plain_text, self.theme.font(15), available_width),
             )
         return max(self.prompt_document.textWidth(), self.theme.px(28)), self.prompt_document.size().height()
 
