@@ -22,6 +22,7 @@ from decodescope.app.control.model_choice import DraftChoice, ModelChoice, Model
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
 from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
@@ -265,6 +266,7 @@ def _build_controllers(
         loading=loading,
         adapters=adapters,
         prompt_length=length,
+        model_task=ModelTaskController(chosen.model, chosen.strategy, panels.setup.prompt, messages),
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),

@@ -17,6 +17,7 @@ from decodescope.app.control.model_choice import ModelFolders
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
 from decodescope.app.control.prompt_length import PromptLengthController
@@ -172,6 +173,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     loading: ModelLoadController
     adapters: AdapterController
     prompt_length: PromptLengthController
+    model_task: ModelTaskController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController

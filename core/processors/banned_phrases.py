@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.resources.language import mark, tr
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CAPITALS = Parameter(
     "banned_phrases_any_case", mark("Ignore capital letters"), "bool", True,
-    mark("Words to avoid are avoided in small and capital letters alike."), option=True, advanced=True,
+    mark("Words to avoid are avoided in small and capital letters alike."), option=True, advanced=True, group=WORDS,
 )  # fmt: skip
 _KEY = "banned_phrases"
 
@@ -159,7 +159,7 @@ PROCESSOR = Processor(
         "banned_phrases", mark("Words to avoid"), "words", None,
         mark("Words and phrases that must not appear, as you would type them, also inside longer words and across "
              "tokens."),
-        option=True, advanced=True,
+        option=True, advanced=True, group=WORDS,
     ),
     extra_parameters=(CAPITALS,),
     shown=18,
