@@ -168,9 +168,13 @@ MEASURES: dict[str, UncertaintyMeasure] = {
 
 def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
-    recorded entropy are skipped.
+    recorded entropy, and tokens written by force, are skipped.
     """
-    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    ranked = (
+        (-token.entropy, n)
+        for n, token in enumerate(tokens)
+        if not (math.isnan(token.entropy) or token.origin == "forced")
+    )
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 
