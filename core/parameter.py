@@ -16,6 +16,12 @@ from decodescope.resources.language import mark, tr
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""
 
+LENGTH, DRAFTS, RANDOMNESS, FILTERS, REPETITION, WORDS, STOPPING, WATERMARK, OTHER = (
+    mark("Length"), mark("Drafts"), mark("Randomness"), mark("Filters"), mark("Repetition"), mark("Words"),
+    mark("Stopping"), mark("Watermark"), mark("Other"),
+)  # fmt: skip
+"""Titles of groups of settings, in the order of the settings panel."""
+
 Settings = Mapping[str, Any]
 """Values by setting name; each `Parameter` defines the type of its value."""
 ParameterKind = Literal[
@@ -57,6 +63,8 @@ class Parameter:
     """Value that switches the setting off, if that is not the default."""
     extra: Extra | None = None
     """Extra of this program that the setting requires."""
+    group: str = ""
+    """Title of its group in the settings panel; empty: see `core.strategies.setting_group`."""
 
 
 def check(parameter: Parameter, value: object) -> None:
@@ -97,11 +105,6 @@ def short_repr(value: object) -> str:
 def display_name(value: object) -> str:
     """Return a name as quoted in an error, or the repr of a value that is not a string."""
     return value if isinstance(value, str) else short_repr(value)
-
-
-def known_names_sentence(names: Iterable[str]) -> str:
-    """Return a sentence with the known names, for an unknown one."""
-    return tr("Available: {names}.").format(names=", ".join(names) or tr("none"))
 
 
 class _Rejection(NamedTuple):

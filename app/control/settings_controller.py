@@ -188,7 +188,7 @@ class SettingsController(QObject):
     def as_preset(self, name: str) -> Preset:
         """Return the current settings as a preset."""
         chosen = self._chosen
-        values = self._panel.parameters.values()
+        values = self._panel.parameters.all_values()
         return Preset(name, chosen.strategy.name, values, self._preset_extra, drafters=chosen.drafts.names)
 
     @Slot(object)
@@ -223,8 +223,7 @@ class SettingsController(QObject):
             panel = self._panel.parameters
         row = panel.rows[name]
         self.panelRequested.emit()
-        if row.parameter.advanced:
-            panel.set_advanced(True)
+        panel.reveal(name)
         row.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._panel.scroll_into_view(row)
 

@@ -124,6 +124,7 @@ class ParameterRow(Themed, QWidget):
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"row.{parameter.name}")
+        self.setProperty("row", True)
         self.parameter = parameter
         self.default: Any = parameter.default
         self.unavailable = ""

@@ -19,6 +19,7 @@ from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder
 from decodescope.app.control.run_control import EmptyViewAction, RunController
@@ -169,6 +170,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     borrowed: BorrowedSettings
     loading: ModelLoadController
     adapters: AdapterController
+    prompt_length: PromptLengthController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController

@@ -320,9 +320,11 @@ class DecodingRun:
         """After a stop during prefill, store what has been read for later runs."""
         self._reuse.store_text(self.forward, self.inputs.cache_keys, 1)
 
-    def finish_step(self, step: int) -> Iterator[Event]:
-        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock."""
-        if is_cache_measured(step):
+    def finish_step(self, step: int, rows: int = 1) -> Iterator[Event]:
+        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock. `rows`: the
+        cache's rows.
+        """
+        if is_cache_measured(step, rows):
             yield self.measure_cache(step)
         self.counters.restart_clock()
 

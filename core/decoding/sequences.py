@@ -35,9 +35,11 @@ _MEASURE_INTERVAL = 16
 """Steps between two measurements of the cache."""
 
 
-def is_cache_measured(step: int) -> bool:
-    """Return whether the cache is measured after this step, and compacted where drafts leave gaps."""
-    return step % _MEASURE_INTERVAL == 0
+def is_cache_measured(step: int, rows: int = 1) -> bool:
+    """Return whether the cache is measured after this step, and compacted where drafts leave gaps. With many `rows`
+    (beams) the cache grows faster and a step takes longer: it is measured more often.
+    """
+    return step % max(1, _MEASURE_INTERVAL // rows) == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,19 @@ import math
 from typing import TYPE_CHECKING
 
 from decodescope.core.explain import choice, settings
-from decodescope.core.explain.choice import final_rank, is_only_survivor, rank_fields, runner_up, sampling_template
+from decodescope.core.explain.choice import final_rank, rank_fields, runner_up, sampling_template
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
-from decodescope.core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
+from decodescope.core.explain.words import (
+    CERTAIN,
+    final_share,
+    format_log,
+    format_share_pair,
+    is_only_survivor,
+    ordinal,
+    quote,
+    quote_both,
+    share,
+)
 from decodescope.core.processors import registry
 from decodescope.core.processors.pipeline_stages import stage_phrase
 from decodescope.resources.language import mark, tr
@@ -90,7 +100,6 @@ def _explain_model_rank(event: TokenChosen) -> Sentence:
     )  # fmt: skip
 
 
-_CERTAIN = 0.95
 _NEARLY_ALL = 0.9995
 
 _ONLY = SentenceTemplate(
@@ -248,7 +257,7 @@ def _processed_fields(event: TokenChosen) -> dict[str, str]:
     """Return the sentence fields after processing, with the raw probability and rank."""
     return {
         "name": quote(event.piece, event.is_special),
-        "share": share(event.probability),
+        "share": final_share(event),
         "log": format_log(event.log_probability),
         "raw": share(event.raw_probability),
         "rank": f"{event.rank:,}",
@@ -260,7 +269,7 @@ def _explain_greedy(event: TokenChosen) -> Sentence:
     facts = _processed_fields(event)
     if is_only_survivor(event):
         return _ONLY.say(**facts)
-    if min(event.raw_probability, event.probability) > _CERTAIN:
+    if min(event.raw_probability, event.probability) > CERTAIN:
         return _CERTAIN_OF.say(**facts)
     rival = runner_up(event)
     if rival is None:

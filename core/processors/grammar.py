@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
 from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress, kind_of
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.resources.language import mark, tr
 
@@ -105,7 +105,7 @@ PROCESSOR = Processor(
         "grammar", mark("Grammar"), "grammar", None,
         mark("Generate only texts of this form: JSON by a schema, a regular expression, a Lark or GBNF grammar, "
             "or one of several texts."),
-        choices=KINDS, option=True, advanced=True, extra="grammar",
+        choices=KINDS, option=True, advanced=True, extra="grammar", group=WORDS,
     ),
     shown=5,
     is_on=is_given,

@@ -143,7 +143,7 @@ ALLOWED = (
         r"Decodescope|Aa|Inter( Variable)?|decodescope: .*|there is no theme .*",
         "the program's name, a sign, a font",
     ),
-    Allowed("app/theme/theme.py", r"(DejaVu|Liberation|Noto)( Sans)?( Mono)?|Arial|Courier New|sans serif", "a font"),
+    Allowed("app/theme/fonts.py", r"Decodescope (Sans|Sans SC|Mono)|\{…\}(, [\w -]+)+", "fonts"),
     Allowed("app", r"[^{]*#?\w*[^{]*\{.*;.*\}\s*|font-size: .*", "a style sheet"),
     Allowed("app", r"(Ctrl\+1 … )?Ctrl\+9|Ctrl\+1 … .*|Return|Enter|Esc|Space|Left|Right|Home|End", "a key"),
     Allowed("app", r" MiB", "a unit"),

@@ -134,7 +134,7 @@ class Bubble:
         if key != self._document_key:
             self._document_key, self.prompt_document = (
                 key,
-                plain_document(self._plain_text, self.theme.font(16), available_width),
+                plain_document(self._plain_text, self.theme.font(15), available_width),
             )
         return max(self.prompt_document.textWidth(), self.theme.px(28)), self.prompt_document.size().height()
 

@@ -68,7 +68,7 @@ class OfflineDocument(QTextDocument):
 
 def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the Markdown text, laid out to `width` in the theme's colours."""
-    document = _document(theme, theme.font(16))
+    document = _document(theme, theme.font(15))
     features = QTextDocument.MarkdownFeature
     document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
     _style_document(document, theme)
@@ -78,7 +78,7 @@ def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
 
 def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the thinking as plain, small text."""
-    document = _document(theme, theme.font(14))
+    document = _document(theme, theme.font(13))
     document.setPlainText(text)
     document.setTextWidth(width)
     return document
