@@ -64,6 +64,11 @@ class ThinkingExtension:
                 changed[row, forced] = 0.0
         return scores if changed is None else changed
 
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Reorder the sequences: new row i is old row `rows[i]`."""
+        if len(self._walkers) > 1:
+            self._walkers = [self._walkers[row] for row in rows.tolist()]
+
     def forces(self, answer: Sequence[int], sequence: int) -> bool:
         """Return whether the token after an answer is written by force."""
         walker = self._walkers[sequence if len(self._walkers) > 1 else 0]
@@ -113,5 +118,6 @@ PROCESSOR = Processor(
     end="last",
     drafts=False,
     uses_rng=True,
+    reorder_rows=ThinkingExtension.reorder,
     forces=ThinkingExtension.forces,
 )  # fmt: skip
