@@ -20,4 +20,5 @@ PROCESSOR = Processor(
         mark("Phrases that must not appear, one per line, or lists of token ids."), form="phrases", advanced=True,
     ),
     shown=20,
+    score_rule="token",
 )  # fmt: skip
