@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import torch
 
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.keyed_noise import KeyedNoise, token_keys
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
@@ -188,6 +189,79 @@ class SeededMultinomialPicker:
         """Return a number in [0, 1) for each row, from the row's own generator."""
         numbers = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
         return numbers[0] if rows == 1 else torch.cat(numbers)
+
+
+class KeyedPicker:
+    """Samples by noise that depends on (seed, position, token) alone: argmax(scores + noise); text n uses `seed + n`.
+
+    The random numbers of stages are keyed by the position too. A run that continues another one, or has other settings,
+    meets the same noise at the same position of the answer.
+    """
+
+    method: Method = "sampled"
+
+    def __init__(self, run: DecodingRun, seeds: Sequence[int]) -> None:
+        self._noise = [KeyedNoise(seed, token_keys(run.model)) for seed in seeds]
+        self.first_position = self._position = len(run.inputs.beginning)
+        self._draws, self._device = 0, run.device
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+        """Return the token of each row of scores [B, V]; every call is one position."""
+        rows = scores.double().cpu().numpy()
+        found = [int((row + own.gumbel(self._position)).argmax()) for row, own in zip(rows, self._noise, strict=True)]
+        self.move_to(self._position + 1)
+        return torch.tensor(found, device=scores.device)
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return a number in (0, 1) for each row; different for each call at one position."""
+        self._draws += 1
+        numbers = [own.uniform(self._position, self._draws) for own in self._noise[:rows]]
+        return torch.tensor(numbers, device=self._device)
+
+    def move_to(self, position: int) -> None:
+        """Go to a position of the answer, its required beginning included."""
+        self._position, self._draws = position, 0
+
+
+class KeyedReplay(StepReplayer):
+    """Replays a step of a run whose noise is keyed by position."""
+
+    def replay_rng(self, rows: int, sequence: int) -> RngReplay:
+        """Return the noise of one text, position by position."""
+        return KeyedRngReplay(self.run, self.run.request.seed + sequence)
+
+
+class KeyedRngReplay(RngReplay):
+    """Replays the noise of one text step by step."""
+
+    def __init__(self, run: DecodingRun, seed: int) -> None:
+        self._run, self._seed, self._step = run, seed, -1
+
+    def next_step(self) -> StepRng:
+        """Return the noise of the next step."""
+        self._step += 1
+        return self.same_step()
+
+    def same_step(self) -> StepRng:
+        """Return the noise of the last step again."""
+        picker = KeyedPicker(self._run, [self._seed])
+        picker.move_to(picker.first_position + self._step)
+        return KeyedStepRng(picker)
+
+
+class KeyedStepRng(StepRng):
+    """The noise of one step."""
+
+    def __init__(self, picker: KeyedPicker) -> None:
+        self._picker = picker
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return the next random number of the step, [1]."""
+        return self._picker.uniform(1)
+
+    def sample(self, scores: torch.Tensor) -> int:
+        """Return the token that the noise chooses from scores [1, V]."""
+        return int(self._picker.pick(scores))
 
 
 class SeededReplay(StepReplayer):
