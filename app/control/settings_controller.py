@@ -142,6 +142,22 @@ class SettingsController(QObject):
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
         """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
+        self.apply_settings(request)
+        self._set_prompt(request)
+        self._media.set_paths([str(path) for path in request.media])
+
+    @Slot(object)
+    def apply_saved_settings(self, settings: Mapping[str, Any]) -> None:
+        """Apply settings that were saved with a chat, in the format of `app.state.request_json`."""
+        from decodescope.app.state.request_json import RequestFormatError, request_from_json
+
+        try:
+            self.apply_settings(request_from_json({**settings, "prompt": ""}))
+        except RequestFormatError as error:
+            self.notice.emit(error.cause)
+
+    def apply_settings(self, request: RunRequest) -> None:
+        """Apply all settings of a run, but not its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         strategy = self._chosen.strategy.strategy
         if self._chosen.strategy.name == request.strategy:
@@ -153,8 +169,6 @@ class SettingsController(QObject):
         facts = tuple(request.call_facts)
         self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
         problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
-        self._set_prompt(request)
-        self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
         if problems:
             self.notice.emit(" ".join(problems))
@@ -249,7 +263,8 @@ class SettingsController(QObject):
         self._chosen.drafts.restore(stored.drafts)
         seed.spin.setValue(stored.seed)
         seed.lock_button.setChecked(stored.seed_locked)
-        self._panel.prompt.set_prompt(stored.prompt, stored.chat)
+        self._panel.prompt.set_prompt(stored.prompt)
+        self._panel.prompt.switch_mode(stored.chat)
         self._panel.prompt.editor.document().clearUndoRedoStacks()  # not an edit that can be undone
 
     @Slot()

@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QFontMetricsF,
     QPainter,
     QPalette,
+    QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -143,6 +144,7 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
     """Give code a background, tables a border, and links no target."""
     code_ground, line = theme.color("field"), theme.color("line")
     cursor = QTextCursor(document)
+    cursor.beginEditBlock()  # lays out once, not after each change
     block = document.begin()
     while block.isValid():
         style = block.blockFormat()
@@ -158,7 +160,7 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
-        _style_fragments(cursor, block.position(), block.length(), theme)
+        _style_fragments(cursor, block, theme)
         if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
             _mute_quotation(cursor, block.position(), block.length(), theme)
         block = block.next()
@@ -172,6 +174,7 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
             table.setBorderCollapse(True)
             frame.setFormat(table)
             _style_cells(frame)
+    cursor.endEditBlock()
 
 
 def _style_cells(table: QTextTable) -> None:
@@ -193,16 +196,17 @@ def _style_cells(table: QTextTable) -> None:
                 cursor.mergeCharFormat(bold)
 
 
-def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
-    at = start
-    end = start + max(0, length - 1)
-    while at < end:
-        cursor.setPosition(at)
-        cursor.setPosition(at + 1, QTextCursor.MoveMode.KeepAnchor)
-        style = cursor.charFormat()
-        fragment_end = _fragment_end(cursor, at, end)
-        cursor.setPosition(at)
-        cursor.setPosition(fragment_end, QTextCursor.MoveMode.KeepAnchor)
+def _style_fragments(cursor: QTextCursor, block: QTextBlock, theme: Theme) -> None:
+    """Give inline code a background, and links no target."""
+    found = []
+    fragments = block.begin()
+    while not fragments.atEnd():
+        fragment = fragments.fragment()
+        style = fragment.charFormat()
+        if style.isAnchor() or style.fontFixedPitch():
+            found.append((fragment.position(), fragment.length(), style))
+        fragments += 1
+    for start, length, style in found:  # changed afterwards, as a change would end the iteration
         merged = QTextCharFormat()
         if style.isAnchor():
             merged.setAnchor(False)
@@ -211,9 +215,9 @@ def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
             merged.setToolTip("")
         if style.fontFixedPitch():
             merged.setBackground(theme.color("field"))
-        if merged.propertyCount():
-            cursor.mergeCharFormat(merged)
-        at = fragment_end
+        cursor.setPosition(start)
+        cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
+        cursor.mergeCharFormat(merged)
 
 
 def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
@@ -223,17 +227,6 @@ def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) 
     cursor.setPosition(start)
     cursor.setPosition(start + max(0, length - 1), QTextCursor.MoveMode.KeepAnchor)
     cursor.mergeCharFormat(quiet)
-
-
-def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
-    """Return the end of the fragment that contains position `at`."""
-    fragments = cursor.document().findBlock(at).begin()
-    while not fragments.atEnd():
-        fragment = fragments.fragment()
-        if fragment.position() <= at < fragment.position() + fragment.length():
-            return min(end, fragment.position() + fragment.length())
-        fragments += 1
-    return end
 
 
 HEADER_HEIGHT, GAP = 24, 8
@@ -246,6 +239,8 @@ class FormattedAnswer:
     def __init__(self) -> None:
         self.is_thinking_expanded = False
         """Whether the thinking is shown."""
+        self.version = 0
+        """Counts the documents that were laid out later; a change needs a new layout of the chat."""
         self.answer = SplitAnswer("", "")
         self._key: tuple[object, ...] = ()
         self._theme: Theme | None = None
