@@ -105,6 +105,7 @@ class ChatController(QObject):
     def connect_view(self, view: View) -> None:
         """Show the conversation in `view` and connect its signals."""
         view.set_conversation(self.conversation)
+        view.set_message_input(self._prompt.is_chat)
         signals = view.signals
         for signal, slot in (
             (signals.newChatRequested, self.new_chat),
@@ -158,10 +159,11 @@ class ChatController(QObject):
 
     @Slot(object, str, str)
     def edit_turn(self, turn: ConversationTurn, text: str, action: str) -> None:
-        """Continue an edited answer, save it as it is, or answer an edited message. The old turn stays beside it."""
+        """Continue an edited answer, save it as it is, or answer an edited message. The old turn is kept."""
         talk = self.conversation
         if talk.is_open or turn not in talk.turns:
             return
+        self.promptRequested.emit()
         before = talk.messages_before(turn)
         if action == conversation.CONTINUE:
             self.answerRequested.emit(AnswerRequest(before, edited=turn, text=text))
@@ -177,7 +179,8 @@ class ChatController(QObject):
         """Show another answer, or another wording of a message, with what follows it."""
         if not self.conversation.is_open:
             self.conversation.show_sibling(turn, step)
-            self._notify_views()
+            self._saver.schedule()
+            self._update_views()
 
     @Slot(str)
     def set_system_prompt(self, text: str) -> None:
@@ -225,7 +228,7 @@ class ChatController(QObject):
     def on_model(self, info: ModelInfo) -> None:
         """Take over the context length of the new model."""
         self._context = self.conversation.context = info.context
-        self._notify_views()
+        self._update_views()
 
     @Slot(str)
     def set_button_mode(self, mode: str) -> None:
@@ -265,6 +268,8 @@ class ChatController(QObject):
         else:
             self._prompt.take_back_input()
         self._centre.show_composer(self.composer, is_chat)
+        for view in self._centre.created_views:
+            view.set_message_input(is_chat)
         if had_focus:
             editor.setFocus()
 
@@ -302,13 +307,17 @@ class ChatController(QObject):
     @Slot(str)
     def _on_when_full(self, policy: str) -> None:
         self.conversation.when_full = policy
-        self._notify_views()
+        self._saver.schedule()
+        self._update_views()
         self._prompt.edited.emit()
 
     def _notify_views(self) -> None:
         """Update the views and, unless an answer has only begun, save the conversation."""
         if not self.conversation.is_open:
             self.settled.emit()
+        self._update_views()
+
+    def _update_views(self) -> None:
         for view in self._centre.created_views:
             view.conversation_changed()
 
@@ -519,7 +528,7 @@ class ChatLibrary(QObject):
     def _refresh(self) -> None:
         """Read the list again, in slices between which the window draws."""
         if self._views:
-            self._pending, self._found = self._store.summaries(), []
+            self._pending, self._found = self._store.summaries(self._chat.conversation), []
             self._timer.start(0)
 
     @Slot()
@@ -530,8 +539,5 @@ class ChatLibrary(QObject):
             if perf_counter() > end:
                 self._timer.start(0)
                 return
-        talk = self._chat.conversation
-        if all(known.id != talk.id for known in self._found):
-            self._found.insert(0, ChatSummary(talk.id, talk.name, talk.created, len(talk.turns), talk.name.casefold()))
         for view in self._views:
             view.chats_listed(self._found, self._deleted)

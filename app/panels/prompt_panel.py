@@ -117,7 +117,8 @@ class PromptEdit(ExactTextEdit):
         """Fit the height to the content; QPlainTextEdit measures its document in lines."""
         least, most = self._line_range
         lines = min(most, max(least, round(self.document().size().height())))
-        frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + 14
+        more = 14 if self._line_range == TEXT_LINES else 2
+        frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + more
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + frame)
 
     def minimumSizeHint(self) -> QSize:

@@ -384,7 +384,7 @@ class Conversation:
         """Show an answer of `run` that has only begun: after the turns that its prompt repeats, and the new messages,
         which are returned.
 
-        An answer to a message that has one already becomes another answer beside it.
+        An answer to a message that has one already becomes another answer next to the old one.
         """
         messages = [dict(turn) for turn in run.request.prompt if isinstance(turn, Mapping)]
         if messages and messages[0]["role"] == "system" and messages[0]["content"] == self.system:

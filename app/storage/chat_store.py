@@ -169,18 +169,22 @@ class ChatStore:
 
     # The list
 
-    def summaries(self) -> Iterator[ChatSummary]:
-        """Yield all saved chats, those changed last first. Unreadable files are left out; opening the chat names the
-        reason. Files that have not changed are not read again.
+    def summaries(self, opened: Conversation | None = None) -> Iterator[ChatSummary]:
+        """Yield the opened chat, then all saved ones, those changed last first. Unreadable files are left out; opening
+        the chat names the reason. Files that have not changed are not read again.
         """
+        if opened is not None:
+            yield _summary(opened, time.time())
         files = sorted(((_stamp(path), path) for path in self._files()), key=lambda item: item[0] or (0, 0))
         for stamp, path in reversed(files):
             known = self._summaries.get(path.stem)
-            if stamp is None:
+            if stamp is None or (opened is not None and path.stem == opened.id):
                 continue
             if known is None or known[0] != stamp:
                 try:
-                    known = stamp, _summary(path.stem, self._read(path))
+                    data = self._read(path)
+                    updated = float(data["updated"]) if is_number(data.get("updated")) else 0.0
+                    known = stamp, _summary(_parse_chat(data, path.stem)[0], updated)
                 except (OSError, UnreadableError, MigrationError):
                     continue
                 self._summaries[path.stem] = known
@@ -356,17 +360,9 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return about.st_mtime_ns, about.st_size
 
 
-def _summary(chat: str, data: TurnDict) -> ChatSummary:
-    conversation, _problems = _parse_chat(data, chat)
-    texts = [conversation.title, conversation.system, *(turn.content for turn in conversation.all_turns)]
-    updated = data.get("updated")
-    return ChatSummary(
-        chat,
-        conversation.name,
-        float(updated) if is_number(updated) else 0.0,
-        len(conversation.turns),
-        "\n".join(texts).casefold(),
-    )
+def _summary(chat: Conversation, updated: float) -> ChatSummary:
+    texts = [chat.title, chat.system, *(turn.content for turn in chat.all_turns)]
+    return ChatSummary(chat.id, chat.name, updated, len(chat.turns), "\n".join(texts).casefold())
 
 
 def _chat_to_dict(chat: Conversation) -> TurnDict:

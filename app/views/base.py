@@ -217,6 +217,9 @@ class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
     def conversation_changed(self) -> None:
         """Handle a turn that was added, removed or finished."""
 
+    def set_message_input(self, is_shown: bool) -> None:
+        """Handle that the input for messages is shown below the views, or hidden."""
+
     def show_chat_list(self, is_shown: bool) -> None:
         """Show or hide the list of chats."""
 

@@ -13,6 +13,7 @@ from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from decodescope.app.control.borrowed_settings import BorrowedSettings, SettingsSources
 from decodescope.app.control.chat import ChatController, ChatLibrary
+from decodescope.app.control.chat_fit import ChatFitController
 from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
 from decodescope.app.control.export import CopyController, ExportController
 from decodescope.app.control.help import GlossaryController, WelcomeController
@@ -273,6 +274,7 @@ def _build_controllers(
         media=media,
         media_bar=media_bar,
         chat=chat,
+        chat_fit=ChatFitController(session, chat, panels.setup.prompt, requests),
         chats=ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat),
         memory_fit=MemoryFitController(session, panels.setup, requests),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
@@ -503,6 +505,7 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.chat_fit.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
         parts.updates.stop,

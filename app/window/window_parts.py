@@ -8,6 +8,7 @@ from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from decodescope.app.control.borrowed_settings import BorrowedSettings
 from decodescope.app.control.chat import ChatController, ChatLibrary
+from decodescope.app.control.chat_fit import ChatFitController
 from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
 from decodescope.app.control.export import CopyController, ExportController
 from decodescope.app.control.help import GlossaryController, WelcomeController
@@ -173,6 +174,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     media_bar: MediaBarController
     chat: ChatController
     chats: ChatLibrary
+    chat_fit: ChatFitController
     memory_fit: MemoryFitController
     model_export: ModelExportController
     prefixes: PrefixController

@@ -139,7 +139,7 @@ class ComputeSettings(SettingsForm):
 
 
 class ChatSettings(SettingsForm):
-    """What the Enter key does in a chat."""
+    """Choice of the key that sends a message."""
 
     def __init__(self, settings: ChatSection) -> None:
         super().__init__(settings)

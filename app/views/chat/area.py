@@ -24,6 +24,8 @@ from decodescope.app.widgets.popover import HoverArea, Popover
 from decodescope.resources.language import mark, tr
 
 HOVER_MS = 250
+LAYOUT_SECONDS = 0.008
+"""Time for laying out turns that are out of sight before the window draws again."""
 EMPTY_TITLE = mark("A chat, turn by turn")
 EMPTY_HINT = mark(
     "Answers can be edited and continued from any word. Each shows its tokens and how much of the cache it could reuse."
@@ -61,6 +63,8 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         self.editor: TurnEditor | None = None
         """Edits a turn in its place; None while none is edited."""
         self.popover = Popover(theme, self)
+        self._layout_timer = QTimer(self, singleShot=True, interval=0)
+        self._layout_timer.timeout.connect(self.arrange)
         self._timer = QTimer(self, singleShot=True, interval=HOVER_MS)
         self._timer.timeout.connect(self._show_token_popover)
         self.hoverEnded.connect(self.leave)
@@ -82,11 +86,21 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         bar, pad, height = self.verticalScrollBar(), self._padding, self.viewport().height()
         at_end = bar.value() >= bar.maximum() - 2
         self._measure_editor()
-        self._bubbles.arrange(self.conversation, self.viewport().width() - 2 * pad.x(), self._paint_options.theme)
+        start = bar.value() - pad.y()
+        anchor = next(iter(self._bubbles.visible(start, start + height)), None)
+        offset = anchor.rect.top() - bar.value() if anchor is not None else 0.0
+        size = self._page_width, float(height)
+        is_incomplete = self._bubbles.arrange(
+            self.conversation, size, self._paint_options.theme, None if at_end else start, LAYOUT_SECONDS
+        )
+        if is_incomplete:
+            self._layout_timer.start()
         bar.setPageStep(height)
         bar.setRange(0, max(0, round(self._bubbles.height + 2 * pad.y()) - height))
         if at_end and self.editor is None:
             bar.setValue(bar.maximum())
+        elif anchor is not None and anchor in self._bubbles.all:
+            bar.setValue(round(anchor.rect.top() - offset))
         self._place_tools()
         self.viewport().update()
 
@@ -145,8 +159,9 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
     @Slot(str, str)
     def _on_edited(self, text: str, action: str) -> None:
         turn = self.editor.turn if self.editor is not None else None
-        self.cancel_edit()
+        self._close_editor()
         self._chosen = None
+        self.arrange()
         if turn is not None:
             self.turnEdited.emit(turn, text, action)
 
@@ -255,6 +270,7 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
 
     def token_rect(self, turn: int, token: int) -> QRectF:
         """Rectangle of a token of a turn, in viewport coordinates."""
+        self._bubbles.complete(self._bubbles.all[turn], self._page_width, self._paint_options.theme)
         column = self._bubbles.all[turn].column
         return column.rects(token)[0].translated(self._origin) if column is not None else QRectF()
 
@@ -401,6 +417,9 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """Move the tools with their turn."""
         super().scrollContentsBy(dx, dy)
+        start = self.verticalScrollBar().value() - self._padding.y()
+        if any(bubble.is_pending for bubble in self._bubbles.visible(start, start + self.viewport().height())):
+            self._layout_timer.start()
         self._place_tools()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -418,7 +437,7 @@ _TURN_DESCRIPTIONS = {
 def _accessible_text(bubble: Bubble, number: int) -> str:
     turn = bubble.turn
     column = None if bubble.is_formatted else bubble.column
-    content = turn.content if column is None else column.text.text[: column.limit]
+    content = turn.content if column is None or bubble.is_pending else column.text.text[: column.limit]
     if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_thinking_expanded:
         content = f"{bubble.rich.thinking_header}. {bubble.rich.answer.body.strip()}"
     return tr(_TURN_DESCRIPTIONS[turn.role]).format(number=number, words=content or "…")

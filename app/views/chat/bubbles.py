@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from time import perf_counter
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
@@ -19,7 +20,7 @@ from PySide6.QtGui import (
 
 from decodescope.app.state.conversation import Conversation, ConversationTurn
 from decodescope.app.theme.theme import Theme, tab_distance
-from decodescope.app.views.chat.formatted_answer import FormattedAnswer, has_formatting
+from decodescope.app.views.chat.formatted_answer import FormattedAnswer, has_formatting, plain_text_reason
 from decodescope.app.views.text.column import TokenColumn
 from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
 from decodescope.app.views.tokens.token_columns import drawn_count
@@ -53,8 +54,12 @@ class Bubble:
         self.is_formatted = False
         """Whether the turn is shown as formatted text instead of tokens or plain text."""
         self._layout_key: tuple[object, ...] = ()
+        self.is_pending = True
+        """Whether its layout is only estimated."""
         self._document_key: tuple[str, float, float] | None = None
         self._format_check = ("", False)
+        self.plain_reason = ""
+        """Why an answer with markup is shown as text; empty if it is not."""
         self.is_last_dropped = False
         """Whether this is the last of the turns that the model no longer reads."""
 
@@ -70,6 +75,7 @@ class Bubble:
             return False
         if self._format_check[0] != self.turn.content:
             self._format_check = (self.turn.content, has_formatting(self.turn.content))
+            self.plain_reason = plain_text_reason(self.turn.content)
         return self._format_check[1]
 
     @property
@@ -94,7 +100,7 @@ class Bubble:
         if key == self._layout_key:
             self._move_to(top)
             return self._bottom
-        self._layout_key = key
+        self._layout_key, self.is_pending = key, False
         self.is_formatted = formats_answers and self.can_be_formatted
         if theme is not self.theme and self.column is not None:
             self.column.restyle(theme)
@@ -112,6 +118,21 @@ class Bubble:
         self.rect = outer
         self._room = room
         self._move_to(top)
+        return self._bottom
+
+    def place(self, top: float, width: float, theme: Theme, formats_answers: bool) -> float:
+        """Place the bubble like `lay_out`, but with an estimated height if its layout has changed, and note that it
+        must be laid out (`is_pending`). The answer being written is laid out at once.
+        """
+        if self.turn.is_open or self._state_key(width, theme, formats_answers) == self._layout_key:
+            return self.lay_out(top, width, theme, formats_answers)
+        self.theme, self.is_pending = theme, True
+        if self.rect.isEmpty():
+            room = min(width - theme.px(INDENT), theme.px(MAX_WIDTH)) - 2 * theme.px(PAD_X)
+            rows = sum(1 + len(line) * theme.px(8) // max(1, room) for line in self.turn.content.split("\n"))
+            row = theme.px(35 if self.column is not None and not formats_answers else 22)
+            self.rect = QRectF(0, top, room, rows * row + 2 * theme.px(PAD_Y))
+        self.rect.moveTop(top)
         return self._bottom
 
     def _state_key(self, width: float, theme: Theme, formats_answers: bool) -> tuple[object, ...]:
@@ -175,6 +196,9 @@ class Bubble:
             painter.restore()
             return
         self._paint_frame(painter)
+        if self.is_pending:
+            painter.restore()
+            return
         if self.is_formatted:
             self.rich.paint(painter, self._content_origin, self.theme)
         elif self.column is not None:
@@ -210,7 +234,8 @@ class Bubble:
         cost = self.turn.cost_text if self.is_answer else ""
         if self.is_answer and not cost and self.turn.is_open:
             cost = tr("reading…")
-        return " · ".join(filter(None, (version, cost)))
+        plain = tr("shown as text: {reason}").format(reason=self.plain_reason) if self.plain_reason else ""
+        return " · ".join(filter(None, (version, cost, plain)))
 
     def paint_foot(self, painter: QPainter, left: float, right: float, text: str) -> None:
         """Paint `text` below the bubble, between two positions of the page."""
@@ -260,16 +285,50 @@ class BubbleColumn:
         self.formats_answers = True
         """Whether answers that contain Markdown or thinking are formatted."""
 
-    def arrange(self, conversation: Conversation, width: float, theme: Theme) -> None:
-        """Lay out the turns of `conversation`: create bubbles for new turns and drop those of removed turns."""
+    def arrange(
+        self,
+        conversation: Conversation,
+        size: tuple[float, float],
+        theme: Theme,
+        start: float | None,
+        seconds: float,
+    ) -> bool:
+        """Lay out the turns of `conversation`: create bubbles for new turns and drop those of removed turns. Return
+        whether turns are left whose height is only estimated.
+
+        `size` is the width of the page and the height of the visible part, which begins at `start`; None means that
+        the end of the page is visible. Visible turns are laid out in any case, others from the last on for about
+        `seconds`.
+        """
+        width, height = size
         known = {id(bubble.turn): bubble for bubble in self.all if bubble.run is bubble.turn.run}
         self.all = [known.get(id(turn)) or Bubble(turn, theme) for turn in conversation.turns]
+        self._stack(width, theme)
+        end = perf_counter() + seconds
+        while pending := [bubble for bubble in self.all if bubble.is_pending]:
+            top = self.height - height if start is None else start
+            visible = [bubble for bubble in self.visible(top, top + height) if bubble.is_pending]
+            if not visible and perf_counter() > end:
+                return True
+            for bubble in visible or pending[-8:]:
+                bubble.lay_out(bubble.rect.top(), width, theme, self.formats_answers)
+            self._stack(width, theme)
+        return False
+
+    def _stack(self, width: float, theme: Theme) -> None:
+        """Place all bubbles below each other."""
         top = 0.0
         for index, bubble in enumerate(self.all):
             after = self.all[index + 1].turn if index + 1 < len(self.all) else None
             bubble.is_last_dropped = not bubble.turn.is_in_context and (after is None or after.is_in_context)
-            top = bubble.lay_out(top, width, theme, self.formats_answers)
+            top = bubble.place(top, width, theme, self.formats_answers)
         self.height = top
+
+    def complete(self, bubble: Bubble, width: float, theme: Theme) -> None:
+        """Lay out a bubble whose height is only estimated."""
+        if bubble.is_pending:
+            bubble.lay_out(bubble.rect.top(), width, theme, self.formats_answers)
+            self._stack(width, theme)
 
     def visible(self, top: float, bottom: float) -> list[Bubble]:
         """Return the bubbles between two heights of the page."""

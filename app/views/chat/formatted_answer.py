@@ -25,8 +25,12 @@ from PySide6.QtGui import (
 from decodescope.app.theme.theme import Theme, tab_distance
 from decodescope.resources.language import tr, trn
 
-MAX_FORMATTED_CHARS = 100_000
-"""Maximum number of characters of a formatted answer. Longer answers are shown as tokens."""
+MAX_FORMATTED_CHARS = 40_000
+"""Maximum number of characters of a formatted answer. Longer answers are shown as text."""
+MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS = 2000, 400, 40, 2000, 100, 4000
+"""Largest parts of an answer that is formatted: lines, lines and cells of tables, columns, definitions of links, and
+marks of emphasis, code or links. A layout of larger ones takes seconds: its time grows with the square of their number.
+"""
 _OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
 _MARKUP = re.compile(
@@ -40,12 +44,13 @@ _MARKUP = re.compile(
     | ^[ \t]*[-*+][ ]\S                    # list
     | ^[ \t]*\d{1,3}[.)][ ]\S              # numbered list
     | ^[ ]{0,3}>[ ]?\S                     # quotation
-    | ^[ ]{0,3}\|.*\|[ \t]*$               # table
+    | ^[ ]{0,3}\|.*\|                     # table
     | ^[ ]{0,3}(?:---+|\*\*\*+)[ \t]*$     # rule
-    | \[[^\]\n]+\]\([^)\s]+\)              # link
+    | \[[^\[\]\n]+\]\([^()\s]+\)          # link
     """,
     re.VERBOSE | re.MULTILINE,
 )
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
 """Quotations and lists nested so deeply that a document would take too long to lay out."""
@@ -76,8 +81,36 @@ def split_thinking(text: str) -> SplitAnswer:
 
 def has_formatting(text: str) -> bool:
     """Whether formatting would change how the answer looks."""
-    if len(text) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(text):
-        return False
+    return not plain_text_reason(text) and _has_markup(text)
+
+
+def plain_text_reason(text: str) -> str:
+    """Return why an answer with markup is shown as text; empty if it can be formatted. Takes time linear in the
+    length.
+    """
+    reason = _size_problem(text)
+    return reason if reason and _has_markup(text[:MAX_FORMATTED_CHARS]) else ""
+
+
+def _size_problem(text: str) -> str:
+    """Return which part of an answer is too large to be laid out in a moment."""
+    if len(text) > MAX_FORMATTED_CHARS:
+        return tr("too long to be formatted")
+    if text.count("\n") > MAX_LINES:
+        return tr("too many lines to be formatted")
+    if _DEEP_NESTING.search(text):
+        return tr("too deeply nested to be formatted")
+    if sum(text.count(mark) for mark in "*_`[~<") > 2 * MAX_MARKS:
+        return tr("too much markup to be formatted")
+    rows = [line.count("|") for line in text.split("\n") if "|" in line]
+    if len(rows) > MAX_TABLE_LINES or sum(rows) > MAX_CELLS or max(rows, default=0) > MAX_COLUMNS:
+        return tr("its table is too large to be formatted")
+    if len(_DEFINITION.findall(text)) > MAX_DEFINITIONS:
+        return tr("too many links to be formatted")
+    return ""
+
+
+def _has_markup(text: str) -> bool:
     answer = split_thinking(text)
     return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
 
@@ -148,15 +181,17 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
     block = document.begin()
     while block.isValid():
         style = block.blockFormat()
-        is_code = style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value) or style.hasProperty(
-            QTextBlockFormat.Property.BlockCodeLanguage.value
-        )
+        is_code = _is_code(block)
         cursor.setPosition(block.position())
         if is_code:
             ground = QTextBlockFormat()
             ground.setBackground(code_ground)
+            if not _is_code(block.previous()):
+                ground.setTopMargin(theme.px(4))
+            if not _is_code(block.next()):
+                ground.setBottomMargin(theme.px(8))
             cursor.mergeBlockFormat(ground)
-        elif block.textList() is None and cursor.currentTable() is None:
+        elif cursor.currentTable() is None and (block.textList() is None or block.next().textList() is None):
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
@@ -175,6 +210,15 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
             frame.setFormat(table)
             _style_cells(frame)
     cursor.endEditBlock()
+
+
+def _is_code(block: QTextBlock) -> bool:
+    """Return whether a block is a line of a code block."""
+    style = block.blockFormat()
+    return bool(
+        style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value)
+        or style.hasProperty(QTextBlockFormat.Property.BlockCodeLanguage.value)
+    )
 
 
 def _style_cells(table: QTextTable) -> None:

@@ -123,9 +123,11 @@ def made_with_rows(settings: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         (tr("Model"), Path(str(load.get("model", ""))).name),
         (tr("Strategy"), tr(strategy.title) if strategy is not None else str(settings.get("strategy", ""))),
     ]
-    titles = {one.name: tr(one.title) for one in strategy.parameters} if strategy is not None else {}
-    values = {**settings.get("config", {}), **settings.get("options", {})}
-    rows += [(titles.get(name, name), setting_values.short_text(value)) for name, value in values.items()]
+    known = {one.name: one for one in strategy.parameters} if strategy is not None else {}
+    for name, value in {**settings.get("config", {}), **settings.get("options", {})}.items():
+        if name not in known or name == "max_new_tokens" or value != known[name].default:
+            title = tr(known[name].title) if name in known else name
+            rows.append((title, setting_values.short_text(value)))
     if drafts := settings.get("draft_names"):
         rows.append((tr("Draft models"), ", ".join(Path(str(name)).name for name in drafts)))
     if settings.get("cache", "dynamic") != "dynamic":
@@ -162,7 +164,9 @@ class TurnEditor(Themed, QFrame):
         self.text.moveCursor(QTextCursor.MoveOperation.End)
         self._action = CONTINUE if is_answer else SEND
         title = tr("Continue") if is_answer else tr("Send")
-        self.accept = set_up(QPushButton(title), name="continueButton", role="primary", clicked=self._on_accept)
+        self.accept = set_up(
+            QPushButton(caption(title)), name="continueButton", role="primary", clicked=self._on_accept
+        )
         self.accept.setToolTip(tooltip(f"{title} (Ctrl+Enter)"))
         self.save = set_up(QPushButton(tr("Save")), name="saveTurnButton", clicked=self._on_save)
         self.save.setToolTip(tooltip(tr("Keep this text as a version of its own, without continuing it")))

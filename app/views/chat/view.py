@@ -49,6 +49,8 @@ from decodescope.core.events import Event
 from decodescope.resources.language import mark, tr, trn
 
 POLICIES = {DROP: mark("drop the oldest turns"), RESTART: mark("start over")}
+MIN_FULL_WIDTH = 600
+"""Width in pixels at 100 % from which the button below the chat names the policy for a full context."""
 _WARNING_FRACTION = 0.85
 """Fraction of the context above which the meter shows the warning colour."""
 
@@ -161,7 +163,7 @@ class ChatFooter(Themed, QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._policy, self._min_full_width = tr(POLICIES[DROP]), theme.px(500)
+        self._policy, self._min_full_width = tr(POLICIES[DROP]), theme.px(MIN_FULL_WIDTH)
         self.meter = ContextMeter(theme, self)
         self.overflow_button = set_up(QToolButton(self), name="whenFullButton")
         self.overflow_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -187,7 +189,7 @@ class ChatFooter(Themed, QWidget):
             action.setChecked(action.data() == conversation.when_full)
 
     def restyle(self, theme: Theme) -> None:
-        self._min_full_width = theme.px(500)
+        self._min_full_width = theme.px(MIN_FULL_WIDTH)
         self.overflow_button.setFont(theme.font(12))
         self._update_button_text()
 
@@ -233,6 +235,7 @@ class ChatView(View):
         self._ring = FocusRing(self.area)
         self._tools.hide()
         self._info: ModelInfo | None = None
+        self._has_input = False
         self.offer = add_fill_button(
             self, self.area, tr("Write the first message"), CHAT, lambda: (tr(EMPTY_TITLE), tr(EMPTY_HINT))
         )
@@ -270,6 +273,11 @@ class ChatView(View):
             (chats.exportRequested, signals.chatExportRequested),
         ):
             signal.connect(slot)
+
+    def set_message_input(self, is_shown: bool) -> None:
+        """Offer to write the first message only while there is no input for it."""
+        self._has_input = is_shown
+        self._arrange()
 
     # The list of chats
 
@@ -472,7 +480,8 @@ class ChatView(View):
         self.chats.show_open(self.conversation.id)
         self.area.arrange()
         self._tools.show_conversation(self.conversation, self.area.has_formattable_answer)
-        self.offer.update_state(not self.conversation.turns, fill_unsupported_reason(CHAT, self._info), tr(EMPTY_HINT))
+        is_offered = not self.conversation.turns and not self._has_input
+        self.offer.update_state(is_offered, fill_unsupported_reason(CHAT, self._info), tr(EMPTY_HINT))
 
     def model_ready(self, info: ModelInfo) -> None:
         """Note the loaded model, which may have no chat template."""
