@@ -271,7 +271,7 @@ class DownloadStatus:
     done: int = 0
     """Downloaded bytes, of `total`."""
     total: int = 0
-    progress: catalog.Progress | None = None
+    progress: catalog.DownloadProgress | None = None
     """Set during a download or a check."""
     error: ErrorReport | None = None
     """Why it failed or was paused automatically."""

@@ -12,7 +12,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.catalog.download_store import UnfinishedDownload, delete, discard, unfinished
-    from decodescope.core.catalog.file_download import Progress, verify
+    from decodescope.core.catalog.file_download import DownloadProgress, verify
     from decodescope.core.catalog.hub_model import GgufVariant, HubFile, HubModel
     from decodescope.core.catalog.model_download import download
     from decodescope.core.catalog.model_search import find, judge, look, search

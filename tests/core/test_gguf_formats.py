@@ -12,13 +12,15 @@ import torch
 
 from decodescope import core
 from decodescope.core.models.gguf.block_formats import DEQUANTIZABLE, dequantize
+from decodescope.core.models.gguf.block_matrix import BlockMatrix
 from decodescope.core.models.gguf.export import file_content
 from decodescope.core.models.gguf.file_writer import TensorEntry, write_file
 from decodescope.core.models.gguf.gguf_file import FORMATS
 from decodescope.core.models.model_saving import exported_model
 from decodescope.core.native import native_library
+from decodescope.core.native.native_library import WEIGHTS
 from tests.core import gguf_models
-from tests.core.test_gguf_blocks import random_blocks
+from tests.core.test_gguf_blocks import quantized, random_blocks
 
 BY_NAME = {fmt.name: fmt for fmt in FORMATS.values()}
 STORED = sorted(DEQUANTIZABLE - {"F64", "Q8_1", "Q8_K"})
@@ -42,6 +44,10 @@ OWN: dict[str, dict[str, Any]] = {
 """Further sizes of architectures, and those without which they cannot be built."""
 CASES = list(itertools.product(gguf_models.KINDS, STORED))
 TOKENS = 6
+FLIPPED = {"olmo2": 0.03}
+"""Greatest error from values that lie between two steps and are rounded the other way after a sum in another order, where
+it is more than 0.01: OLMo 2 normalizes the small outputs of its layers, which makes each flip large.
+"""
 
 
 def size_of(kind: str) -> dict[str, Any]:
@@ -88,32 +94,49 @@ def greedy(model: core.LoadedModel, beams: int = 1) -> Any:
     return core.run(model, core.Request(gguf_models.PROMPT, config)).sequences
 
 
+def rounded_product(matrix: BlockMatrix, vectors: torch.Tensor) -> torch.Tensor:
+    """Return what a native product is: of the weights and, for blocks that have a kernel, vectors rounded to 8 bits."""
+    has_kernel = matrix.fmt.block_weights > 1 and matrix.fmt.name in WEIGHTS
+    rows = quantized(vectors) if has_kernel else vectors
+    return (rows.double() @ dequantize(matrix.blocks, matrix.fmt).double().t()).float()
+
+
 def check(kind: str, format_name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare texts and logits of the blocks with those of the converted weights."""
+    """Compare texts and logits of the blocks with those of the converted weights: without native code as they are, with
+    it as products with rounded vectors give them.
+    """
     write(kind, format_name, path)
     floats = core.load(path, weights="float32", device="cpu")
     assert floats.weights == "float32"
     texts = greedy(floats)[0], greedy(floats, 3)
     for is_native in (False, True):
         with monkeypatch.context() as patch:
-            if not is_native:
+            if is_native:
+                assert native_library.library() is not None
+            else:
                 patch.setattr(native_library, "library", lambda: None)
             blocks = core.load(path, device="cpu")
             text, beams = greedy(blocks)[0], greedy(blocks, 3)
             ids = [*gguf_models.PROMPT, *text]
             found = gguf_models.logits(blocks, ids)
         expected = gguf_models.logits(floats, ids)
-        errors = (found - expected).norm(dim=-1) / expected.norm(dim=-1)
-        error = float(errors.median())  # rounding sends some tokens to other experts
         is_exact = not is_native or BY_NAME[format_name].block_weights == 1
-        assert error < (1e-4 if is_exact else 0.25 if kind == "mamba" else 0.1), f"native={is_native}: {error}"
         if is_exact:
             assert (text, beams) == texts
-        for step, token in enumerate(text):  # each is the likeliest, or as likely as the rounding of vectors can tell
+        else:
+            with monkeypatch.context() as patch:
+                patch.setattr(native_library, "library", lambda: None)
+                patch.setattr(BlockMatrix, "multiply", rounded_product)
+                expected = gguf_models.logits(core.load(path, device="cpu"), ids)
+        errors = (found - expected).norm(dim=-1) / expected.norm(dim=-1)
+        error = float(errors.median())  # a tie that is rounded the other way sends a token to other experts
+        assert error < (1e-4 if is_exact else FLIPPED.get(kind, 0.01)), f"native={is_native}: {error}"
+        for step, token in enumerate(text):  # each is the likeliest, or as likely as sums in another order can tell
             scores = expected[len(gguf_models.PROMPT) - 1 + step]
-            assert float(scores.max() - scores[token]) <= (1e-3 if is_exact else 0.5) * float(expected.std())
+            assert float(scores.max() - scores[token]) <= (1e-3 if is_exact else 0.05) * float(expected.std())
 
 
+@pytest.mark.usefixtures("built")
 @pytest.mark.every(150)
 @pytest.mark.parametrize(("kind", "format_name"), CASES)
 def test_every_architecture_runs_in_every_format(
