@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QComboBo
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.session.queries.chat_fit import ChatFit, ChatFitQuery
 from decodescope.app.state import run_history
 from decodescope.app.state.conversation import CONTINUE
 from decodescope.app.state.run import Run
@@ -288,6 +291,43 @@ def test_system_prompt_is_sent_first_and_saved_with_chat(
     chat = next(summary for summary in library._store.summaries() if summary.turns)
     library.open(chat.id)
     assert library._chat.conversation.system == "Be kind"
+
+
+@dataclass
+class FullContextEngine(ScriptedEngine):
+    """Answers the count of a chat as scripted."""
+
+    fit: ChatFit | None = None
+
+    def answer(self, query: Query, report: Report) -> object:
+        return self.fit if isinstance(query, ChatFitQuery) else super().answer(query, report)
+
+
+@pytest.mark.parametrize(
+    ("fit", "said"),
+    [
+        (
+            ChatFit(700, 300, 100, 512, 2),
+            "The context is full: 800 tokens with room for the answer, of 512, so the 2 oldest",
+        ),
+        (ChatFit(700, 600, 100, 512, 2), "The message is too long: it needs 600 tokens"),
+        (ChatFit(300, 300, 100, 512, 0), ""),
+    ],
+)
+def test_full_context_is_said_before_message_is_sent(qtbot: QtBot, config_dir: Path, fit: ChatFit, said: str) -> None:
+    engine = FullContextEngine(fit=fit)
+    window = open_window(qtbot, config_dir, engine)
+    window.session.load_model("storyteller")
+    qtbot.waitUntil(lambda: window.session.model is not None, timeout=WAIT_MS)
+    window.parts.setup.prompt.set_prompt("word " * 400, is_chat=True)
+    with qtbot.waitSignal(window.session.answered, check_params_cb=lambda a: isinstance(a.query, ChatFitQuery)):
+        window.parts.chat_fit.check()
+    warning = window.parts.chat.composer.warning
+    assert warning.text().startswith(said)
+    assert warning.isHidden() == (not said)
+    window.parts.setup.prompt.set_prompt("short", is_chat=True)
+    window.parts.chat_fit.check()
+    assert warning.isHidden(), "far from the limit nothing is counted"
 
 
 def test_first_answer_takes_one_click_and_enter(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> None:

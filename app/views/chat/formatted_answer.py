@@ -27,7 +27,7 @@ from decodescope.resources.language import tr, trn
 
 MAX_FORMATTED_CHARS = 40_000
 """Maximum number of characters of a formatted answer. Longer answers are shown as text."""
-MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS = 2000, 400, 40, 2000, 100, 4000
+MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS = 2000, 400, 40, 1000, 100, 4000
 """Largest parts of an answer that is formatted: lines, lines and cells of tables, columns, definitions of links, and
 marks of emphasis, code or links. A layout of larger ones takes seconds: its time grows with the square of their number.
 """
