@@ -62,6 +62,8 @@ class ChatController(QObject):
         self._context: int | None = None
         self._composer: ChatComposer | None = None
         self._button_mode = "run"
+        self.is_run_own: Callable[[], bool] = _always
+        """Returns whether the run that has just started was started in this window, not by another program."""
         prompt.set_message(self.conversation.draft)
         for view in centre.created_views:
             self.connect_view(view)
@@ -92,7 +94,11 @@ class ChatController(QObject):
     @property
     def problems(self) -> list[str]:
         """Return the reasons why nothing can be sent, a sentence each."""
-        return [tr("There is no message yet.")] if self._prompt.is_chat and not self.prompt() else []
+        if not self._prompt.is_chat:
+            return []
+        if self.conversation.is_open:
+            return [tr("An answer is being written.")]
+        return [] if self.prompt() else [tr("There is no message yet.")]
 
     def prompt(self) -> Prompt:
         """Return the text, or the turns so far plus the editor's message (the worker drops turns that do not fit the
@@ -194,7 +200,7 @@ class ChatController(QObject):
     def on_started(self, run: Run) -> None:
         """Add the sent message to the turns."""
         self._run = run
-        if not is_turns(run.request.prompt) or run.request.scored:
+        if not is_turns(run.request.prompt) or run.request.scored or not self.is_run_own():
             return
         new = self.conversation.start_answer(run)
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
@@ -330,6 +336,10 @@ def _kept_tokens(tokens: tuple[TurnToken, ...], text: str) -> Iterator[TurnToken
             return
         yield token
         at += len(token.text)
+
+
+def _always() -> bool:
+    return True
 
 
 SLICE_SECONDS = 0.008

@@ -148,15 +148,17 @@ class SettingsController(QObject):
 
     @Slot(object)
     def apply_saved_settings(self, settings: Mapping[str, Any]) -> None:
-        """Apply settings that were saved with a chat, in the format of `app.state.request_json`."""
+        """Apply settings that were saved with a chat, in the format of `app.state.request_json`. The seed stays: the
+        next answer need not repeat an earlier one.
+        """
         from decodescope.app.state.request_json import RequestFormatError, request_from_json
 
         try:
-            self.apply_settings(request_from_json({**settings, "prompt": ""}))
+            self.apply_settings(request_from_json({**settings, "prompt": ""}), with_seed=False)
         except RequestFormatError as error:
             self.notice.emit(error.cause)
 
-    def apply_settings(self, request: RunRequest) -> None:
+    def apply_settings(self, request: RunRequest, with_seed: bool = True) -> None:
         """Apply all settings of a run, but not its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         strategy = self._chosen.strategy.strategy
@@ -167,7 +169,8 @@ class SettingsController(QObject):
             unknown = self._chosen.cache.parameters.set_values(request.cache_options)
             problems += _problems_of_settings(strategy, request.cache_options, unknown)
         facts = tuple(request.call_facts)
-        self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
+        if with_seed:
+            self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
         problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
         self.adaptersRequested.emit(request.adapters)
         if problems:

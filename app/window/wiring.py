@@ -84,6 +84,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
 def _connect_chat(parts: WindowParts) -> None:
     """Connect session and chat."""
     session, chat = parts.session, parts.chat
+    chat.is_run_own = lambda: session.busy
     for signal, slot in (
         (session.runStarted, chat.on_started),
         (session.promptTrimmed, chat.on_trimmed),

@@ -248,6 +248,40 @@ def test_enter_during_answer_keeps_answer_and_message(qtbot: QtBot, config_dir: 
     assert len(engine.runs) == 1
 
 
+def test_run_shortcut_during_answer_is_refused(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine(hold=threading.Event())
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
+    window.parts.setup.prompt.editor.setPlainText("Next")
+    window.parts.runs.run()
+    assert "being written" in window.parts.centre.error_banner.accessibleDescription()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.stop()
+    assert (len(engine.runs), window.parts.setup.prompt.editor.toPlainText()) == (1, "Next")
+
+
+def test_chat_run_of_other_program_is_not_added_to_chat(qtbot: QtBot, window: MainWindow) -> None:
+    say(qtbot, window, "Hi")
+    foreign = Run(RunRequest(({"role": "user", "content": "From a script"},)))
+    assert window.session.follow(foreign)
+    assert contents(window) == ["Hi", "Yes, it did."]
+
+
+def test_opening_chat_keeps_seed(qtbot: QtBot, window: MainWindow) -> None:
+    say(qtbot, window, "Hi")
+    first = window.parts.chat.conversation.id
+    press(qtbot, window, "newChatButton")
+    seed = window.parts.chosen.seed
+    seed.lock_button.setChecked(False)
+    seed.spin.setValue(7)
+    say(qtbot, window, "Hello")
+    shown = seed.spin.value()
+    window.parts.chats.open(first)
+    assert (seed.spin.value(), seed.is_locked) == (shown, False)
+
+
 def test_input_is_below_conversation_in_chat_mode_only(qtbot: QtBot, window: MainWindow) -> None:
     prompt, centre = window.parts.setup.prompt, window.parts.centre
     assert centre.isAncestorOf(prompt.editor)
