@@ -42,8 +42,8 @@ class SettingsSnapshot(NamedTuple):
     seed: int
     is_seed_locked: bool
     view: str
-    is_advanced: bool
-    """Whether the advanced parameters are expanded."""
+    open_groups: Mapping[str, bool]
+    """Which groups of parameters are open or closed."""
 
     def write(self, choices: LastChoices) -> None:
         """Write the settings except the view into the saved ones."""
@@ -76,7 +76,7 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
         seed=chosen.seed.spin.value(),
         is_seed_locked=chosen.seed.is_locked,
         view=centre.columns[0].current_name,
-        is_advanced=panel.parameters.is_advanced,
+        open_groups=panel.parameters.open_groups,
     )
 
 
@@ -92,7 +92,7 @@ def restore_snapshot(snapshot: SettingsSnapshot, sources: SettingsSources) -> No
     media.set_paths(snapshot.media)
     chosen.seed.spin.setValue(snapshot.seed)
     chosen.seed.lock_button.setChecked(snapshot.is_seed_locked)
-    panel.parameters.set_advanced(snapshot.is_advanced)
+    panel.parameters.restore_groups(snapshot.open_groups)
     centre.show_view(snapshot.view)
 
 

@@ -12,9 +12,10 @@ from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.chat import AnswerRequest, ChatController
 from decodescope.app.control.model_choice import DraftChoice, ModelChoice
 from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.registry_choice import RegistryChoice, StrategyChoice
 from decodescope.app.panels.toolbar import SeedBox
-from decodescope.app.state.worker_messages import GRAMMAR, Prompt, RunRequest
+from decodescope.app.state.worker_messages import GRAMMAR, ErrorReport, Prompt, RunRequest
 from decodescope.app.storage.settings import ComputeSection
 from decodescope.resources.language import tr
 
@@ -56,8 +57,13 @@ class PromptMedia(Protocol):
 class RunInput:
     """Input of a run: the prompt or the chat turns, and the media files."""
 
-    def __init__(self, chat: ChatController, media: PromptMedia) -> None:
-        self._chat, self._media = chat, media
+    def __init__(self, chat: ChatController, media: PromptMedia, length: PromptLengthController) -> None:
+        self._chat, self._media, self._length = chat, media, length
+
+    @property
+    def error(self) -> ErrorReport | None:
+        """Why the model cannot read the input, if that is known already."""
+        return self._length.error if self._media.takes.text else None
 
     @property
     def problems(self) -> list[str]:
@@ -94,6 +100,11 @@ class RequestBuilder:
     def problems(self) -> list[str]:
         """Return the reasons why no run can start, a sentence each."""
         return [*self.settings_problems, *self._input.problems]
+
+    @property
+    def input_error(self) -> ErrorReport | None:
+        """Why the model cannot read the input, if that is known before the run."""
+        return self._input.error
 
     @property
     def settings_problems(self) -> list[str]:

@@ -111,6 +111,9 @@ class RunController(QObject):
     def _is_ready(self, has_prompt: bool = False) -> bool:
         """Return whether a run can start; show the reason if not."""
         problems = self._requests.settings_problems if has_prompt else self._requests.problems
+        if not problems and not has_prompt and (error := self._requests.input_error) is not None:
+            self._messages.show_error(error)
+            return False
         if problems:
             self._messages.show_setup_error(tr("Cannot run yet"), " ".join(problems), tr("Change them and run again."))
         return not problems

@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from decodescope import resources
+from decodescope import core, resources
 from decodescope.app.control.borrowed_settings import EXAMPLE, BorrowedSettings
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings, PromptMedia
@@ -18,8 +18,10 @@ from decodescope.app.panels.preset_bar import PresetBar
 from decodescope.app.panels.setup_panel import SetupPanel
 from decodescope.app.state import conversation
 from decodescope.app.state.setting_changes import STAGES
-from decodescope.app.state.worker_messages import ModelInfo, RunRequest, is_token_ids, is_turns
+from decodescope.app.state.text_formats import parse_grammar
+from decodescope.app.state.worker_messages import GRAMMAR, ModelInfo, RunRequest, is_token_ids, is_turns
 from decodescope.app.storage import presets
+from decodescope.app.storage.drop_offers import is_grammar_file
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.storage.json_files import StorageError, write_json
 from decodescope.app.storage.presets import Preset
@@ -203,7 +205,7 @@ class SettingsController(QObject):
     def as_preset(self, name: str) -> Preset:
         """Return the current settings as a preset."""
         chosen = self._chosen
-        values = self._panel.parameters.values()
+        values = self._panel.parameters.all_values()
         return Preset(name, chosen.strategy.name, values, self._preset_extra, drafters=chosen.drafts.names)
 
     @Slot(object)
@@ -222,6 +224,15 @@ class SettingsController(QObject):
         self.panelRequested.emit()
         self._panel.prompt.editor.setFocus()
 
+    def use_grammar(self, grammar: Mapping[str, Any]) -> None:
+        """Set the grammar, and show its editor."""
+        if GRAMMAR not in self._panel.parameters.rows:
+            strategy = tr(self._chosen.strategy.strategy.title)
+            self.notice.emit(tr("{strategy} has no grammar. Choose another strategy.").format(strategy=strategy))
+            return
+        self.update_values({GRAMMAR: dict(grammar)})
+        self.focus_setting(GRAMMAR)
+
     def focus_setting(self, name: str) -> None:
         """Focus a parameter of the strategy or the cache, expanding the panel if needed. Raises KeyError."""
         panel = self._panel.cache_parameters
@@ -229,8 +240,7 @@ class SettingsController(QObject):
             panel = self._panel.parameters
         row = panel.rows[name]
         self.panelRequested.emit()
-        if row.parameter.advanced:
-            panel.set_advanced(True)
+        panel.reveal(name)
         row.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._panel.scroll_into_view(row)
 
@@ -292,7 +302,7 @@ class PresetLibrary(QObject):
     @Slot()
     def open_preset(self) -> None:
         """Open a file dialog for settings: a generation config, or settings of another program."""
-        kinds = tr("Settings (*.json *.yaml *.yml *.modelfile Modelfile*)")
+        kinds = tr("Settings (*.json *.yaml *.yml *.modelfile Modelfile* *.gbnf *.lark)")
         open_file_dialog(
             self._bar, tr("Open settings (generation config, llama.cpp, KoboldCpp)"), kinds, self.use_preset_file
         )
@@ -353,8 +363,24 @@ class PresetLibrary(QObject):
 
     @Slot(str)
     def use_preset_file(self, path: str) -> None:
-        """Apply a settings file: a generation config, or settings of another program."""
-        self.use_preset(Path(path))
+        """Apply a settings file: a generation config, settings of another program, or a grammar."""
+        if is_grammar_file(path):
+            self.use_grammar_file(path)
+        else:
+            self.use_preset(Path(path))
+
+    def use_grammar_file(self, path: str) -> None:
+        """Set the grammar of the current strategy to that of a file."""
+        name = Path(path).name
+        try:
+            grammar = parse_grammar(path)
+            problem = core.grammar_problem(grammar)
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            self._messages.show_notice(problem, tr("{file} cannot be used as a grammar").format(file=name))
+            return
+        self._setup.use_grammar(grammar)
 
     @Slot(str)
     def choose_export_path(self, program: str) -> None:

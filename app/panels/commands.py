@@ -50,8 +50,10 @@ COMMANDS = (
     Command("open_preset", mark("Open settings file…"), FILE, 1),
     Command("save_run", mark("Save recording…"), FILE, 2, ("Ctrl+Shift+R",)),
     Command("save_preset", mark("Save settings as a preset…"), FILE, 2, ("Ctrl+S",)),
+    Command("save_page", mark("Save the run as a web page…"), FILE, 2, menu_title=mark("Web page…"),
+            about=mark("Saves the run as one page for any browser: the text, and why each token was chosen.")),
     Command("save_picture", mark("Export…"), FILE, 2, ("Ctrl+Shift+S",),
-            about=mark("Saves or copies the current view as an image, a table, a web page or text.")),
+            about=mark("Saves or copies the run or a view as a web page, an image or a table.")),
     Command("export_gguf", mark("Export model as GGUF…"), FILE, 2,
             about=mark("Writes the selected model as one file for llama.cpp, LM Studio or Ollama.")),
     Command("open_settings", mark("Settings…"), FILE, 3, ("Ctrl+,",)),
@@ -62,9 +64,9 @@ COMMANDS = (
     Command("copy", mark("Copy"), EDIT, 1, shown_key="Ctrl+C"),
     Command("paste", mark("Paste"), EDIT, 1, shown_key="Ctrl+V"),
     Command("select_all", mark("Select all"), EDIT, 1, shown_key="Ctrl+A"),
-    Command("copy_text", mark("Copy text"), EDIT, 2, ("Ctrl+Alt+C",)),
-    Command("copy_coloured", mark("Copy the text with colours"), EDIT, 2, ("Ctrl+Alt+Shift+C",)),
-    Command("copy_picture", mark("Copy the view as an image"), EDIT, 2, ("Ctrl+Alt+P",)),
+    Command("copy_text", mark("Copy text"), EDIT, 2, ("Ctrl+Shift+X",)),
+    Command("copy_coloured", mark("Copy the text with colours"), EDIT, 2, ("Ctrl+Shift+H",)),
+    Command("copy_picture", mark("Copy the view as an image"), EDIT, 2, ("Ctrl+Shift+P",)),
     Command("copy_code", mark("Copy as code…"), EDIT, 2, ("Ctrl+Shift+C",)),
     Command("open_palette", mark("Find a command…"), EDIT, 3, ("Ctrl+K",)),
     Command("find_run", mark("Find a past run…"), EDIT, 3, ("Ctrl+F",)),
@@ -76,10 +78,10 @@ COMMANDS = (
     Command("enlarge_text", mark("Larger text"), VIEW, 3, ("Ctrl++", "Ctrl+="), submenu=TEXT_SIZE),
     Command("reduce_text", mark("Smaller text"), VIEW, 3, ("Ctrl+-",), submenu=TEXT_SIZE),
     Command("reset_text", mark("Normal text size"), VIEW, 3, ("Ctrl+0",), submenu=TEXT_SIZE),
-    Command("plain_words", mark("Explain in plain words"), VIEW, 3, ("Ctrl+Alt+1",), mark("Plain words"), EXPLANATIONS),
-    Command("usual_words", mark("Explain in standard terms"), VIEW, 3, ("Ctrl+Alt+2",), mark("Standard terms"),
+    Command("plain_words", mark("Explain in plain words"), VIEW, 3, ("F7",), mark("Plain words"), EXPLANATIONS),
+    Command("usual_words", mark("Explain in standard terms"), VIEW, 3, ("F8",), mark("Standard terms"),
             EXPLANATIONS),
-    Command("exact_words", mark("Explain exactly, with all numbers"), VIEW, 3, ("Ctrl+Alt+3",), mark("Exact terms"),
+    Command("exact_words", mark("Explain exactly, with all numbers"), VIEW, 3, ("F9",), mark("Exact terms"),
             EXPLANATIONS),
     Command("speak_as_system", mark("System language"), VIEW, 3, menu_title=mark("Follow the system"),
             submenu=LANGUAGE),
@@ -109,6 +111,8 @@ COMMANDS = (
     Command("connect_engine", mark("Connect to an engine…"), TOOLS, 0),
     Command("toggle_history", mark("Show or hide the history"), TOOLS, 1, ("Ctrl+H",), mark("History")),
     Command("compare", mark("Compare strategies"), TOOLS, 1),
+    Command("compare_temperatures", mark("Two temperatures side by side"), TOOLS, 1,
+            about=mark("Runs the prompt twice with the same seed: once cautious, once adventurous.")),
     Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
     Command("open_scale", mark("Scale lab: one model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
@@ -129,7 +133,7 @@ COMMANDS = (
             about=mark("Copies versions, system, model and settings as text for a bug report. Nothing is sent.")),
     Command("about", mark("About Decodescope"), HELP, 3),
 )  # fmt: skip
-"""All commands, in menu order."""
+"""All commands, in menu order. No key has Ctrl and Alt: on Windows AltGr is both, and writes letters with them."""
 
 
 class Shortcut(NamedTuple):

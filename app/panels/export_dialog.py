@@ -84,7 +84,7 @@ class ExportDialog(BaseDialog):
     copyRequested = Signal(str, str, object)
 
     def __init__(self, offers: Sequence[ExportTarget], parent: QWidget | None = None) -> None:
-        super().__init__(parent, "exportDialog", tr("Save or copy"))
+        super().__init__(parent, "exportDialog", tr("Export"))
         self.offers = tuple(offers)
         self.content_combo, self.format_combo, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from decodescope.app.panels.parameter_row import MARGIN
@@ -27,8 +27,10 @@ from decodescope.resources.language import mark, tr
 
 TEXT_LINES, CHAT_LINES = (3, 12), (1, 10)
 """Smallest and largest height of the editor in lines, for a text and for a message."""
-MAX_CHIPS, MAX_CHIP_LENGTH = 5, 20
-"""Number of example chips and the longest title of a chip; all other examples are in the menu of the last chip."""
+MAX_CHIPS, MAX_CHIP_LENGTH, MAX_CHIP_ROWS = 5, 20, 2
+"""Number of example chips, the longest title of a chip, and the number of rows; all other examples are in the menu of
+the last chip.
+"""
 CHAT_HINT = mark("Write a message…")
 TEXT_HINT = mark("Write the beginning of the text…")
 
@@ -142,6 +144,49 @@ def has_image_only(source: QMimeData) -> bool:
     return source.hasImage() and not source.hasText()
 
 
+class ExampleChips(QWidget):
+    """Chips in at most two rows. Those that do not fit are hidden; `more`, the last chip, has all hidden ones."""
+
+    def __init__(self, chips: Sequence[QWidget], more: QPushButton, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chips, self._more = chips, more
+        self._flow = FlowLayout()
+        arrange(self._flow, *chips, more)
+        arrange(QVBoxLayout(self), self._flow, margins=(MARGIN, 0, MARGIN, 0))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.fit()
+
+    @Slot()
+    def fit(self) -> None:
+        """Show as many chips as fit."""
+        widths = []
+        for chip in (*self._chips, self._more):
+            chip.ensurePolished()
+            widths.append(chip.sizeHint().width())
+        count = next((n for n in range(len(self._chips), 0, -1) if self._fits([*widths[:n], widths[-1]])), 0)
+        for number, chip in enumerate(self._chips):
+            chip.setVisible(number < count)
+        for action in self._more.menu().actions():
+            chip = action.property("chip")
+            action.setVisible(not isinstance(chip, QWidget) or chip.isHidden())
+
+    def _fits(self, widths: Sequence[int]) -> bool:
+        """Return whether chips of these widths take at most `MAX_CHIP_ROWS` rows."""
+        room, x, rows = self.width() - 2 * MARGIN, 0, 1
+        for width in widths:
+            if x and x + width > room:
+                x, rows = 0, rows + 1
+            x += width + self._flow.spacing()
+        return rows <= MAX_CHIP_ROWS
+
+
 class PromptPanel(Themed, QWidget):
     """Prompt editor with mode switch and example chips.
 
@@ -170,6 +215,9 @@ class PromptPanel(Themed, QWidget):
             ElidedLabel(), name="reuseLine", role="muted", accessible_name=tr("Cached part of the prompt")
         )
         self.reuse_label.hide()
+        self.count_label = set_up(
+            ElidedLabel(), name="promptTokens", role="muted", accessible_name=tr("Tokens of the prompt")
+        )
         self._reuse_color = QColor()
         self._is_chat = False
         self._texts = {False: "", True: ""}
@@ -179,7 +227,7 @@ class PromptPanel(Themed, QWidget):
         """The prompt of a script's run, and the text that it spells."""
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
         self._chips = [self._chip(number, self._examples[number]) for number in first]
-        self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
+        self.more = self._more_chip(first)
         self._lay_out()
         self.editor.textChanged.connect(self.edited)
         self.editor.filesInserted.connect(self.filesInserted)
@@ -297,6 +345,17 @@ class PromptPanel(Themed, QWidget):
         self.reuse_label.setText(text)
         self.reuse_label.setVisible(bool(text))
 
+    def show_token_count(self, text: str, explanation: str, is_too_long: bool = False) -> None:
+        """Show the number of tokens beside the heading, as a warning if they are too many."""
+        self.count_label.setText(text)
+        self.count_label.setToolTip(tooltip(explanation))
+        self.count_label.setAccessibleDescription(explanation)
+        role = "warning" if is_too_long else "muted"
+        if self.count_label.property("role") != role:
+            self.count_label.setProperty("role", role)
+            self.count_label.style().unpolish(self.count_label)
+            self.count_label.style().polish(self.count_label)
+
     def set_chat_available(self, reason: str) -> None:
         """Enable chat, or disable it for a model without a chat template and show the reason."""
         button = self.mode.button("chat")
@@ -307,6 +366,7 @@ class PromptPanel(Themed, QWidget):
         self.editor.setFont(theme.font(13))
         self.editor.setTabStopDistance(tab_distance(self.editor.font()))
         self.reuse_label.setFont(theme.font(12))
+        self.count_label.setFont(theme.font(12, tabular=True))
         self._reuse_color = theme.color("tint")
         self.editor._on_size()
 
@@ -333,17 +393,21 @@ class PromptPanel(Themed, QWidget):
         chip.clicked.connect(self._on_chip)
         return chip
 
-    def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
+    def _more_chip(self, with_chips: Sequence[int]) -> QPushButton:
+        """Create the chip with the menu of all examples; the chips of some are created already."""
         chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"), role="chip")
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
-        for example in examples:
+        for number, example in enumerate(self._examples):
             action = menu.addAction(tr(example.title))
             action.setToolTip(tr(example.about))
-            action.setData(self._examples.index(example))
+            action.setData(number)
+            if number in with_chips:
+                action.setProperty("chip", self._chips[with_chips.index(number)])
+                action.setVisible(False)
         menu.triggered.connect(self._on_menu)
         chip.setMenu(menu)
-        chip.setHidden(not examples)
+        chip.setHidden(not self._examples)
         return chip
 
     def _lay_out(self) -> None:
@@ -352,11 +416,8 @@ class PromptPanel(Themed, QWidget):
         heading.setBuddy(self.editor)
         self.input_area = QWidget()
         self._input_column = arrange(QVBoxLayout(self.input_area), self.editor, self.reuse_label, margins=0, spacing=6)
-        top = arrange(QHBoxLayout(), (heading, 1), self.mode)
-        self.examples_row = QWidget()
-        chips = FlowLayout()
-        arrange(chips, self.score_button, *self._chips, self.more)
-        arrange(QVBoxLayout(self.examples_row), chips, margins=(MARGIN, 0, MARGIN, 0))
+        top = arrange(QHBoxLayout(), heading, (self.count_label, 1), self.mode, spacing=8)
+        self.examples_row = ExampleChips((self.score_button, *self._chips), self.more)
         self._column = arrange(QVBoxLayout(self), top, self.input_area, margins=(MARGIN, 0, MARGIN, 0), spacing=6)
 
     def _set_mode(self, is_chat: bool) -> None:

@@ -26,7 +26,7 @@ from decodescope.app.state.suggestions import truncate_name, unknown_name_messag
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import adapters, strategies
-from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.checks.name_suggestions import did_you_mean, known_names_sentence
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import join_sentences, tr
 
@@ -233,11 +233,11 @@ def _parse_parameters(strategy_name: str, pairs: tuple[tuple[str, str], ...]) ->
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                tr("{title} has no setting “{name}”.{near} Available: {names}.").format(
+                tr("{title} has no setting “{name}”.{near} {names}").format(
                     title=tr(strategy.title),
                     name=truncate_name(name),
                     near=did_you_mean(name, strategy.parameter_names),
-                    names=", ".join(strategy.parameter_names),
+                    names=known_names_sentence(name, strategy.parameter_names),
                 )
             )
         try:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from decodescope.app.state.run import Run
 from decodescope.core import cut_short
 from decodescope.core.common.lightweight_dataclass import plain
+from decodescope.core.thinking import AnswerThinking, split_text
 from decodescope.resources.language import tr, trn
 
 ROLES = ("system", "user", "assistant")
@@ -159,6 +160,24 @@ class ConversationTurn:
         if not self.is_open or self.run is None or not self.run.sequences:
             return self.content
         return self.run.sequences[self.run.shown_index].text
+
+    @property
+    def thinking(self) -> AnswerThinking:
+        """The answer, its thinking split off: by the tokens of its run if they are known, otherwise by its text."""
+        if self._is_of_run:
+            assert self.run is not None
+            return self.run.thinking_of(self.run.shown_index)
+        return split_text(self.content)
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Number of tokens of an answer whose tokens are known; otherwise 0."""
+        return len(self.run.tokens) if self._is_of_run and self.run is not None else 0
+
+    @property
+    def _is_of_run(self) -> bool:
+        """Whether the content is the text of the run, not edited since."""
+        return self.run is not None and self.run.sequence.text == self.content
 
     @property
     def message(self) -> dict[str, str]:

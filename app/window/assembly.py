@@ -24,6 +24,7 @@ from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.registry_choice import CacheChoice, StrategyChoice
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder, RunInput
@@ -31,6 +32,7 @@ from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -249,7 +251,8 @@ def _build_controllers(
     adapters = AdapterController(
         panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
     )
-    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute, adapters)
+    length = PromptLengthController(session, panels.setup.prompt, chat, loading, chosen.cache, messages)
+    requests = RequestBuilder(chosen, RunInput(chat, media, length), loading, settings.compute, adapters)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
@@ -264,6 +267,7 @@ def _build_controllers(
         borrowed=borrowed,
         loading=loading,
         adapters=adapters,
+        prompt_length=length,
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -277,6 +281,7 @@ def _build_controllers(
         chat_fit=ChatFitController(session, chat, panels.setup.prompt, requests),
         chats=ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat),
         memory_fit=MemoryFitController(session, panels.setup, requests),
+        word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
@@ -361,7 +366,7 @@ def _export_parts(
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return ExportParts(
         recorded_runs=recorded,
-        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded, messages),
         clipboard=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         demos=_demos(panels, session, messages, appearance),
@@ -446,7 +451,7 @@ def _restore(parts: WindowParts) -> None:
     """Restore the state from when the window was closed."""
     layout = parts.settings.layout
     parts.appearance.apply()
-    parts.setup.parameters.set_advanced(layout.advanced)
+    parts.setup.parameters.restore_groups(layout.groups)
     parts.centre.show_view(layout.view)
     parts.layout.restore(layout)
     parts.setup.prompt.editor.setFocus()
@@ -486,7 +491,7 @@ def _store_layout(window: MainWindow, parts: WindowParts) -> None:
     """Store the layout of panels and window in the settings."""
     layout = parts.settings.layout
     own = parts.borrowed.own_settings
-    layout.advanced, layout.view = own.is_advanced, own.view
+    layout.groups, layout.view = dict(own.open_groups), own.view
     parts.layout.store(layout)
     window.store_geometry()
 
@@ -506,6 +511,8 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
         parts.loading.stop,
         parts.memory_fit.stop,
         parts.chat_fit.stop,
+        parts.word_spellings.stop,
+        parts.prompt_length.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
         parts.updates.stop,

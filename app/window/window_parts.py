@@ -20,12 +20,14 @@ from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder
 from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -163,6 +165,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     borrowed: BorrowedSettings
     loading: ModelLoadController
     adapters: AdapterController
+    prompt_length: PromptLengthController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
@@ -176,6 +179,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     chats: ChatLibrary
     chat_fit: ChatFitController
     memory_fit: MemoryFitController
+    word_spellings: WordSpellingsController
     model_export: ModelExportController
     prefixes: PrefixController
     labs: LabWindows

@@ -32,7 +32,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     )
     from decodescope.core.models.config_validation import KINDS, PACKED, QUANTIZED_FORMATS
     from decodescope.core.models.gguf.file_names import split_name
-    from decodescope.core.models.gguf.file_summary import gguf_problem, is_gguf_model
+    from decodescope.core.models.gguf.file_summary import gguf_problem, gguf_remedy, is_gguf_model
     from decodescope.core.models.gguf.local_models import PROGRAMS
     from decodescope.core.models.model_entry import Fit, ModelEntry, describe, fits, read_config, weight_bytes
     from decodescope.core.models.model_files import find_weights

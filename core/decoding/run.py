@@ -29,7 +29,7 @@ from decodescope.core.decoding.prefill import (
     can_read_in_chunks,
     prefill_prompt,
 )
-from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
+from decodescope.core.decoding.processor_pipeline import ActiveStage, ProcessorPipeline, StageHeading, build_pipeline
 from decodescope.core.decoding.prompt import encode
 from decodescope.core.decoding.prompt_inputs import prepare_prompt
 from decodescope.core.decoding.run_generator import make_generator
@@ -161,7 +161,7 @@ class DecodingRun:
         self._recorded_metrics: Metrics | None = None
         self.stopped = False
         self.counters = RunCounters(device, self.inputs.length, 1 if self.beams > 1 else self.sequences)
-        self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar)
+        self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar, self.is_forced)
 
     @property
     def config(self) -> GenerationConfig:
@@ -218,6 +218,19 @@ class DecodingRun:
         return replace(stop_reason, whole=progress != "open")
 
     @cached_property
+    def forcing_stages(self) -> list[ActiveStage]:
+        """The stages that may write a token by force."""
+        return [stage for stage in self.pipeline.stages if stage.processor.forces is not None]
+
+    def is_forced(self, ids: Sequence[int], sequence: int = 0) -> bool:
+        """Return whether the token after new tokens `ids` of a sequence is written by force instead of chosen."""
+        if not self.forcing_stages:
+            return False
+        answer = [*self.inputs.beginning, *ids]
+        tests = ((one.processor.forces, one.process) for one in self.forcing_stages)
+        return any(forces is not None and forces(process, answer, sequence) for forces, process in tests)
+
+    @cached_property
     def context(self) -> Context:
         """The context that processors are built from."""
         texts = 1 if self.beams > 1 else self.sequences
@@ -243,6 +256,7 @@ class DecodingRun:
             media=self.inputs.media.media if self.inputs.media is not None else (),
             adapters=self.model.adapters.used(),
             placement=self.model.placement,
+            thinking=self.model.thinking_marks,
         )
 
     def prefill(
@@ -290,9 +304,11 @@ class DecodingRun:
         """After a stop during prefill, store what has been read for later runs."""
         self._reuse.store_text(self.forward, self.inputs.cache_keys, 1)
 
-    def finish_step(self, step: int) -> Iterator[Event]:
-        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock."""
-        if is_cache_measured(step):
+    def finish_step(self, step: int, rows: int = 1) -> Iterator[Event]:
+        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock. `rows`: the
+        cache's rows.
+        """
+        if is_cache_measured(step, rows):
             yield self.measure_cache(step)
         self.counters.restart_clock()
 

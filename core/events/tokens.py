@@ -169,8 +169,10 @@ def is_method_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_METHOD_LENGTH and value.isprintable()
 
 
-Origin = Literal["target", "draft", "correction", "bonus"]
-"""Who proposed a token."""
+Origin = Literal["target", "draft", "correction", "bonus", "forced"]
+"""Who proposed a token. `forced`: it was written by a setting such as a thinking budget; its probability after
+processing is 1, and `raw_probability` is the model's own.
+"""
 
 
 @dataclass(frozen=True, slots=True)

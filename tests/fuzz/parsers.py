@@ -39,7 +39,7 @@ from decodescope.app.storage.chat_file import ChatStore
 from decodescope.app.storage.presets import load_preset
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.theme import theme_for
-from decodescope.app.views.chat.formatted_answer import has_formatting, markdown_document, split_thinking
+from decodescope.app.views.chat.formatted_answer import has_formatting, markdown_document
 from decodescope.app.window.drag_and_drop import DropTarget
 from decodescope.core import media, strategies
 from decodescope.core.catalog import hub_requests, model_search
@@ -60,6 +60,7 @@ from decodescope.core.models.tokenizers import load_tokenizer
 from decodescope.core.plugins import PluginFolder
 from decodescope.core.remote import address
 from decodescope.core.remote.client import Utf8Joiner, parse_messages
+from decodescope.core.thinking import split_text
 from decodescope.core.trace.live_address import ADDRESS_FILE, LiveAddress
 from decodescope.core.trace.trace_stream import TraceStream
 from tests.core import tiny
@@ -298,8 +299,8 @@ def _read_chat_text(file: Path, _folder: Path) -> None:
 def _read_answer(file: Path, _folder: Path) -> None:
     """Markdown of a model's answer."""
     text = file.read_bytes().decode("utf-8", "replace")
-    split_thinking(text)
-    if has_formatting(text):
+    answer = split_text(text)
+    if has_formatting(answer):
         markdown_document(text, theme_for("light", 1.0), 600.0)
 
 

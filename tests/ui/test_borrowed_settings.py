@@ -64,7 +64,7 @@ def settings(window: MainWindow) -> dict[str, Any]:
         "prompt": (parts.setup.prompt.editor.toPlainText(), parts.setup.prompt.is_chat),
         "media": parts.media.paths,
         "view": parts.centre.columns[0].current_name,
-        "advanced": parts.setup.parameters.is_advanced,
+        "groups": parts.setup.parameters.open_groups,
     }
     strategy = found["strategy"]
     parts.toolbar.strategy.select_data("contrastive")

@@ -15,15 +15,14 @@ from decodescope.app.state.conversation import Conversation, ConversationTurn
 from decodescope.app.theme.theme import tab_distance, theme_for
 from decodescope.app.views.chat import formatted_answer
 from decodescope.app.views.chat.formatted_answer import (
-    SplitAnswer,
     has_formatting,
     markdown_document,
     plain_text_reason,
-    split_thinking,
     thinking_document,
 )
 from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core.thinking import split_text
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch
@@ -40,34 +39,22 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
-    [("<think>hm\nso</think>\n\nYes.", SplitAnswer("hm\nso", "Yes.")), ("<think>hm", SplitAnswer("hm", "")),
-     ("so it is</think>Yes.", SplitAnswer("so it is", "Yes.")), ("Yes.", SplitAnswer("", "Yes.")),
-     ("Write `</think>` to close it.", SplitAnswer("", "Write `</think>` to close it.")),
-     ("A text with <think> in it.", SplitAnswer("", "A text with <think> in it.")),
-     ("<THINKING>a</THINKING> b", SplitAnswer("a", "b")), ("<think></think>b", SplitAnswer("", "b"))],
-)  # fmt: skip
-def test_split_thinking_separates_thinking_from_answer(text: str, answer: SplitAnswer) -> None:
-    assert split_thinking(text) == answer
-
-
-@pytest.mark.parametrize(
     "text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"]
 )
 def test_plain_text_has_no_formatting(text: str) -> None:
-    assert not has_formatting(text)
+    assert not has_formatting(split_text(text))
 
 
 @pytest.mark.parametrize(
     "text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"]
 )
 def test_markdown_is_detected(text: str) -> None:
-    assert has_formatting(text)
+    assert has_formatting(split_text(text))
 
 
 def test_expensive_markdown_is_not_formatted() -> None:
-    assert not has_formatting("**a** " * 20_000)
-    assert not has_formatting(">" * 500 + " **a**")
+    assert not has_formatting(split_text("**a** " * 20_000))
+    assert not has_formatting(split_text(">" * 500 + " **a**"))
 
 
 def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
@@ -146,7 +133,7 @@ def test_answer_is_formatted_and_thinking_can_be_folded(qtbot: QtBot, window: Ma
     assert not requested.is_formatted
     assert requested.prompt_document.toPlainText() == "**Who** is <b>it</b>?"
     assert answer.is_formatted
-    assert answer.rich.thinking_header == "▸ Thinking · 2 words"
+    assert answer.rich.thinking_header == "▸ Thinking · 4 of 9 tokens (44 %)"
     folded = answer.rect.height()
     middle = (answer.thinking_header_rect.center() + view.area._origin).toPoint()
     QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=middle)
@@ -209,19 +196,19 @@ def test_tab_width_is_same_in_editor_and_chat(qtbot: QtBot, window: MainWindow) 
     ],
 )
 def test_markup_that_would_freeze_the_window_is_shown_as_text(text: str, reason: str) -> None:
-    assert not has_formatting(text)
-    assert reason in plain_text_reason(text)
+    assert not has_formatting(split_text(text))
+    assert reason in plain_text_reason(split_text(text))
 
 
 def test_large_plain_text_has_no_reason() -> None:
-    assert plain_text_reason("Once upon a time. " * 10_000) == ""
+    assert plain_text_reason(split_text("Once upon a time. " * 10_000)) == ""
 
 
 def test_search_for_markup_takes_time_linear_in_length() -> None:
     start = perf_counter()
     for text in ("[" * 100_000, "[a](" * 25_000, "|" * 100_000, "| " * 50_000 + "x", "`" * 100_000, "*a" * 50_000):
-        plain_text_reason(text)
-        has_formatting(text)
+        plain_text_reason(split_text(text))
+        has_formatting(split_text(text))
     assert perf_counter() - start < 5, "the quadratic search took fifteen seconds for the first one alone"
 
 

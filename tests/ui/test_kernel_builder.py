@@ -89,7 +89,6 @@ def test_kernels_are_built_once_and_used_by_next_run(qtbot: QtBot, config_dir: P
     assert run(qtbot, window).kind == "completed"  # it does not wait for the compiler
     builder.go.set()
     until(qtbot, window, "ready", True)
-    assert "native code" in status.text()
     assert "native code" in status.toolTip()
     window.session.emit_current()
     until(qtbot, window, "ready", True)
@@ -100,7 +99,7 @@ def test_unsupported_model_builds_nothing(qtbot: QtBot, config_dir: Path, builde
     builder.standing = "ready"
     window = open_interactive_window(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
-    assert "native code" not in window.parts.status.device.text()
+    assert "thread, native code" not in window.parts.status.device.toolTip()
     assert "does not support" in window.parts.status.device.toolTip()
     assert builder.begun == 0
 

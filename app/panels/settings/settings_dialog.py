@@ -47,6 +47,7 @@ from decodescope.app.widgets.inputs import LazyComboBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.sound_player import sound_unsupported_reason
+from decodescope.core import words
 from decodescope.resources.depth import DEPTHS
 from decodescope.resources.language import join_sentences, mark, tr
 
@@ -70,7 +71,7 @@ class AppearanceSettings(SettingsForm):
         )
         self.scale = make_spin_box("scaleChoice", tr("Text size"), percent, min_percent, max_percent)
         self.scale.setSingleStep(10)
-        self.scale.setSuffix(" %")
+        self.scale.setSuffix(words.percent_text(""))
         self.scale.valueChanged.connect(self._on_scale)
         self.wording = make_combo_box(
             "depthChoice", tr("Wording"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
@@ -285,9 +286,9 @@ class PermissionSettings(QWidget):
 
     def _fill(self) -> None:
         self.allowed.clear()
-        for key, words in _PERMISSIONS.items():
+        for key, kind in _PERMISSIONS.items():
             for model in getattr(self._settings, key):
-                self.allowed.addItem(f"{model}: {tr(words)}")
+                self.allowed.addItem(f"{model}: {tr(kind)}")
                 self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
         self.none_allowed.setVisible(not self.allowed.count())
         for part in (self.allowed, self.revoke):

@@ -25,6 +25,7 @@ from decodescope.app.views.text.column import TokenColumn
 from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
 from decodescope.app.views.tokens.token_columns import drawn_count
 from decodescope.app.widgets.text_documents import wrap_mode
+from decodescope.core.thinking import NO_THINKING, AnswerThinking
 from decodescope.resources.language import mark, tr
 
 MAX_WIDTH, INDENT, PAD_X, PAD_Y, FOOT_HEIGHT, GAP = 760, 72, 16, 10, 28, 8
@@ -57,7 +58,9 @@ class Bubble:
         self.is_pending = True
         """Whether its layout is only estimated."""
         self._document_key: tuple[str, float, float] | None = None
-        self._format_check = ("", False)
+        self._format_check: tuple[object, bool] = (None, False)
+        self._answer_key: tuple[object, ...] = ()
+        self._answer = NO_THINKING
         self.plain_reason = ""
         """Why an answer with markup is shown as text; empty if it is not."""
         self.is_last_dropped = False
@@ -73,10 +76,18 @@ class Bubble:
         """Whether this is a finished answer that formatting would change."""
         if not self.is_answer or self.turn.is_open:
             return False
-        if self._format_check[0] != self.turn.content:
-            self._format_check = (self.turn.content, has_formatting(self.turn.content))
-            self.plain_reason = plain_text_reason(self.turn.content)
+        if (answer := self.answer) is not self._format_check[0]:
+            self._format_check = (answer, has_formatting(answer))
+            self.plain_reason = plain_text_reason(answer)
         return self._format_check[1]
+
+    @property
+    def answer(self) -> AnswerThinking:
+        """The answer, its thinking split off."""
+        key = (self.turn.content, self.turn.run)
+        if key != self._answer_key:
+            self._answer_key, self._answer = key, self.turn.thinking
+        return self._answer
 
     @property
     def _content_origin(self) -> QPointF:
@@ -109,7 +120,7 @@ class Bubble:
         if self.edited_height:
             size = room, self.edited_height - 2 * theme.px(PAD_Y)
         elif self.is_formatted:
-            size = self.rich.lay_out(self.turn.content, room, theme)
+            size = self.rich.lay_out(self.answer, self.turn.thinking_tokens, room, theme)
         else:
             size = self._answer_size(room) if self.column is not None else self._text_size(room)
         outer = QRectF(0, top, size[0] + 2 * theme.px(PAD_X), size[1] + 2 * theme.px(PAD_Y))
@@ -141,7 +152,7 @@ class Bubble:
         tokens = (id(run.started), run.shown_index, len(run.tokens), run.cursor) if run is not None else ()
         return (
             width, id(theme), formats_answers, self.turn.content, self.turn.is_open, self.edited_height, tokens,
-            self.rich.is_thinking_expanded, self.rich.version,
+            self.rich.is_thinking_expanded,
         )  # fmt: skip
 
     def _move_to(self, top: float) -> None:
@@ -170,6 +181,7 @@ class Bubble:
         column.sync(
             sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown_index)
         )
+        column.show_thinking(run.thinking.ranges)
         if len(column.flow.rows) > 1:
             return available_width, column.height
         return max(column.shaped_row(0).line.text_end, self.theme.px(28)), column.height
@@ -180,7 +192,7 @@ class Bubble:
         if key != self._document_key:
             self._document_key, self.prompt_document = (
                 key,
-                plain_document(self._plain_text, self.theme.font(16), available_width),
+                plain_document(self._plain_text, self.theme.font(15), available_width),
             )
         return max(self.prompt_document.textWidth(), self.theme.px(28)), self.prompt_document.size().height()
 

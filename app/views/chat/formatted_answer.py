@@ -1,10 +1,9 @@
-"""Formatted chat answers: split off the thinking, detect Markdown, and paint documents that load nothing."""
+"""Formatted chat answers: fold the thinking, detect Markdown, and paint documents that load nothing."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from PySide6.QtCore import QByteArray, QPointF, QRectF, QUrl
 from PySide6.QtGui import (
@@ -22,8 +21,10 @@ from PySide6.QtGui import (
     QTextTable,
 )
 
+from decodescope.app.state.answer_thinking import thinking_summary
 from decodescope.app.theme.theme import Theme, tab_distance
-from decodescope.resources.language import tr, trn
+from decodescope.core.thinking import NO_THINKING, AnswerThinking
+from decodescope.resources.language import tr
 
 MAX_FORMATTED_CHARS = 40_000
 """Maximum number of characters of a formatted answer. Longer answers are shown as text."""
@@ -31,8 +32,6 @@ MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS =
 """Largest parts of an answer that is formatted: lines, lines and cells of tables, columns, definitions of links, and
 marks of emphasis, code or links. A layout of larger ones takes seconds: its time grows with the square of their number.
 """
-_OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
-_CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
 _MARKUP = re.compile(
     r"""
       (?<![\w*])\*\*?[^\s*]                # emphasis
@@ -58,44 +57,23 @@ _BROKEN_IMAGE = "!\u2060["
 """`![` with a zero-width word joiner inside, so that it no longer starts an image."""
 
 
-class SplitAnswer(NamedTuple):
-    """An answer split into thinking and body; either may be empty."""
-
-    thinking: str
-    body: str
-
-
-def split_thinking(text: str) -> SplitAnswer:
-    """Split the thinking off an answer. If the prompt opened the thinking block, the answer contains only the closing
-    tag.
-    """
-    opening = _OPENING.match(text)
-    start = opening.end() if opening else 0
-    closing = _CLOSING.search(text, start)
-    if closing is None:
-        return SplitAnswer(text[start:].strip(), "") if opening else SplitAnswer("", text)
-    if opening is None and "`" in text[: closing.start()]:  # the tag may only be quoted in code
-        return SplitAnswer("", text)
-    return SplitAnswer(text[start : closing.start()].strip(), text[closing.end() :])
-
-
-def has_formatting(text: str) -> bool:
+def has_formatting(answer: AnswerThinking) -> bool:
     """Whether formatting would change how the answer looks."""
-    return not plain_text_reason(text) and _has_markup(text)
+    return not plain_text_reason(answer) and _has_markup(answer)
 
 
-def plain_text_reason(text: str) -> str:
+def plain_text_reason(answer: AnswerThinking) -> str:
     """Return why an answer with markup is shown as text; empty if it can be formatted. Takes time linear in the
     length.
     """
-    reason = _size_problem(text)
-    return reason if reason and _has_markup(text[:MAX_FORMATTED_CHARS]) else ""
+    if len(answer.thinking) + len(answer.body) > MAX_FORMATTED_CHARS:
+        return tr("too long to be formatted") if _has_markup(answer) else ""
+    reason = _size_problem(answer.body)
+    return reason if reason and _has_markup(answer) else ""
 
 
 def _size_problem(text: str) -> str:
-    """Return which part of an answer is too large to be laid out in a moment."""
-    if len(text) > MAX_FORMATTED_CHARS:
-        return tr("too long to be formatted")
+    """Return which part of a text is too large to be laid out in a moment."""
     if text.count("\n") > MAX_LINES:
         return tr("too many lines to be formatted")
     if _DEEP_NESTING.search(text):
@@ -110,8 +88,7 @@ def _size_problem(text: str) -> str:
     return ""
 
 
-def _has_markup(text: str) -> bool:
-    answer = split_thinking(text)
+def _has_markup(answer: AnswerThinking) -> bool:
     return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
 
 
@@ -125,7 +102,7 @@ class OfflineDocument(QTextDocument):
 
 def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the Markdown text, laid out to `width` in the theme's colours."""
-    document = _document(theme, theme.font(16))
+    document = _document(theme, theme.font(15))
     features = QTextDocument.MarkdownFeature
     document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
     _style_document(document, theme)
@@ -135,7 +112,7 @@ def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
 
 def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the thinking as plain, small text."""
-    document = _document(theme, theme.font(14))
+    document = _document(theme, theme.font(13))
     document.setPlainText(text)
     document.setTextWidth(width)
     return document
@@ -283,9 +260,9 @@ class FormattedAnswer:
     def __init__(self) -> None:
         self.is_thinking_expanded = False
         """Whether the thinking is shown."""
-        self.version = 0
-        """Counts the documents that were laid out later; a change needs a new layout of the chat."""
-        self.answer = SplitAnswer("", "")
+        self.answer = NO_THINKING
+        self.token_count = 0
+        """Number of tokens of the answer; 0 if they are not known."""
         self._key: tuple[object, ...] = ()
         self._theme: Theme | None = None
         self._thinking_document: QTextDocument | None = None
@@ -297,17 +274,16 @@ class FormattedAnswer:
         """Text of the line that folds the thinking; empty if there is none."""
         if not self.answer.thinking:
             return ""
-        count = len(self.answer.thinking.split())
-        words = trn("{n:,} word", "{n:,} words", count).format(n=count)
         mark = "▾" if self.is_thinking_expanded else "▸"
-        return f"{mark} {tr('Thinking')} · {words}"
+        parts = [f"{mark} {tr('Thinking')}", thinking_summary(self.answer, self.token_count)]
+        return " · ".join([*parts, *([tr("cut off")] if self.answer.is_open else [])])
 
-    def lay_out(self, text: str, width: float, theme: Theme) -> tuple[float, float]:
-        """Lay out `text` within `width` and return the width and height."""
-        key = (text, width, theme, self.is_thinking_expanded)
+    def lay_out(self, answer: AnswerThinking, token_count: int, width: float, theme: Theme) -> tuple[float, float]:
+        """Lay out an answer of `token_count` tokens (0: not known) within `width` and return the width and height."""
+        key = (answer, token_count, width, theme, self.is_thinking_expanded)
         if key != self._key:
             self._key, self._theme = key, theme
-            self.answer = split_thinking(text)
+            self.answer, self.token_count = answer, token_count
             shows = self.is_thinking_expanded and self.answer.thinking
             self._thinking_document = thinking_document(self.answer.thinking, theme, width) if shows else None
             self._body_document = (
@@ -341,7 +317,7 @@ class FormattedAnswer:
             painter.setPen(theme.color("muted"))
             painter.drawText(QPointF(0, theme.px(HEADER_HEIGHT) - theme.px(8)), self.thinking_header)
             painter.translate(0, theme.px(HEADER_HEIGHT))
-        for part, color in ((self._thinking_document, "muted"), (self._body_document, "text")):
+        for part, color in ((self._thinking_document, "thinking"), (self._body_document, "text")):
             if part is None:
                 continue
             context = QAbstractTextDocumentLayout.PaintContext()

@@ -169,7 +169,7 @@ class SpeedView(View):
         for muted in (self.progress, self.legend):
             muted.setProperty("role", "muted")
         takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self._on_copy))
-        self.export_button = MenuButton("speedTake", tr("Export"), tr("Save or copy the results"), takes, self)
+        self.export_button = MenuButton("speedTake", tr("Export"), tr("Export the results"), takes, self)
         self.cards = {way: TechniqueCard(way, self) for way in speed.WAYS}
         self._lay_out()
         self.set_theme(theme_for("light"))
