@@ -346,7 +346,8 @@ class PromptPanel(Themed, QWidget):
         self.reuse_label.setVisible(bool(text))
 
     def show_token_count(self, text: str, explanation: str, is_too_long: bool = False) -> None:
-        """Show the number of tokens beside the heading, as a warning if they are too many."""
+        """Show the number of tokens beside the heading, as a warning if they are too many. A chat has its own meter."""
+        text, explanation = ("", "") if self._is_chat else (text, explanation)
         self.count_label.setText(text)
         self.count_label.setToolTip(tooltip(explanation))
         self.count_label.setAccessibleDescription(explanation)
@@ -432,6 +433,7 @@ class PromptPanel(Themed, QWidget):
         self.editor.set_line_range(CHAT_LINES if is_chat else TEXT_LINES)
         if self.examples_row.parentWidget() is not None:
             self.examples_row.setHidden(is_chat)
+        self.show_token_count("", "")
         self.modeChanged.emit(is_chat)
 
     @Slot(str)

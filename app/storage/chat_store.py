@@ -79,11 +79,13 @@ class ChatStore:
         """Whether another window had the last chat open when this one was started."""
         self._id = ""
         self._lock: HeldLock | None = None
-        self._stamp: tuple[int, int] | None = None
-        """Time and size of the open chat's file when it was last read or written."""
+        self._stamp: Stamp | None = None
+        """That of the open chat's file when it was last read or written."""
         self._known_turns: set[str] = set()
         """Turns that the open chat has or had in this window; others were added by another window."""
-        self._summaries: dict[str, tuple[tuple[int, int], ChatSummary]] = {}
+        self._others: list[TurnDict] = []
+        """The turns of other windows that were in the open chat's file when it was last written."""
+        self._summaries: dict[str, tuple[Stamp, ChatSummary]] = {}
         self._deleted: list[str] = []
 
     def take_notices(self) -> list[str]:
@@ -135,7 +137,7 @@ class ChatStore:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(HeldElsewhereError):
             self._lock = acquire_file(self._lock_path(chat.id))
-        self._id, self._stamp, self._known_turns = chat.id, None, set()
+        self._id, self._stamp, self._known_turns, self._others = chat.id, None, set(), []
         return chat
 
     def save(self, chat: Conversation) -> None:
@@ -147,11 +149,12 @@ class ChatStore:
         with exclusive_writer(self.folder):
             if chat.id == self._id:
                 others = [turn for turn in self._foreign_turns(path) if turn["id"] not in ids | self._known_turns]
-                data["turns"] += [{**turn, "shown": False} for turn in others]
+                self._others = [{**turn, "shown": False} for turn in others]
+                data["turns"] += self._others
             write_json(path, data)
-        if chat.id == self._id:
-            self._stamp = _stamp(path)
-            self._known_turns |= ids
+            if chat.id == self._id:  # while no other window can write it
+                self._stamp = _stamp(path)
+                self._known_turns |= ids
 
     def release(self) -> None:
         """Release the open chat for other windows."""
@@ -175,7 +178,7 @@ class ChatStore:
         """
         if opened is not None:
             yield _summary(opened, time.time())
-        files = sorted(((_stamp(path), path) for path in self._files()), key=lambda item: item[0] or (0, 0))
+        files = sorted(((_stamp(path), path) for path in self._files()), key=lambda item: item[0] or (0, 0, 0))
         for stamp, path in reversed(files):
             known = self._summaries.get(path.stem)
             if stamp is None or (opened is not None and path.stem == opened.id):
@@ -260,7 +263,7 @@ class ChatStore:
             )
         self.release()
         self._id, self._lock, self._stamp = chat, lock, stamp
-        self._known_turns = {turn.id for turn in conversation.all_turns}
+        self._known_turns, self._others = {turn.id for turn in conversation.all_turns}, []
         with suppress(OSError):
             now = time.time_ns()
             os.utime(path, ns=(now, now))  # the last one at the next start
@@ -286,8 +289,8 @@ class ChatStore:
         aside.
         """
         stamp = _stamp(path)
-        if stamp is None or stamp == self._stamp:
-            return []
+        if stamp is not None and stamp == self._stamp:
+            return self._others
         try:
             return usable_turns(self._read(path))[0]
         except FileNotFoundError:
@@ -351,13 +354,17 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return time and size of a file; None if it does not exist."""
+Stamp = tuple[int, int, int]
+"""Time, size and number of a file, which differ after it was written again."""
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """Return the stamp of a file; None if it does not exist."""
     try:
         about = path.stat()
     except OSError:
         return None
-    return about.st_mtime_ns, about.st_size
+    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def _summary(chat: Conversation, updated: float) -> ChatSummary:

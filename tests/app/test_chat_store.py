@@ -280,3 +280,7 @@ def test_windows_without_locks_keep_turns_of_both(config_dir: Path, monkeypatch:
     last = ChatStore(config_dir).read(mine.id)
     assert {turn.content for turn in last.all_turns} == {"Hello", "Mine", "Mine again", "Yours", "Bye"}
     assert contents(last) == ["Hello", "Yours", "Bye"]
+    for words in ("Later", "At last"):  # the file does not change in between
+        yours.append(ConversationTurn("user", words))
+        your_store.save(yours)
+    assert len(list(ChatStore(config_dir).read(mine.id).all_turns)) == 7

@@ -217,6 +217,8 @@ def _turn_description(turn: ConversationTurn) -> str:
 
 MIN_WIDTH_WITH_LIST = 720
 """Width in pixels at 100 % from which the list of chats is beside the conversation; below, it covers it."""
+MIN_HEIGHT_WITH_LINES = 170
+"""Height in pixels at 100 % from which system prompt and context meter are shown."""
 MAX_ALTERNATIVES = 6
 """Maximum number of alternatives in the menu of a token."""
 
@@ -320,9 +322,15 @@ class ChatView(View):
         self.signals.chatOpened.emit(chat)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Show the list beside the conversation if there is room."""
+        """Show the list beside the conversation, and the lines above and below it, if there is room."""
         super().resizeEvent(event)
         self._update_list()
+        self._update_lines()
+
+    def _update_lines(self) -> None:
+        is_high = self.height() >= self._theme.px(MIN_HEIGHT_WITH_LINES)
+        self._footer.setVisible(is_high)
+        self.system.setVisible(is_high and not self.area.hides_tools)
 
     # Turns
 
@@ -410,7 +418,7 @@ class ChatView(View):
     def set_presenting(self, on: bool) -> None:
         """Leave out what an audience cannot use."""
         self.area.hides_tools = on
-        self.system.setHidden(on)
+        self._update_lines()
         self.area.arrange()
 
     @property
