@@ -150,6 +150,24 @@ class SettingsController(QObject):
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
         """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
+        self.apply_settings(request)
+        self._set_prompt(request)
+        self._media.set_paths([str(path) for path in request.media])
+
+    @Slot(object)
+    def apply_saved_settings(self, settings: Mapping[str, Any]) -> None:
+        """Apply settings that were saved with a chat, in the format of `app.state.request_json`. The seed stays: the
+        next answer need not repeat an earlier one.
+        """
+        from decodescope.app.state.request_json import RequestFormatError, request_from_json
+
+        try:
+            self.apply_settings(request_from_json({**settings, "prompt": ""}), with_seed=False)
+        except RequestFormatError as error:
+            self.notice.emit(error.cause)
+
+    def apply_settings(self, request: RunRequest, with_seed: bool = True) -> None:
+        """Apply all settings of a run, but not its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         strategy = self._chosen.strategy.strategy
         if self._chosen.strategy.name == request.strategy:
@@ -159,10 +177,9 @@ class SettingsController(QObject):
             unknown = self._chosen.cache.parameters.set_values(request.cache_options)
             problems += _problems_of_settings(strategy, request.cache_options, unknown)
         facts = tuple(request.call_facts)
-        self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
+        if with_seed:
+            self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
         problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
-        self._set_prompt(request)
-        self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
         if problems:
             self.notice.emit(" ".join(problems))
@@ -265,7 +282,8 @@ class SettingsController(QObject):
         self._chosen.drafts.restore(stored.drafts)
         seed.spin.setValue(stored.seed)
         seed.lock_button.setChecked(stored.seed_locked)
-        self._panel.prompt.set_prompt(stored.prompt, stored.chat)
+        self._panel.prompt.set_prompt(stored.prompt)
+        self._panel.prompt.switch_mode(stored.chat)
         self._panel.prompt.editor.document().clearUndoRedoStacks()  # not an edit that can be undone
 
     @Slot()
