@@ -170,7 +170,8 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
     recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if token.origin != "forced" and _is_uncertain(token))
+    chosen = ((n, token) for n, token in enumerate(tokens) if token.origin != "forced")
+    ranked = ((-token.entropy, n) for n, token in chosen if _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 

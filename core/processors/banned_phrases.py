@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.resources.language import mark, tr
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 CAPITALS = Parameter(
     "banned_phrases_any_case", mark("Ignore capital letters"), "bool", True,
-    mark("Words to avoid are avoided in small and capital letters alike."), option=True, advanced=True,
+    mark("Words to avoid are avoided in small and capital letters alike."), option=True, advanced=True, group=WORDS,
 )  # fmt: skip
 STEP_BACK = Parameter(
     "banned_phrases_step_back", mark("Step back to the beginning"), "bool", False,
     mark("Where a phrase was completed, goes back to its first token and chooses another one there, instead of only "
          "changing its last token. For one text at a time, greedy or sampled, without drafts."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=WORDS,
 )  # fmt: skip
 _KEY = "banned_phrases"
 
@@ -226,7 +226,7 @@ PROCESSOR = Processor(
         "banned_phrases", mark("Words to avoid"), "words", None,
         mark("Words and phrases that must not appear, as you would type them, also inside longer words and across "
              "tokens."),
-        option=True, advanced=True,
+        option=True, advanced=True, group=WORDS,
     ),
     extra_parameters=(CAPITALS, STEP_BACK),
     shown=18,

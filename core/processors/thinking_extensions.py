@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import THINKING, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.core.processors.thinking_budget import encode_text, make_walker
 from decodescope.core.thinking.budget import ThinkingWalker
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TEXT = Parameter(
     "thinking_extension_text", mark("Instead of the end of thinking"), "text", "Wait",
-    mark("What is written where the model would end its thinking."), option=True, advanced=True,
+    mark("What is written where the model would end its thinking."), option=True, advanced=True, group=THINKING,
 )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "thinking_extensions", mark("Extensions of thinking"), "int", 0,
         mark("How often the end of thinking is replaced, so that the model thinks longer."),
-        minimum=0, maximum=100, soft_maximum=4, step=1, option=True, advanced=True,
+        minimum=0, maximum=100, soft_maximum=4, step=1, option=True, advanced=True, group=THINKING,
     ),
     extra_parameters=(TEXT,),
     shown=97,
