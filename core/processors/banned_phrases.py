@@ -2,7 +2,7 @@
 
 A token is forbidden if the text would contain a phrase with it, whether the phrase lies inside the token or ends in it.
 With `banned_phrases_step_back`, as in KoboldCpp and exllamav2, a token that completes a phrase begun earlier is
-allowed; the run then goes back to the phrase's first token (`core.decoding.step_back`) and forbids it after that text.
+allowed; the run then goes back to the phrase's first token (`core.decoding.token_loop`) and forbids it after that text.
 """
 
 from __future__ import annotations
