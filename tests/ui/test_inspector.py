@@ -283,6 +283,7 @@ def test_sections_keep_position_between_tokens_with_sentences_of_one_or_two_line
     for index in range(3):
         run.select(index)
         inspector.selection_changed(run)
+        QApplication.processEvents()
         places.add((inspector.page.candidates.geometry().top(), inspector.page.funnel.geometry().top()))
     assert len(places) == 1
 
