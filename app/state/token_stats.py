@@ -170,8 +170,7 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
     recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    chosen = ((n, token) for n, token in enumerate(tokens) if token.origin != "forced")
-    ranked = ((-token.entropy, n) for n, token in chosen if _is_uncertain(token))
+    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 
@@ -186,6 +185,8 @@ def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
 
 def _is_uncertain(token: TokenChosen) -> bool:
     """Return whether no token had so much probability that the sentence about it says "nearly certain"."""
+    if token.origin == "forced":
+        return False
     known = (item.raw_probability for item in token.alternatives if not math.isnan(item.raw_probability))
     return not math.isnan(token.entropy) and max((token.raw_probability, *known)) <= words.CERTAIN
 
