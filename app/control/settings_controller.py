@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from decodescope import core, resources
-from decodescope.app.control.borrowed_settings import EXAMPLE, BorrowedSettings
+from decodescope.app.control.borrowed_settings import DEMO, EXAMPLE, BorrowedSettings
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings, PromptMedia
 from decodescope.app.panels.preset_bar import PresetBar
@@ -64,6 +64,8 @@ class SettingsController(QObject):
         self._borrowed = borrowed
         self.example = ""
         """English title of the applied example; empty without one."""
+        self._caption = ""
+        """What the applied example shows, in English."""
         self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
         self._model_of_ids = ""
@@ -117,6 +119,7 @@ class SettingsController(QObject):
             self._chosen.seed.lock_button.setChecked(True)  # its description refers to the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.set_paths(example.files)
+        self._caption = example.about
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         self.show_example_title(example.title)
         self._borrowed.mark_applied()
@@ -136,10 +139,13 @@ class SettingsController(QObject):
 
     @Slot()
     def _show_example_bar(self) -> None:
-        is_set = self._borrowed.is_lent_to(EXAMPLE)
-        self._panel.example_bar.setVisible(is_set)
-        if not is_set:
-            self.example = ""
+        """Show the example's title and caption while its settings are used; a tour has its own."""
+        loans = list(self._borrowed.loans)
+        is_used = loans[-1:] == [EXAMPLE] or (EXAMPLE in loans and loans[-1] == DEMO)
+        self._panel.example_bar.setVisible(is_used)
+        if EXAMPLE not in loans:
+            self.example = self._caption = ""
+        self._panel.set_summary((tr(self._caption) if is_used else "") or tr(self._chosen.strategy.strategy.summary))
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:

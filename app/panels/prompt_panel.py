@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QResizeEvent, QTextCursor, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from decodescope.app.panels.parameter_row import MARGIN
 from decodescope.app.state import conversation
@@ -18,7 +27,7 @@ from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import text_documents
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.buttons import SegmentedControl
-from decodescope.app.widgets.flow_layout import FlowLayout
+from decodescope.app.widgets.flow_layout import FlowLayout, delete_widget
 from decodescope.app.widgets.inputs import changes_text_size
 from decodescope.app.widgets.labels import ElidedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
@@ -151,8 +160,17 @@ class ExampleChips(QWidget):
         super().__init__(parent)
         self._chips, self._more = chips, more
         self._flow = FlowLayout()
-        arrange(self._flow, *chips, more)
         arrange(QVBoxLayout(self), self._flow, margins=(MARGIN, 0, MARGIN, 0))
+        arrange(self._flow, *chips, more)
+
+    def set_chips(self, chips: Sequence[QWidget]) -> None:
+        """Replace the chips before `more`."""
+        while self._flow.takeAt(0) is not None:
+            pass
+        self._chips = chips
+        arrange(self._flow, *chips, self._more)
+        self.fit()
+        self._flow.invalidate()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -218,6 +236,7 @@ class PromptPanel(Themed, QWidget):
         self.count_label = set_up(
             ElidedLabel(), name="promptTokens", role="muted", accessible_name=tr("Tokens of the prompt")
         )
+        self.count_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._reuse_color = QColor()
         self._is_chat = False
         self._texts = {False: "", True: ""}
@@ -225,9 +244,8 @@ class PromptPanel(Themed, QWidget):
         self._ids: tuple[int, ...] = ()
         self._ids_text = ""
         """The prompt of a script's run, and the text that it spells."""
-        first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
-        self._chips = [self._chip(number, self._examples[number]) for number in first]
-        self.more = self._more_chip(first)
+        self._chips: list[QPushButton] = []
+        self.more = self._more_chip()
         self._lay_out()
         self.editor.textChanged.connect(self.edited)
         self.editor.filesInserted.connect(self.filesInserted)
@@ -281,6 +299,21 @@ class PromptPanel(Themed, QWidget):
             self._set_mode(is_chat)
             self._show_text(self._texts[is_chat])
             self.edited.emit()
+
+    def show_examples_first(self, models: Container[str]) -> None:
+        """Show chips for examples of these models; all others are in the menu of the last chip."""
+        suitable = [n for n, example in enumerate(self._examples) if not example.model or example.model in models]
+        short = [n for n in suitable if len(self._examples[n].title) <= MAX_CHIP_LENGTH]
+        chosen = (short or suitable)[:MAX_CHIPS]
+        if [chip.property("number") for chip in self._chips] == chosen:
+            return
+        for chip in self._chips:
+            delete_widget(chip)
+        self._chips = [self._chip(number, self._examples[number]) for number in chosen]
+        by_number = dict(zip(chosen, self._chips, strict=True))
+        for action in self.more.menu().actions():
+            action.setProperty("chip", by_number.get(action.data()))
+        self.examples_row.set_chips((self.score_button, *self._chips))
 
     def set_prompt(self, text: str, is_chat: bool = False) -> None:
         """Show a prompt; undo restores the previous one."""
@@ -394,8 +427,8 @@ class PromptPanel(Themed, QWidget):
         chip.clicked.connect(self._on_chip)
         return chip
 
-    def _more_chip(self, with_chips: Sequence[int]) -> QPushButton:
-        """Create the chip with the menu of all examples; the chips of some are created already."""
+    def _more_chip(self) -> QPushButton:
+        """Create the chip with the menu of all examples."""
         chip = set_up(QPushButton(tr("More…")), name="moreExamples", accessible_name=tr("More examples"), role="chip")
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
@@ -403,9 +436,6 @@ class PromptPanel(Themed, QWidget):
             action = menu.addAction(tr(example.title))
             action.setToolTip(tr(example.about))
             action.setData(number)
-            if number in with_chips:
-                action.setProperty("chip", self._chips[with_chips.index(number)])
-                action.setVisible(False)
         menu.triggered.connect(self._on_menu)
         chip.setMenu(menu)
         chip.setHidden(not self._examples)
@@ -417,7 +447,7 @@ class PromptPanel(Themed, QWidget):
         heading.setBuddy(self.editor)
         self.input_area = QWidget()
         self._input_column = arrange(QVBoxLayout(self.input_area), self.editor, self.reuse_label, margins=0, spacing=6)
-        top = arrange(QHBoxLayout(), heading, (self.count_label, 1), self.mode, spacing=8)
+        top = arrange(QHBoxLayout(), heading, (self.count_label, 1), self.mode, spacing=6)
         self.examples_row = ExampleChips((self.score_button, *self._chips), self.more)
         self._column = arrange(QVBoxLayout(self), top, self.input_area, margins=(MARGIN, 0, MARGIN, 0), spacing=6)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from decodescope.app.state import conversation
 from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest, is_turns
 from decodescope.core.errors import ParameterError
+from decodescope.resources.depth import pick
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -58,8 +59,16 @@ def _device_note(requested: str, device: str) -> str:
     if not _has_nvidia_driver():
         return tr("no GPU found")
     if torch.version.cuda is None:
-        return tr("no GPU supported by this torch version")
-    return tr("GPU found, but this torch version cannot use its driver")
+        return pick(
+            tr("the graphics card is not used"),
+            tr("this installation does not use the GPU"),
+            tr("no GPU supported by this torch version"),
+        )
+    return pick(
+        tr("the graphics card is not used: its driver is too old or too new"),
+        tr("GPU found, but its driver does not suit this installation"),
+        tr("GPU found, but this torch version cannot use its driver"),
+    )
 
 
 _DRIVER_FOLDER = "/proc/driver/nvidia"

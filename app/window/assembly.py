@@ -23,6 +23,7 @@ from decodescope.app.control.model_choice import DraftChoice, ModelChoice, Model
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
 from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
@@ -43,6 +44,7 @@ from decodescope.app.features.media.controller.prompt_media import MediaBarContr
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -268,6 +270,7 @@ def _build_controllers(
         loading=loading,
         adapters=adapters,
         prompt_length=length,
+        model_task=ModelTaskController(chosen.model, chosen.strategy, panels.setup.prompt, messages),
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -309,6 +312,7 @@ def _build_controllers(
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
+        serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -320,9 +324,11 @@ def _labs(
     """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
-        from decodescope.app.features.labs.controller.scale import ScaleController
+        from decodescope.app.features.labs.controller.scale import ScaleController, ScaleExport
 
-        return ScaleController(window, services.labs.scale()).lab
+        lab = ScaleController(window, services.labs.scale()).lab
+        ScaleExport(lab, export)
+        return lab
 
     def preference(window: QWidget) -> PreferenceLabDialog:
         from decodescope.app.features.labs.controller.preference import PreferenceController
@@ -467,6 +473,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.services.labs.stop_all,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
+        parts.serving.close,
         parts.services.live.close,
         parts.session.shut_down,
         parts.services.chat_saver.stop,

@@ -18,6 +18,7 @@ from decodescope.app.control.model_choice import ModelFolders
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
 from decodescope.app.control.prompt_length import PromptLengthController
@@ -41,6 +42,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -166,6 +168,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     loading: ModelLoadController
     adapters: AdapterController
     prompt_length: PromptLengthController
+    model_task: ModelTaskController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
@@ -196,6 +199,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     screen_reader_text: ScreenReaderText
     palette: PaletteController
     plugins: PluginController
+    serving: ServingController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

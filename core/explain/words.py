@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from decodescope.core.explain.sentence import SentenceNumber
 from decodescope.resources import depth
-from decodescope.resources.language import mark, tr, trc, trn
+from decodescope.resources.language import join_sentences, mark, tr, trc, trn
 
 if TYPE_CHECKING:
     from decodescope.core.events import Ending, MediumRead, SequenceFinished, TokenChosen
@@ -373,8 +373,12 @@ def _count_in_base(value: float, base: int) -> str:
 
 
 def medium_label(medium: MediumRead) -> str:
-    """Return a short label: `picture 3 × 3 patches`, `sound 0.0–4.0 s`."""
+    """Return a short label: `picture 3 × 3 patches`, `sound 0.0–4.0 s`, with the length of a longer recording."""
     if medium.kind == "sound":
+        if is_cut_short(medium):
+            return tr("sound {begin:.1f}–{end:.1f} s of {whole:.1f} s").format(
+                begin=0.0, end=medium.heard, whole=medium.seconds
+            )
         return tr("sound {begin:.1f}–{end:.1f} s").format(begin=0.0, end=medium.seconds)
     if medium.rows:
         return tr("picture {rows} × {columns} patches").format(rows=medium.rows, columns=medium.columns)
@@ -382,8 +386,15 @@ def medium_label(medium: MediumRead) -> str:
     return trn("picture, {count:,} position", "picture, {count:,} positions", count).format(count=count)
 
 
+def is_cut_short(medium: MediumRead) -> bool:
+    """Return whether a recording is longer than what the model reads of it."""
+    return medium.kind == "sound" and 0 < medium.heard < medium.seconds - 0.05
+
+
 def medium_sentence(medium: MediumRead) -> str:
-    """Return a sentence on how the model reads it, and as how many positions."""
+    """Return a sentence on how the model reads it, and as how many positions; one more if it reads only the beginning
+    of a recording.
+    """
     count = medium.last - medium.first + 1
     match medium.place:
         case "prompt":
@@ -402,7 +413,11 @@ def medium_sentence(medium: MediumRead) -> str:
                 "An encoder turns it into {count:,} positions once; every generated token attends to all of them.",
                 count,
             )
-    return template.format(count=count)
+    sentence = template.format(count=count)
+    if not is_cut_short(medium):
+        return sentence
+    cut = tr("Only its first {heard:.1f} s are read, because the model hears no more at once.")
+    return join_sentences(cut.format(heard=medium.heard), sentence)
 
 
 def medium_part(medium: MediumRead, position: int) -> str:

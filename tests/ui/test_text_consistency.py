@@ -108,7 +108,7 @@ def test_stated_tour_length_matches_tours(qtbot: QtBot, window: MainWindow) -> N
 
 BRIGHTNESS = re.compile(
     r"\b(dark|darker|pale|bright|brightest|light|deep)[ ,-]+(\w+[ ,]+){0,2}"
-    r"(underline|line|box|boxe|node|bar|colour|orange|blue|green|grey|token)s?\b"
+    r"(underline|line|box|boxe|cell|node|bar|colour|orange|blue|green|grey|token)s?\b"
     r"|\b(underline|line|box|boxe|node|bar)s?\b[^.]{0,40}\b(dark|pale|bright)\b",
     re.IGNORECASE,
 )

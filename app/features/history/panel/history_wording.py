@@ -49,7 +49,9 @@ def strategy_title(name: str) -> str:
     """Return the strategy's title, or its capitalised name if it is not in the registry (`Scored`, or from a later
     version).
     """
-    return tr(strategies.registry[name].title) if name in strategies.registry else start_sentence(name)
+    return (
+        tr(strategies.registry[name].title) if name in strategies.registry else start_sentence(name.replace("_", " "))
+    )
 
 
 def tooltip_text(record: HistoryRecord) -> str:
