@@ -16,9 +16,9 @@ from decodescope.resources.language import mark, tr
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""
 
-LENGTH, DRAFTS, RANDOMNESS, FILTERS, REPETITION, WORDS, STOPPING, WATERMARK, OTHER = (
+LENGTH, DRAFTS, RANDOMNESS, FILTERS, REPETITION, WORDS, THINKING, STOPPING, WATERMARK, OTHER = (
     mark("Length"), mark("Drafts"), mark("Randomness"), mark("Filters"), mark("Repetition"), mark("Words"),
-    mark("Stopping"), mark("Watermark"), mark("Other"),
+    mark("Thinking"), mark("Stopping"), mark("Watermark"), mark("Other"),
 )  # fmt: skip
 """Titles of groups of settings, in the order of the settings panel."""
 

@@ -184,7 +184,7 @@ def _fonts(root: Path) -> list[dict[str, Any]]:
             "hashes": [{"alg": "SHA-256", "content": sha256(path.read_bytes()).hexdigest()}],
             "licenses": [{"expression": " AND ".join(sorted({row["licence"] for row in sources}))}],
         }
-        for path in sorted((root / "resources" / "fonts").glob("*.[ot]tf"))
+        for path in sorted((root / "resources" / "fonts").glob("*.ttf"))
         if (sources := [row for row in rows if any(path.match(pattern) for pattern in row["files"])])
     ]
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "resources" / "fonts"
 FAMILY, CHINESE, MONOSPACED = "Decodescope Sans", "Decodescope Sans SC", "Decodescope Mono"
+MORE_CHINESE = "Decodescope Sans SC More"
+"""Family of common characters that the program's own texts do not use; they come in one weight."""
 MAX_BYTES = 2_500_000
 """Limit of the size of all files together."""
 
@@ -130,14 +132,22 @@ def used_characters(root: Path = ROOT) -> frozenset[int]:
 
 def cuts() -> tuple[Cut, ...]:
     """Return the files to write."""
-    chinese = used_characters() | CHINESE_SIGNS | common_characters()
+    chinese = used_characters() | CHINESE_SIGNS
     latin = LATIN_GREEK_CYRILLIC | SYMBOLS
     weights = (("Regular", 400), ("Medium", 500), ("Bold", 600))
     return (
         *(Cut(f"DecodescopeSans-{style}.ttf", INTER, FAMILY, style, weight, latin) for style, weight in weights),
         Cut("DecodescopeMono-Regular.ttf", JETBRAINS, MONOSPACED, "Regular", 400, latin),
-        Cut("DecodescopeSansSC-Regular.otf", NOTO_REGULAR, CHINESE, "Regular", 400, chinese),
-        Cut("DecodescopeSansSC-Bold.otf", NOTO_BOLD, CHINESE, "Bold", 700, chinese),
+        Cut("DecodescopeSansSC-Regular.ttf", NOTO_REGULAR, CHINESE, "Regular", 400, chinese),
+        Cut("DecodescopeSansSC-Bold.ttf", NOTO_BOLD, CHINESE, "Bold", 700, chinese),
+        Cut(
+            "DecodescopeSansSCMore-Regular.ttf",
+            NOTO_REGULAR,
+            MORE_CHINESE,
+            "Regular",
+            400,
+            common_characters() - chinese,
+        ),
     )
 
 
@@ -159,7 +169,7 @@ def cut_font(cut: Cut, font: TTFont, donors: Sequence[TTFont], line: tuple[float
         font = instantiateVariableFont(font, axes | {"wght": cut.weight})
         _copy_signs(font, donors)
     options = Options(
-        layout_features=[] if cut.family == CHINESE else FEATURES, hinting=False, name_IDs=[0, 13, 14],
+        layout_features=[] if cut.source.number >= 0 else FEATURES, hinting=False, name_IDs=[0, 13, 14],
         notdef_outline=True,
         glyph_names=False, recalc_timestamp=False,
         drop_tables=["DSIG", "STAT", "MVAR", "meta", "BASE", "vhea", "vmtx", "VORG", "gasp"],
@@ -167,11 +177,45 @@ def cut_font(cut: Cut, font: TTFont, donors: Sequence[TTFont], line: tuple[float
     subsetter = Subsetter(options)
     subsetter.populate(unicodes=cut.characters | set(map(ord, SIGNS)))
     subsetter.subset(font)
+    if "CFF " in font:
+        _convert_outlines(font)
     _rename(font, cut)
     _set_line(font, *line)
     out = BytesIO()
     font.save(out)
     return out.getvalue()
+
+
+MAX_ERROR = 1.0
+"""Largest distance of a converted outline from its original, in thousandths of an em."""
+
+
+def _convert_outlines(font: TTFont) -> None:
+    """Replace the outlines of a CFF font by quadratic ones: Qt thickens the stems of CFF fonts, which makes light text
+    on a dark ground look bold.
+    """
+    from fontTools.pens.cu2quPen import Cu2QuPen
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+    from fontTools.ttLib import newTable
+
+    glyph_set, order = font.getGlyphSet(), font.getGlyphOrder()
+    table = font["glyf"] = newTable("glyf")
+    font["loca"] = newTable("loca")
+    table.glyphOrder, table.glyphs = order, {}
+    for name in order:
+        pen = TTGlyphPen(None)
+        glyph_set[name].draw(Cu2QuPen(pen, MAX_ERROR, reverse_direction=True))
+        table.glyphs[name] = glyph = pen.glyph()
+        glyph.recalcBounds(table)
+        font["hmtx"][name] = (font["hmtx"][name][0], getattr(glyph, "xMin", 0))
+    del font["CFF "]
+    profile = font["maxp"]
+    profile.tableVersion = 0x00010000
+    for field in ("Zones", "TwilightPoints", "Storage", "FunctionDefs", "InstructionDefs", "StackElements",
+                  "SizeOfInstructions", "ComponentElements"):  # fmt: skip
+        setattr(profile, f"max{field}", 1 if field == "Zones" else 0)
+    font["post"].formatType = 3.0
+    font.sfntVersion = "\0\1\0\0"
 
 
 _POINTER_FACTOR = 1.3
@@ -231,10 +275,6 @@ def _rename(font: TTFont, cut: Cut) -> None:
     table.usWeightClass = 700 if bold else cut.weight
     table.fsSelection = table.fsSelection & ~0b1100001 | (0b100000 if bold else 0b1000000)
     font["head"].macStyle = int(bold)
-    if "CFF " in font:
-        top = font["CFF "].cff.topDictIndex[0]
-        font["CFF "].cff.fontNames[0] = values[6]
-        top.FullName, top.FamilyName = values[4], values[1]
 
 
 def _set_line(font: TTFont, ascent: float, descent: float, x_height: float) -> None:

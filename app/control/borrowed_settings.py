@@ -36,6 +36,8 @@ class SettingsSnapshot(NamedTuple):
     cache: RegistryChoiceSnapshot
     prompt: str
     is_chat: bool
+    text_prompt: str
+    """The text prompt, which is kept while a message is written."""
     media: tuple[str, ...]
     seed: int
     is_seed_locked: bool
@@ -48,7 +50,7 @@ class SettingsSnapshot(NamedTuple):
         choices.model, choices.drafts = self.model, list(self.drafts)
         choices.values, choices.cache_values = _values(self.strategy), _values(self.cache)
         choices.strategy, choices.cache = self.strategy.name, self.cache.name
-        choices.prompt, choices.chat = self.prompt, self.is_chat
+        choices.prompt, choices.chat = self.text_prompt, self.is_chat  # the message is saved with its chat
         if choices.media != list(self.media):  # otherwise keep the list object shared with the window
             choices.media = list(self.media)
         choices.seed, choices.seed_locked = self.seed, self.is_seed_locked
@@ -69,6 +71,7 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
         cache=chosen.cache.snapshot(),
         prompt=panel.prompt.editor.toPlainText(),
         is_chat=panel.prompt.is_chat,
+        text_prompt=panel.prompt.text_prompt,
         media=tuple(media.paths),
         seed=chosen.seed.spin.value(),
         is_seed_locked=chosen.seed.is_locked,

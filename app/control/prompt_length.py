@@ -104,7 +104,8 @@ class PromptLengthController(QObject):
         request, info = self._loading.request(), self._session.model
         if self._session.busy:
             return  # counted at the end of the run
-        if info is None or info.name != request.model or info.engine:
+        is_chat = self._panel.is_chat  # counted by `ChatFitController`
+        if is_chat or info is None or info.name != request.model or info.engine:
             self._show(None)
             return
         self._query = TokenCountQuery(self._chat.prompt(), load=request)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from PySide6.QtCore import SignalInstance
 
 from decodescope.app.control.adapters import AdapterController
-from decodescope.app.control.chat import ChatController
+from decodescope.app.control.chat import AnswerRequest, ChatController
 from decodescope.app.control.model_choice import DraftChoice, ModelChoice
 from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.control.prompt_length import PromptLengthController
@@ -150,9 +150,16 @@ class RequestBuilder:
         again = replace(request, load=self._loading.with_permissions(request.load))
         return again if seed.is_locked else replace(again, seed=seed.next_seed(), generator_state="")
 
-    def regenerate_request(self, prompt: Prompt) -> RunRequest:
-        """Return a request for another answer to `prompt`, with another seed even if it is locked."""
-        seed = self._chosen.seed
-        if seed.is_locked:
+    def answer_request(self, wanted: AnswerRequest) -> RunRequest:
+        """Return a request for an answer in a chat: another answer has another seed, even if it is locked, and an
+        edited one keeps its tokens as far as they spell the edited text.
+        """
+        seed, edited = self._chosen.seed, wanted.edited
+        if wanted.is_again and seed.is_locked:
             seed.spin.setValue(seed.spin.value() + 1)
-        return replace(self.request(), prompt=prompt)
+        request = replace(self.request(), prompt=wanted.messages)
+        if edited is None:
+            return request
+        beginning = edited.beginning_for(wanted.text, is_same_model=edited.model in ("", request.model))
+        shared = sum(isinstance(part, int) for part in beginning)
+        return replace(request, beginning=beginning, parent=edited.run_id, shared_tokens=shared)

@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from decodescope import core, resources
-from decodescope.app.control.borrowed_settings import EXAMPLE, BorrowedSettings
+from decodescope.app.control.borrowed_settings import DEMO, EXAMPLE, BorrowedSettings
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings, PromptMedia
 from decodescope.app.panels.preset_bar import PresetBar
@@ -64,6 +64,8 @@ class SettingsController(QObject):
         self._borrowed = borrowed
         self.example = ""
         """English title of the applied example; empty without one."""
+        self._caption = ""
+        """What the applied example shows, in English."""
         self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
         self._model_of_ids = ""
@@ -117,6 +119,7 @@ class SettingsController(QObject):
             self._chosen.seed.lock_button.setChecked(True)  # its description refers to the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.set_paths(example.files)
+        self._caption = example.about
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         self.show_example_title(example.title)
         self._borrowed.mark_applied()
@@ -136,14 +139,35 @@ class SettingsController(QObject):
 
     @Slot()
     def _show_example_bar(self) -> None:
-        is_set = self._borrowed.is_lent_to(EXAMPLE)
-        self._panel.example_bar.setVisible(is_set)
-        if not is_set:
-            self.example = ""
+        """Show the example's title and caption while its settings are used; a tour has its own."""
+        loans = list(self._borrowed.loans)
+        is_used = loans[-1:] == [EXAMPLE] or (EXAMPLE in loans and loans[-1] == DEMO)
+        self._panel.example_bar.setVisible(is_used)
+        if EXAMPLE not in loans:
+            self.example = self._caption = ""
+        self._panel.set_summary((tr(self._caption) if is_used else "") or tr(self._chosen.strategy.strategy.summary))
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
         """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
+        self.apply_settings(request)
+        self._set_prompt(request)
+        self._media.set_paths([str(path) for path in request.media])
+
+    @Slot(object)
+    def apply_saved_settings(self, settings: Mapping[str, Any]) -> None:
+        """Apply settings that were saved with a chat, in the format of `app.state.request_json`. The seed stays: the
+        next answer need not repeat an earlier one.
+        """
+        from decodescope.app.state.request_json import RequestFormatError, request_from_json
+
+        try:
+            self.apply_settings(request_from_json({**settings, "prompt": ""}), with_seed=False)
+        except RequestFormatError as error:
+            self.notice.emit(error.cause)
+
+    def apply_settings(self, request: RunRequest, with_seed: bool = True) -> None:
+        """Apply all settings of a run, but not its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         strategy = self._chosen.strategy.strategy
         if self._chosen.strategy.name == request.strategy:
@@ -153,10 +177,9 @@ class SettingsController(QObject):
             unknown = self._chosen.cache.parameters.set_values(request.cache_options)
             problems += _problems_of_settings(strategy, request.cache_options, unknown)
         facts = tuple(request.call_facts)
-        self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
+        if with_seed:
+            self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
         problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
-        self._set_prompt(request)
-        self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
         if problems:
             self.notice.emit(" ".join(problems))
@@ -259,7 +282,8 @@ class SettingsController(QObject):
         self._chosen.drafts.restore(stored.drafts)
         seed.spin.setValue(stored.seed)
         seed.lock_button.setChecked(stored.seed_locked)
-        self._panel.prompt.set_prompt(stored.prompt, stored.chat)
+        self._panel.prompt.set_prompt(stored.prompt)
+        self._panel.prompt.switch_mode(stored.chat)
         self._panel.prompt.editor.document().clearUndoRedoStacks()  # not an edit that can be undone
 
     @Slot()

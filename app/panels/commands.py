@@ -109,6 +109,8 @@ COMMANDS = (
     Command("get_model", mark("Download a model…"), TOOLS, 0, ("Ctrl+Shift+M",)),
     Command("find_engines", mark("Find engines on this computer"), TOOLS, 0),
     Command("connect_engine", mark("Connect to an engine…"), TOOLS, 0),
+    Command("serve_model", mark("Serve this model…"), TOOLS, 0,
+            about=mark("Lets other programs on this computer use the model through the API of OpenAI.")),
     Command("toggle_history", mark("Show or hide the history"), TOOLS, 1, ("Ctrl+H",), mark("History")),
     Command("compare", mark("Compare strategies"), TOOLS, 1),
     Command("compare_temperatures", mark("Two temperatures side by side"), TOOLS, 1,

@@ -183,6 +183,8 @@ def _apply_preset(window: MainWindow, name_or_path: str) -> None:
     from decodescope.app.storage import presets
 
     known = window.parts.presets.preset_files()
+    if name_or_path not in known and (name := presets.FORMER_NAMES.get(name_or_path)) in known:
+        name_or_path = str(name)
     if name_or_path not in known and not Path(name_or_path).exists():
         raise LaunchProblem(unknown_name_message("preset", name_or_path, known))
     try:

@@ -168,9 +168,9 @@ MEASURES: dict[str, UncertaintyMeasure] = {
 
 def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
-    recorded entropy are skipped, and those at which the model was nearly certain.
+    recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if _is_uncertain(token))
+    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if token.origin != "forced" and _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 

@@ -306,6 +306,16 @@ class ModelsSection(SettingsSection):
 
 
 @plain()
+class ChatSection(SettingsSection):
+    """How the chat behaves."""
+
+    enter_sends: bool = field(default=True, metadata=_FLAG)
+    """Enter sends the message and Shift+Enter starts a new line; the other way round if False."""
+    list_shown: bool = field(default=True, metadata=_FLAG)
+    """Whether the list of chats is open."""
+
+
+@plain()
 class HistorySection(SettingsSection):
     """Whether and how much run history is saved."""
 
@@ -366,6 +376,7 @@ class Settings:
     choices: LastChoices = field(default_factory=LastChoices)
     compute: ComputeSection = field(default_factory=ComputeSection)
     models: ModelsSection = field(default_factory=ModelsSection)
+    chat: ChatSection = field(default_factory=ChatSection)
     history: HistorySection = field(default_factory=HistorySection)
     updates: UpdatesSection = field(default_factory=UpdatesSection)
     layout: WindowLayout = field(default_factory=WindowLayout)
@@ -377,6 +388,7 @@ SECTIONS: dict[str, type[SettingsSection]] = {
     "choices": LastChoices,
     "compute": ComputeSection,
     "models": ModelsSection,
+    "chat": ChatSection,
     "history": HistorySection,
     "updates": UpdatesSection,
     "layout": WindowLayout,

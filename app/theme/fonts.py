@@ -13,6 +13,8 @@ from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 from decodescope import resources
 
 SANS, CHINESE, MONOSPACED = "Decodescope Sans", "Decodescope Sans SC", "Decodescope Mono"
+MORE_CHINESE = "Decodescope Sans SC More"
+"""Common characters that the program's own texts do not use."""
 TYPE_SCALE = (11, 12, 13, 15, 18, 22)
 """Sizes of text at 100 %, in pixels: captions, details, controls, reading, tokens and headings, titles."""
 
@@ -22,20 +24,20 @@ def register_fonts() -> None:
     """Make the font files known to Qt, in about a millisecond: it reads outlines when it draws them. In place of a file
     that cannot be read, the system's fonts are used.
     """
-    for path in sorted(resources.path("fonts").glob("*.[ot]tf")):
+    for path in sorted(resources.path("fonts").glob("*.ttf")):
         QFontDatabase.addApplicationFont(str(path))
 
 
 def interface_families() -> list[str]:
     """Return the families of interface text, in the order in which a character is searched for."""
     register_fonts()
-    return [SANS, CHINESE, MONOSPACED]
+    return [SANS, CHINESE, MORE_CHINESE, MONOSPACED]
 
 
 def monospaced_families() -> list[str]:
     """Return the families of code."""
     register_fonts()
-    return [MONOSPACED, SANS, CHINESE]
+    return [MONOSPACED, SANS, CHINESE, MORE_CHINESE]
 
 
 _SUBSTITUTES = {

@@ -316,7 +316,7 @@ QPushButton[role="tour"]:focus {{ border: 2px solid {theme.accent}; }}
 QLabel[role="tourTitle"] {{ font-weight: 600; }}
 QLabel[role="spoken"] {{ font-size: {px(18)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
-#historyList {{ border: 0; padding: 0; }}
+#historyList, #chatItems {{ border: 0; padding: 0; }}
 #historyView QStackedWidget {{ background: transparent; }}
 TableDialog QScrollArea {{ border: 1px solid transparent; border-radius: {px(5)}px; }}
 TableDialog QScrollArea:focus {{ border: 1px solid {theme.accent}; }}

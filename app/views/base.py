@@ -14,7 +14,7 @@ from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from decodescope.app.session.side_runs import MeasurementProgress
-    from decodescope.app.state.conversation import Conversation
+    from decodescope.app.state.conversation import ChatSummary, Conversation
     from decodescope.app.state.layer_queries import InfluenceMap
     from decodescope.app.state.media import Medium
     from decodescope.app.state.run import Run
@@ -126,8 +126,26 @@ class ViewSignals(QObject):
     updateRequested = Signal()
     """Deliver what the session has buffered for this view: its contents are about to be read while it is hidden."""
     newChatRequested = Signal()
-    regenerateRequested = Signal()
-    editLastRequested = Signal()
+    regenerateRequested = Signal(object)
+    """Write another answer beside this `ConversationTurn`; None for the last answer."""
+    turnEdited = Signal(object, str, str)
+    """A turn was edited: the `ConversationTurn`, its new text, and an action of `app.state.conversation`."""
+    siblingRequested = Signal(object, int)
+    """Show the turn that many places after this one: another answer, or another wording of a message."""
+    systemPromptChosen = Signal(str)
+    turnSettingsRequested = Signal(object)
+    """Apply the settings that this turn was made with."""
+    chatListToggled = Signal(bool)
+    """The list of chats was shown or hidden."""
+    chatListRequested = Signal()
+    """List the saved chats; the result goes to `View.chats_listed`."""
+    chatOpened = Signal(str)
+    chatRenamed = Signal(str, str)
+    chatDeleted = Signal(str)
+    deletedChatRestored = Signal()
+    chatImportRequested = Signal()
+    chatExportRequested = Signal(str, str)
+    """Export the chat with this id, empty for the open one, as a file of this kind: `json` or `md`."""
     overflowPolicyChosen = Signal(str)
     """Set the chat's policy for a full context: one of `app.state.conversation`."""
 
@@ -249,3 +267,12 @@ class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
 
     def conversation_changed(self) -> None:
         """Handle a turn that was added, removed or finished."""
+
+    def set_message_input(self, is_shown: bool) -> None:
+        """Handle that the input for messages is shown below the views, or hidden."""
+
+    def show_chat_list(self, is_shown: bool) -> None:
+        """Show or hide the list of chats."""
+
+    def chats_listed(self, chats: Sequence[ChatSummary], deleted: str) -> None:
+        """Show the saved chats; `deleted` is the name of the one that can be restored, or empty."""

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QWidget
 from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from decodescope.app.control.borrowed_settings import BorrowedSettings, SettingsSources
-from decodescope.app.control.chat import ChatController
+from decodescope.app.control.chat import ChatController, ChatLibrary
+from decodescope.app.control.chat_fit import ChatFitController
 from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
 from decodescope.app.control.export import CopyController, ExportController
 from decodescope.app.control.help import GlossaryController, WelcomeController
@@ -22,6 +23,7 @@ from decodescope.app.control.model_choice import DraftChoice, ModelChoice, Model
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
 from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
@@ -42,6 +44,7 @@ from decodescope.app.features.media.controller.prompt_media import MediaBarContr
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -53,7 +56,6 @@ from decodescope.app.panels.toolbar import Toolbar
 from decodescope.app.panels.window_layout import SideSplitter, WindowBody
 from decodescope.app.session.session import Session
 from decodescope.app.storage import examples
-from decodescope.app.storage.chat_file import separate_chat_notice
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.language import missing_notice
 from decodescope.app.views import VIEWS
@@ -107,10 +109,14 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     session.eventsArrived.connect(services.chat_saver.save_soon)
     window.firstPainted.connect(services.history.open_later)
     parts = _build_parts(window, services)
-    if notices := [*store.notices, *services.chat_store.notices]:
+    chats = services.chat_saver.store
+    if notices := [*store.notices, *chats.take_notices()]:
         parts.messages.show_notice("\n".join(notices), tr("Settings repaired"))
-    elif notice := separate_chat_notice(services.chat_store):
-        parts.messages.show_notice(notice, tr("Another window is open"))
+    elif chats.is_last_elsewhere:
+        parts.messages.show_notice(
+            tr("The last chat is open in another window. This window has a new one; all chats are in the list."),
+            tr("Another window is open"),
+        )
     elif notice := missing_notice(services.language_switch.choice):
         _show_missing_translations(parts, notice)
     services.language_switch.languageChosen.connect(partial(_check_translations, window))
@@ -243,7 +249,7 @@ def _build_controllers(
     media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data_folder)
     borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
     setup = SettingsController(chosen, panels.setup, media, borrowed, settings.choices)
-    chat = ChatController(panels.setup.prompt, panels.centre, services.conversation)
+    chat = ChatController(panels.setup.prompt, panels.centre, services.chat_saver, settings.chat)
     adapters = AdapterController(
         panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
     )
@@ -264,6 +270,7 @@ def _build_controllers(
         loading=loading,
         adapters=adapters,
         prompt_length=length,
+        model_task=ModelTaskController(chosen.model, chosen.strategy, panels.setup.prompt, messages),
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -274,6 +281,8 @@ def _build_controllers(
         media=media,
         media_bar=media_bar,
         chat=chat,
+        chat_fit=ChatFitController(session, chat, panels.setup.prompt, requests),
+        chats=ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat),
         memory_fit=MemoryFitController(session, panels.setup, requests),
         word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
@@ -303,6 +312,7 @@ def _build_controllers(
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
+        serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -463,6 +473,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.services.labs.stop_all,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
+        parts.serving.close,
         parts.services.live.close,
         parts.session.shut_down,
         parts.services.chat_saver.stop,
@@ -506,6 +517,7 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.chat_fit.stop,
         parts.word_spellings.stop,
         parts.prompt_length.stop,
         parts.status.stop_timer,

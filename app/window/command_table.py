@@ -81,6 +81,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "get_model": controllers.model_download.open,
         "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,
+        "serve_model": controllers.serving.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

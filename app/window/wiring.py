@@ -86,13 +86,20 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
 def _connect_chat(parts: WindowParts) -> None:
     """Connect session and chat."""
     session, chat = parts.session, parts.chat
+    chat.is_run_own = lambda: session.busy
     for signal, slot in (
         (session.runStarted, chat.on_started),
         (session.promptTrimmed, chat.on_trimmed),
         (session.finished, chat.on_finished),
         (session.modelReady, chat.on_model),
+        (session.runShown, chat.on_shown),
+        (parts.run_feed.buttonStateChanged, chat.set_button_mode),
+        (parts.dialogs.changed, chat.follow_settings),
         (chat.settled, parts.services.chat_saver.save),
-        (chat.answerRequested, parts.runs.regenerate),
+        (chat.answerRequested, parts.runs.answer),
+        (chat.sendRequested, parts.runs.run_or_stop),
+        (chat.settingsRequested, parts.settings_controller.apply_saved_settings),
+        (parts.chats.listToggled, parts.settings_saver.save_soon),
         (chat.promptRequested, parts.settings_controller.focus_prompt),
     ):
         signal.connect(slot)

@@ -38,6 +38,7 @@ from decodescope.core.decoding.run_preparation import (
     check_media_cache,
     check_new_token_limit,
     check_scores,
+    check_step_back,
     resolve_cache,
 )
 from decodescope.core.decoding.score_cache import ScoreCache
@@ -60,6 +61,7 @@ from decodescope.core.decoding.stopping import StopReason, build_stopping_criter
 from decodescope.core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import Settings
+from decodescope.core.processors.banned_phrases import STEP_BACK, PhraseBan
 from decodescope.core.processors.base import Context
 from decodescope.core.request import Request
 from decodescope.core.system.gpu import synchronize
@@ -139,6 +141,8 @@ class DecodingRun:
     ) -> None:
         self.model, self.request, self.strategy, self.settings, self.cancel = model, request, strategy, settings, cancel
         self.backend = resolve_cache(request, model, strategy)
+        if self.steps_back:
+            check_step_back(model, request, self.backend, strategy, max(self.beams, self.sequences))
         self.inputs = prepare_prompt(model, request, settings, self.backend.unbounded)
         check_media_cache(self.backend, self.inputs.media)
         self.prompt_ids, self.start_ids = self.inputs.prompt, self.inputs.start
@@ -229,6 +233,18 @@ class DecodingRun:
         answer = [*self.inputs.beginning, *ids]
         tests = ((one.processor.forces, one.process) for one in self.forcing_stages)
         return any(forces is not None and forces(process, answer, sequence) for forces, process in tests)
+
+    @cached_property
+    def phrase_ban(self) -> PhraseBan | None:
+        """The stage with the words to avoid, if the run steps back to their beginnings."""
+        if not self.steps_back:
+            return None
+        return next(stage.process for stage in self.pipeline.stages if isinstance(stage.process, PhraseBan))
+
+    @property
+    def steps_back(self) -> bool:
+        """Whether the run withdraws tokens that complete a word to avoid."""
+        return bool(self.settings.get(STEP_BACK.name) and self.settings.get("banned_phrases"))
 
     @cached_property
     def context(self) -> Context:
@@ -414,6 +430,6 @@ class DecodingRun:
     def _build_cache(self) -> Cache | None:
         """Build an empty cache; with drafts, one whose tokens can be removed."""
         cache = self.backend.build(self.model, self.cache_capacity, self.request.cache_options)
-        if self.strategy.speculates and cache is not None:
+        if (self.strategy.speculates or self.steps_back) and cache is not None:
             record_past(cache, True)
         return cache

@@ -23,6 +23,7 @@ from decodescope.core.events import (
     Origin,
     SequenceFinished,
     TokenChosen,
+    WithdrawnPhrase,
 )
 from decodescope.core.events.columns import mutable_builder
 from decodescope.core.models.loaded_model import LoadedModel
@@ -165,6 +166,8 @@ class AppendedToken(NamedTuple):
     stop: StopReason | None
     is_forced: bool = False
     """Whether it was written by force instead of chosen."""
+    withdrawn: tuple[WithdrawnPhrase, ...] = ()
+    """What was written from here on before, and withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +206,10 @@ class SequenceWriter:
         """Return a new sequence."""
         return SequenceState(number, self._text.copy())
 
-    def append_token(self, sequence: SequenceState, token: int) -> AppendedToken:
-        """Append a token to its sequence and check whether it ends there."""
+    def append_token(
+        self, sequence: SequenceState, token: int, withdrawn: tuple[WithdrawnPhrase, ...] = ()
+    ) -> AppendedToken:
+        """Append a token to its sequence and check whether it ends there. `withdrawn`: what stood there before."""
         is_forced = self._is_forced(sequence.ids, sequence.number)
         text = sequence.stream.push(token)
         sequence.ids.append(token)
@@ -213,7 +218,7 @@ class SequenceWriter:
         sequence.stop = self._stop_filter(
             self._stopping.check(sequence.number, token, len(sequence.ids), text), sequence.ids
         )
-        return AppendedToken(len(sequence.ids) - 1, token, text, seconds, sequence.stop, is_forced)
+        return AppendedToken(len(sequence.ids) - 1, token, text, seconds, sequence.stop, is_forced, withdrawn)
 
     def emit_token(
         self,
@@ -255,7 +260,7 @@ def build_token_event(
     made.entropy, made.varentropy = stats.entropy, stats.varentropy
     made.method, made.layer_choice = method, layer_choice
     made.origin = "forced" if appended.is_forced else origin
-    made.seconds = appended.seconds + seconds
+    made.seconds, made.withdrawn = appended.seconds + seconds, appended.withdrawn
     made.source = stats.details
     made.__class__ = TokenChosen
     closed: TokenChosen = made

@@ -217,11 +217,32 @@ def explain_token(event: TokenChosen) -> Sentence:
     if event.origin == "forced":
         return _explain_forced(event)
     return together(
+        _explain_withdrawn(event),
         settings.explain_overruled(event) or settings.explain_largest_change(event),
         settings.explain_largest_cut(event),
         _EXPLAINERS.get(event.method, _explain_other)(event),
         _explain_origin(event),
     )
+
+
+_WITHDRAWN = SentenceTemplate(
+    mark("{phrase} had been written here; it is to be avoided, so it was taken back."),
+    mark("{phrase} had been written here and was withdrawn, because it contains “{word}”."),
+    mark("{phrase} was withdrawn (contains “{word}”; p = {raw} for its first token, forbidden here since)."),
+)
+
+
+def _explain_withdrawn(event: TokenChosen) -> str:
+    """Explain what had been written at this place before, at most the last three."""
+    shown = [
+        _WITHDRAWN.say(
+            phrase=quote("".join(token.text for token in one.tokens)),
+            word=one.phrase,
+            raw=share(one.tokens[0].raw_probability) if one.tokens else "",
+        )
+        for one in event.withdrawn[-3:]
+    ]
+    return " ".join(map(str, shown))
 
 
 def _explain_forced(event: TokenChosen) -> Sentence:

@@ -21,4 +21,5 @@ PROCESSOR = Processor(
         group=WORDS,
     ),
     shown=20,
+    score_rule="token",
 )  # fmt: skip

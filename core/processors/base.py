@@ -28,6 +28,19 @@ if TYPE_CHECKING:
     """(row, its scores [V] before and after the stage, chosen token) → a factory for the step's picture. The factory
     copies what it needs, because the stage's own state has changed by the time it is called."""
 
+ScoreRule = Literal[
+    "", "token", "common", "division", "count", "mass", "ratio", "probability", "entropy", "typical", "deviation"
+]
+"""How a stage's new scores depend on the old ones, for statements about all values of a setting
+(`core.counterfactuals.score_bounds`).
+
+- token: each token's new score depends on its own score and the text alone, and is linear on either side of zero.
+- common: all scores change by the same amount.
+- division: all scores are divided by the setting.
+- count, mass, ratio, probability, entropy, typical, deviation: a cut like top-k, top-p, min-p, epsilon, eta, typical
+  and top-nσ sampling.
+- empty: unknown.
+"""
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """The panel that shows the setting; the first two are for strategies that sample."""
 
@@ -175,6 +188,7 @@ class Processor:
     """Whether it is used only while sampling."""
     uses_scores_only: bool = False
     """Whether it depends only on the scores, not on the text, so that all nodes of a draft are processed at once."""
+    score_rule: ScoreRule = ""
     drafts: bool = True
     """Whether drafters apply it too, to predict the model's choice better; never needed for exactness."""
     reads: bool = False

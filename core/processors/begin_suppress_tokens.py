@@ -35,4 +35,5 @@ PROCESSOR = Processor(
         mark("Token ids that cannot be the first token."), advanced=True, group=WORDS,
     ),
     shown=50,
+    score_rule="token",
 )  # fmt: skip

@@ -33,4 +33,5 @@ PROCESSOR = Processor(
     ),
     shown=70,
     applies=lambda context: context.encoder_ids is not None,
+    score_rule="token",
 )

@@ -25,4 +25,5 @@ PROCESSOR = Processor(
     shown=60,
     is_on=is_not_one,
     applies=lambda context: context.encoder_ids is not None,
+    score_rule="token",
 )  # fmt: skip

@@ -24,4 +24,5 @@ PROCESSOR = Processor(
     shown=100,
     is_on=is_given,
     applies=has_end,
+    score_rule="token",
 )  # fmt: skip

@@ -23,4 +23,5 @@ PROCESSOR = Processor(
     ),
     shown=80,
     is_on=is_given,
+    score_rule="token",
 )  # fmt: skip

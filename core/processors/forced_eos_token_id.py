@@ -24,4 +24,5 @@ PROCESSOR = Processor(
     shown=90,
     is_on=is_given,
     applies=lambda context: context.settings.get("grammar") is None,  # an end in the middle would violate the grammar
+    score_rule="token",
 )  # fmt: skip

@@ -112,4 +112,5 @@ PROCESSOR = Processor(
     reorder_rows=GrammarProcessor.reorder,
     before_contrast=True,
     progress=GrammarProcessor.progress,
+    score_rule="token",
 )  # fmt: skip

@@ -21,4 +21,5 @@ PROCESSOR = Processor(
     ),
     shown=30,
     before_diversity=True,
+    score_rule="token",
 )  # fmt: skip

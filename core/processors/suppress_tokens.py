@@ -28,4 +28,5 @@ PROCESSOR = Processor(
     ),
     shown=40,
     uses_scores_only=True,
+    score_rule="token",
 )

@@ -25,4 +25,5 @@ PROCESSOR = Processor(
     is_on=is_not_one,
     samples=True,
     uses_scores_only=True,
+    score_rule="division",
 )  # fmt: skip

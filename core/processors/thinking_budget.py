@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import THINKING, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.core.thinking.budget import ThinkingWalker, TokenMark, start_state
 from decodescope.core.thinking.marks import ThinkingMark
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 MESSAGE = Parameter(
     "thinking_message", mark("Sentence at the end of thinking"), "text", "",
     mark("Written on a line of its own before thinking is ended by force; empty: only the model's mark."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=THINKING,
 )  # fmt: skip
 MARKS = Parameter(
     "thinking_marks", mark("Marks of thinking"), "text", "",
     mark("Opening and closing mark, separated by a space, such as “<think> </think>”; empty: the model's own."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=THINKING,
 )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "thinking_budget", mark("Thinking budget"), "int", None,
         mark("Maximum number of tokens of thinking. After them the end of thinking is written by force."),
-        minimum=0, maximum=1_000_000, soft_maximum=4096, step=1, option=True, advanced=True,
+        minimum=0, maximum=1_000_000, soft_maximum=4096, step=1, option=True, advanced=True, group=THINKING,
     ),
     extra_parameters=(MESSAGE, MARKS),
     shown=96,

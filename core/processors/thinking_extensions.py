@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import THINKING, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.core.processors.thinking_budget import encode_text, make_walker
 from decodescope.core.thinking.budget import ThinkingWalker
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TEXT = Parameter(
     "thinking_extension_text", mark("Instead of the end of thinking"), "text", "Wait",
-    mark("What is written where the model would end its thinking."), option=True, advanced=True,
+    mark("What is written where the model would end its thinking."), option=True, advanced=True, group=THINKING,
 )  # fmt: skip
 
 
@@ -63,6 +63,11 @@ class ThinkingExtension:
                 changed[row] = -math.inf
                 changed[row, forced] = 0.0
         return scores if changed is None else changed
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Reorder the sequences: new row i is old row `rows[i]`."""
+        if len(self._walkers) > 1:
+            self._walkers = [self._walkers[row] for row in rows.tolist()]
 
     def forces(self, answer: Sequence[int], sequence: int) -> bool:
         """Return whether the token after an answer is written by force."""
@@ -106,12 +111,13 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "thinking_extensions", mark("Extensions of thinking"), "int", 0,
         mark("How often the end of thinking is replaced, so that the model thinks longer."),
-        minimum=0, maximum=100, soft_maximum=4, step=1, option=True, advanced=True,
+        minimum=0, maximum=100, soft_maximum=4, step=1, option=True, advanced=True, group=THINKING,
     ),
     extra_parameters=(TEXT,),
     shown=97,
     end="last",
     drafts=False,
     uses_rng=True,
+    reorder_rows=ThinkingExtension.reorder,
     forces=ThinkingExtension.forces,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, ProcessorModel, transformers_processors
 from decodescope.resources.language import mark, tr
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CAPITALS = Parameter(
     "word_bias_any_case", mark("Also with capital letters"), "bool", False,
     mark("Each word also counts in small letters, with a capital letter, and in capital letters."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=WORDS,
 )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ PROCESSOR = Processor(
         "word_bias", mark("Word bias"), "word_values", None,
         mark("Makes words likelier (above 0) or less likely (below 0), in all their spellings. The value is added to "
              "the score of a spelling's last token."),
-        option=True, advanced=True,
+        option=True, advanced=True, group=WORDS,
     ),
     extra_parameters=(CAPITALS,),
     shown=28,

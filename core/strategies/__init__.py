@@ -10,6 +10,7 @@ from decodescope.core.parameter import (
     RANDOMNESS,
     REPETITION,
     STOPPING,
+    THINKING,
     WATERMARK,
     WORDS,
     Parameter,
@@ -75,7 +76,7 @@ def grouped_settings(strategy: Strategy) -> dict[str, list[Parameter]]:
     groups: dict[str, list[Parameter]] = {}
     for parameter in strategy.parameters:
         groups.setdefault(setting_group(strategy, parameter), []).append(parameter)
-    shared = (RANDOMNESS, FILTERS, REPETITION, WORDS, STOPPING, WATERMARK, OTHER)
+    shared = (RANDOMNESS, FILTERS, REPETITION, WORDS, THINKING, STOPPING, WATERMARK, OTHER)
     own = [title for title in groups if title != LENGTH and title not in shared]
     return {title: groups[title] for title in (LENGTH, *own, *shared) if title in groups}
 

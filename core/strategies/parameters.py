@@ -30,6 +30,12 @@ SEQUENCES = Parameter(
     mark("How many sequences to generate from the same prompt at the same time."),
     minimum=1, maximum=1_000_000, soft_maximum=8, step=1, advanced=True, group=LENGTH,
 )  # fmt: skip
+KEYED_NOISE = Parameter(
+    "keyed_noise", mark("Keyed noise"), "bool", False,
+    mark("Draw with random numbers that depend only on seed, position and token, so that runs with other "
+        "settings can be compared token by token. The probabilities are the same."),
+    option=True, advanced=True,
+)  # fmt: skip
 EOS = Parameter(
     "eos_token_id", mark("End tokens"), "tokens", None,
     mark("Ids of the tokens that end a text; by default the model's own."), advanced=True, group=STOPPING,

@@ -113,3 +113,93 @@ def test_invalid_words_are_refused(settings: dict[str, Any], name: str) -> None:
     with pytest.raises(ParameterError) as refused:
         run(spelling_models.model(), **settings)
     assert refused.value.parameter == name
+
+
+def kobold_loop(model: core.LoadedModel, prompt: list[int], phrases: list[str], length: int) -> list[int]:
+    """KoboldCpp's rule, greedily and without caches: go back to the phrase's first token and forbid it there."""
+    data = model.token_bytes
+    assert data is not None
+    wanted = [fold(phrase.encode()) for phrase in phrases]
+    forbidden: dict[tuple[int, ...], set[int]] = {}
+    answer: list[int] = []
+
+    def first_token_of_phrase(text: list[int]) -> int | None:
+        whole = fold(b"".join(data[token] or b"" for token in text))
+        start = max(whole.rfind(phrase) for phrase in wanted)
+        sizes = itertools.accumulate(len(data[token] or b"") for token in text)
+        return next((place for place, size in enumerate(sizes) if size > start), None) if start >= 0 else None
+
+    while len(answer) < length:
+        with torch.no_grad():
+            logits = model.model(torch.tensor([[*prompt, *answer]])).logits[0, -1].float().clone()
+        banned = {token for token, text in enumerate(data) if text and any(phrase in fold(text) for phrase in wanted)}
+        banned |= forbidden.get(tuple(answer), set())
+        logits[list(banned)] = -math.inf
+        answer.append(int(logits.argmax()))
+        if (place := first_token_of_phrase(answer)) is not None:
+            forbidden.setdefault(tuple(answer[:place]), set()).add(answer[place])
+            del answer[place:]
+    return answer
+
+
+@pytest.mark.parametrize("seed", [2, 3, 6])
+def test_stepping_back_writes_the_text_of_a_plain_loop(seed: int) -> None:
+    model = spelling_models.model(seed=seed)
+    prompt = core.encode(model, PROMPT)
+    plain = run(model).texts[0]
+    windows = (plain[place : place + 3] for place in range(len(plain) - 2))
+    phrases = [*dict.fromkeys(window for window in windows if window.isascii() and window.isprintable())][:4]
+    expected = kobold_loop(model, prompt, phrases, 24)
+    options = {"banned_phrases": phrases, "banned_phrases_step_back": True}
+    request = core.Request(PROMPT, {"max_new_tokens": 24, "eos_token_id": None}, options=options)
+    events = list(core.stream(model, request))
+    tokens = [event for event in events if isinstance(event, core.events.TokenChosen)]
+    assert [token.id for token in tokens] == expected
+    assert [token.step for token in tokens] == list(range(24))
+    withdrawn = [phrase for token in tokens for phrase in token.withdrawn]
+    assert withdrawn
+    assert all(phrase.phrase in "".join(one.text for one in phrase.tokens).lower() for phrase in withdrawn)
+    first = next(token for token in tokens if token.withdrawn)
+    assert "was withdrawn" in core.explain_token(first)
+    assert first.withdrawn[0].tokens[0].id != first.id
+    finished = next(event for event in events if isinstance(event, core.events.Finished))
+    assert not [phrase for phrase in phrases if phrase.lower() in finished.texts[0].lower()]
+
+
+def test_stepping_back_ends_at_limits_and_stop_strings() -> None:
+    model = spelling_models.model(seed=1)
+    plain = run(model).texts[0]
+    options: dict[str, Any] = {"banned_phrases": [plain[2:6]], "banned_phrases_step_back": True}
+    whole = run(model, **options)
+    for length in (1, 2, 3, 5):
+        assert run(model, max_new_tokens=length, **options).texts[0] != ""
+    stop = whole.texts[0][9:11]
+    stopped = run(model, stop_strings=[stop], **options).texts[0]
+    assert whole.texts[0].startswith(stopped)
+    assert stop in stopped
+
+
+def test_stepping_back_samples_repeatably_and_never_writes_the_phrase() -> None:
+    model = spelling_models.model(seed=2)
+    first = run(model, do_sample=True, seed=3).texts[0]
+    options: dict[str, Any] = {"banned_phrases": [first[:3]], "banned_phrases_step_back": True, "do_sample": True}
+    again = run(model, seed=3, **options)
+    assert first[:3].lower() not in again.texts[0].lower()
+    assert run(model, seed=3, **options).sequences == again.sequences
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_beams": 2},
+        {"do_sample": True, "num_return_sequences": 2},
+        {"penalty_alpha": 0.5, "top_k": 3},
+        {"prompt_lookup_num_tokens": 3},
+        {"do_sample": True, "mirostat_tau": 5.0},
+    ],
+)
+def test_stepping_back_is_refused_where_it_cannot_be_right(settings: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"banned_phrases": ["abc"], "banned_phrases_step_back": True}
+    with pytest.raises(ParameterError) as refused:
+        core.run(spelling_models.model(), core.Request(PROMPT, {**settings, **options}))
+    assert refused.value.parameter == "banned_phrases_step_back"

@@ -35,7 +35,8 @@ from decodescope.app.state.recorded_run import load_run
 from decodescope.app.state.request_json import request_from_json, request_to_json
 from decodescope.app.state.text_formats import from_text, parse_grammar, to_text
 from decodescope.app.storage import drop_offers
-from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.chat_formats import ChatImportError, read_chats
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.presets import load_preset
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.theme import theme_for
@@ -245,9 +246,15 @@ def _read_settings(file: Path, folder: Path) -> None:
 
 
 def _read_chat(file: Path, folder: Path) -> None:
-    shutil.copyfile(file, folder / "chat.json")
+    (folder / "chats").mkdir(exist_ok=True)
+    shutil.copyfile(file, folder / "chats" / "odd.json")
     store = ChatStore(folder)
-    store.restore(conversation.Conversation())
+    list(store.summaries())
+    talk = store.restore_last()
+    store.release()
+    assert len(talk.turns) <= len(list(talk.all_turns))
+    with suppress(ChatImportError):
+        read_chats(file)
     if store.notices:
         raise RefusedError(" ".join(store.notices))
 

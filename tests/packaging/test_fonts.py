@@ -34,10 +34,14 @@ def missing(characters: set[str], names: str) -> str:
     return "".join(sorted(c for c in characters if not any(font.supportsCharacter(ord(c)) for font in files)))
 
 
-@pytest.mark.parametrize("name", ["DecodescopeSansSC-Regular.otf", "DecodescopeSansSC-Bold.otf"])
-def test_chinese_font_has_the_characters_of_the_catalogues(qtbot: QtBot, name: str) -> None:
-    lacking = missing({chr(code) for code in font_cuts.used_characters()}, name)
+def test_chinese_fonts_have_the_characters_of_the_catalogues(qtbot: QtBot) -> None:
+    lacking = missing({chr(code) for code in font_cuts.used_characters()}, "DecodescopeSansSC*")
     assert lacking == "", "Run `python packaging/fonts.py`, which makes the fonts again."
+
+
+def test_chinese_fonts_have_the_common_characters_of_model_texts(qtbot: QtBot) -> None:
+    assert len(font_cuts.common_characters()) == 3755
+    assert missing({chr(code) for code in font_cuts.common_characters()}, "DecodescopeSansSC*") == ""
 
 
 def test_interface_fonts_have_the_signs_of_the_catalogues(qtbot: QtBot) -> None:

@@ -106,6 +106,9 @@ ALLOWED = (
     Allowed(
         "core/remote/http_stream.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
     ),
+    Allowed("core/server/http_server.py", r"pip install .*|served run|data: .*|Bearer", "a command, and parts of HTTP"),
+    Allowed("core/server/serve_command.py", r"decodescope serve", "the name of the command"),
+    Allowed("app/features/serving/panel.py", r"from openai import[\s\S]*", "code"),
     Allowed("core/remote/engines/transformers_serve.py", r"transformers serve", "a program's name"),
     Allowed("core/remote/engines/lm_studio.py", r"LM Studio", "a program's name"),
     Allowed("core/remote/engines/ollama.py", r"Ollama", "a program's name"),
@@ -143,7 +146,7 @@ ALLOWED = (
         r"Decodescope|Aa|Inter( Variable)?|decodescope: .*|there is no theme .*",
         "the program's name, a sign, a font",
     ),
-    Allowed("app/theme/fonts.py", r"Decodescope (Sans|Sans SC|Mono)|\{…\}(, [\w -]+)+", "fonts"),
+    Allowed("app/theme/fonts.py", r"Decodescope (Sans|Sans SC|Sans SC More|Mono)|\{…\}(, [\w -]+)+", "fonts"),
     Allowed("app", r"[^{]*#?\w*[^{]*\{.*;.*\}\s*|font-size: .*", "a style sheet"),
     Allowed("app", r"(Ctrl\+1 … )?Ctrl\+9|Ctrl\+1 … .*|Return|Enter|Esc|Space|Left|Right|Home|End", "a key"),
     Allowed("app", r" MiB", "a unit"),

@@ -140,7 +140,7 @@ def test_palette_contains_every_item(qtbot: QtBot, window: MainWindow) -> None:
     wanted |= {f"example.{example.id}" for example in parts.setup.prompt.examples}
     wanted |= {f"setting.{name}" for name in (*parts.setup.parameters.rows, *parts.setup.cache_parameters.rows)}
     wanted |= {f"tour.{name}" for name, _title in names_and_titles()} | {f"term.{name}" for name in glossary.terms()}
-    wanted |= {"preset.Careful", "preset.Playful", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
+    wanted |= {"preset.Predictable", "preset.Surprising", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
     assert wanted - there == set()
 
 

@@ -97,9 +97,11 @@ def test_error_of_a_run_with_a_long_prompt_has_the_same_offers(window: MainWindo
 
 def test_long_chat_is_not_refused(qtbot: QtBot, window: MainWindow) -> None:
     prompt = window.parts.setup.prompt
+    write(qtbot, window, LONG, "600 / 512")
     prompt.set_prompt(LONG, is_chat=True)
-    qtbot.waitUntil(lambda: prompt.count_label.text() != "", timeout=WAIT_MS)
+    window.parts.prompt_length._count()
     assert window.parts.prompt_length.error is None
+    assert prompt.count_label.text() == ""
 
 
 def test_count_of_another_prompt_refuses_nothing(qtbot: QtBot, window: MainWindow) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QFontMetricsF,
     QPainter,
     QPalette,
+    QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -25,8 +26,12 @@ from decodescope.app.theme.theme import Theme, tab_distance
 from decodescope.core.thinking import NO_THINKING, AnswerThinking
 from decodescope.resources.language import tr
 
-MAX_FORMATTED_CHARS = 100_000
-"""Maximum number of characters of a formatted answer. Longer answers are shown as tokens."""
+MAX_FORMATTED_CHARS = 40_000
+"""Maximum number of characters of a formatted answer. Longer answers are shown as text."""
+MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS = 2000, 400, 40, 1000, 100, 4000
+"""Largest parts of an answer that is formatted: lines, lines and cells of tables, columns, definitions of links, and
+marks of emphasis, code or links. A layout of larger ones takes seconds: its time grows with the square of their number.
+"""
 _MARKUP = re.compile(
     r"""
       (?<![\w*])\*\*?[^\s*]                # emphasis
@@ -38,12 +43,13 @@ _MARKUP = re.compile(
     | ^[ \t]*[-*+][ ]\S                    # list
     | ^[ \t]*\d{1,3}[.)][ ]\S              # numbered list
     | ^[ ]{0,3}>[ ]?\S                     # quotation
-    | ^[ ]{0,3}\|.*\|[ \t]*$               # table
+    | ^[ ]{0,3}\|.*\|                     # table
     | ^[ ]{0,3}(?:---+|\*\*\*+)[ \t]*$     # rule
-    | \[[^\]\n]+\]\([^)\s]+\)              # link
+    | \[[^\[\]\n]+\]\([^()\s]+\)          # link
     """,
     re.VERBOSE | re.MULTILINE,
 )
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
 """Quotations and lists nested so deeply that a document would take too long to lay out."""
@@ -53,8 +59,36 @@ _BROKEN_IMAGE = "!\u2060["
 
 def has_formatting(answer: AnswerThinking) -> bool:
     """Whether formatting would change how the answer looks."""
-    if len(answer.thinking) + len(answer.body) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(answer.body):
-        return False
+    return not plain_text_reason(answer) and _has_markup(answer)
+
+
+def plain_text_reason(answer: AnswerThinking) -> str:
+    """Return why an answer with markup is shown as text; empty if it can be formatted. Takes time linear in the
+    length.
+    """
+    if len(answer.thinking) + len(answer.body) > MAX_FORMATTED_CHARS:
+        return tr("too long to be formatted") if _has_markup(answer) else ""
+    reason = _size_problem(answer.body)
+    return reason if reason and _has_markup(answer) else ""
+
+
+def _size_problem(text: str) -> str:
+    """Return which part of a text is too large to be laid out in a moment."""
+    if text.count("\n") > MAX_LINES:
+        return tr("too many lines to be formatted")
+    if _DEEP_NESTING.search(text):
+        return tr("too deeply nested to be formatted")
+    if sum(text.count(mark) for mark in "*_`[~<") > 2 * MAX_MARKS:
+        return tr("too much markup to be formatted")
+    rows = [line.count("|") for line in text.split("\n") if "|" in line]
+    if len(rows) > MAX_TABLE_LINES or sum(rows) > MAX_CELLS or max(rows, default=0) > MAX_COLUMNS:
+        return tr("its table is too large to be formatted")
+    if len(_DEFINITION.findall(text)) > MAX_DEFINITIONS:
+        return tr("too many links to be formatted")
+    return ""
+
+
+def _has_markup(answer: AnswerThinking) -> bool:
     return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
 
 
@@ -120,22 +154,25 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
     """Give code a background, tables a border, and links no target."""
     code_ground, line = theme.color("field"), theme.color("line")
     cursor = QTextCursor(document)
+    cursor.beginEditBlock()  # lays out once, not after each change
     block = document.begin()
     while block.isValid():
         style = block.blockFormat()
-        is_code = style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value) or style.hasProperty(
-            QTextBlockFormat.Property.BlockCodeLanguage.value
-        )
+        is_code = _is_code(block)
         cursor.setPosition(block.position())
         if is_code:
             ground = QTextBlockFormat()
             ground.setBackground(code_ground)
+            if not _is_code(block.previous()):
+                ground.setTopMargin(theme.px(4))
+            if not _is_code(block.next()):
+                ground.setBottomMargin(theme.px(8))
             cursor.mergeBlockFormat(ground)
-        elif block.textList() is None and cursor.currentTable() is None:
+        elif cursor.currentTable() is None and (block.textList() is None or block.next().textList() is None):
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
-        _style_fragments(cursor, block.position(), block.length(), theme)
+        _style_fragments(cursor, block, theme)
         if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
             _mute_quotation(cursor, block.position(), block.length(), theme)
         block = block.next()
@@ -149,6 +186,16 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
             table.setBorderCollapse(True)
             frame.setFormat(table)
             _style_cells(frame)
+    cursor.endEditBlock()
+
+
+def _is_code(block: QTextBlock) -> bool:
+    """Return whether a block is a line of a code block."""
+    style = block.blockFormat()
+    return bool(
+        style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value)
+        or style.hasProperty(QTextBlockFormat.Property.BlockCodeLanguage.value)
+    )
 
 
 def _style_cells(table: QTextTable) -> None:
@@ -170,16 +217,17 @@ def _style_cells(table: QTextTable) -> None:
                 cursor.mergeCharFormat(bold)
 
 
-def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
-    at = start
-    end = start + max(0, length - 1)
-    while at < end:
-        cursor.setPosition(at)
-        cursor.setPosition(at + 1, QTextCursor.MoveMode.KeepAnchor)
-        style = cursor.charFormat()
-        fragment_end = _fragment_end(cursor, at, end)
-        cursor.setPosition(at)
-        cursor.setPosition(fragment_end, QTextCursor.MoveMode.KeepAnchor)
+def _style_fragments(cursor: QTextCursor, block: QTextBlock, theme: Theme) -> None:
+    """Give inline code a background, and links no target."""
+    found = []
+    fragments = block.begin()
+    while not fragments.atEnd():
+        fragment = fragments.fragment()
+        style = fragment.charFormat()
+        if style.isAnchor() or style.fontFixedPitch():
+            found.append((fragment.position(), fragment.length(), style))
+        fragments += 1
+    for start, length, style in found:  # changed afterwards, as a change would end the iteration
         merged = QTextCharFormat()
         if style.isAnchor():
             merged.setAnchor(False)
@@ -188,9 +236,9 @@ def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
             merged.setToolTip("")
         if style.fontFixedPitch():
             merged.setBackground(theme.color("field"))
-        if merged.propertyCount():
-            cursor.mergeCharFormat(merged)
-        at = fragment_end
+        cursor.setPosition(start)
+        cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
+        cursor.mergeCharFormat(merged)
 
 
 def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
@@ -200,17 +248,6 @@ def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) 
     cursor.setPosition(start)
     cursor.setPosition(start + max(0, length - 1), QTextCursor.MoveMode.KeepAnchor)
     cursor.mergeCharFormat(quiet)
-
-
-def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
-    """Return the end of the fragment that contains position `at`."""
-    fragments = cursor.document().findBlock(at).begin()
-    while not fragments.atEnd():
-        fragment = fragments.fragment()
-        if fragment.position() <= at < fragment.position() + fragment.length():
-            return min(end, fragment.position() + fragment.length())
-        fragments += 1
-    return end
 
 
 HEADER_HEIGHT, GAP = 24, 8
