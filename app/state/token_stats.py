@@ -176,9 +176,13 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
 
 def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
     """Return the index of the token that the model found least likely, the first of equals; None if no probability is
-    known. Special tokens count only if there is nothing else: the end of the text explains little.
+    known. Special tokens, and those written by force, count only if there is nothing else: the end of the text explains
+    little.
     """
-    bits = ((token.is_special is not False, -surprise(token), n) for n, token in enumerate(tokens))
+    bits = (
+        (token.is_special is not False or token.origin == "forced", -surprise(token), n)
+        for n, token in enumerate(tokens)
+    )
     known = [entry for entry in bits if not math.isnan(entry[1])]
     return min(known)[2] if known else None
 
