@@ -31,6 +31,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.plugins as plugins
     import decodescope.core.remote as remote
     import decodescope.core.strategies as strategies
+    import decodescope.core.thinking as thinking
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from decodescope.core.code.script import as_code, why_not_generate
@@ -101,6 +102,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.native.kernel_build import BuildResult, build_kernels, kernel_status
     from decodescope.core.native.native_library import enable_native_steps
     from decodescope.core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
+    from decodescope.core.processors.word_bias import word_spelling_texts
     from decodescope.core.remote.remote_model import RemoteModel
     from decodescope.core.request import Request
     from decodescope.core.setting_titles import cache_title, setting_title, strategy_title

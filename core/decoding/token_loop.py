@@ -23,7 +23,7 @@ from decodescope.core.decoding.step_stats import (
     compute_steps_stats,
 )
 from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
-from decodescope.core.events import Event, LayerChoice, Method
+from decodescope.core.events import Event, LayerChoice, Method, WithdrawnPhrase
 from decodescope.core.native.tensor_address import unreadable_reason
 from decodescope.resources.language import tr
 
@@ -70,15 +70,16 @@ class StepEventWriter:
         self._batch_started = time.perf_counter()
 
     def write(
-        self, number: int, scores: list[torch.Tensor], choice: TokenChoice, layer: LayerChoice | None = None
-    ) -> Iterator[Event]:
+        self, number: int, scores: list[torch.Tensor], choice: TokenChoice, layer: LayerChoice | None = None,
+        withdrawn: tuple[WithdrawnPhrase, ...] = (),
+    ) -> Iterator[Event]:  # fmt: skip
         """Append the tokens of one step; `scores` decided them. Stop reasons are set when this returns."""
         tokens = choice.ids
         if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
             problem = tr("the chosen token id {id} is not one of the model's ids, 0 to {last:,}")
             raise ValueError(problem.format(id=unknown[0], last=self._run.model.vocabulary - 1))
         notes = [
-            (row, track, self._run.writer.append_token(track, token))
+            (row, track, self._run.writer.append_token(track, token, withdrawn))
             for row, (track, token) in enumerate(zip(self._sequences, tokens, strict=True))
             if track.stop is None
         ]
@@ -335,7 +336,12 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     ids = growable_ids(run.start_ids, rows, run.device)
     funnel = ContrastPipeline(run.pipeline, contrast) if contrast else run.pipeline
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
-    yield from writer.write_all(_decode_steps(run, tracks, ids, picker, funnel, writer))
+    steps = _decode_steps(run, tracks, ids, picker, funnel, writer)
+    if run.phrase_ban is not None:
+        from decodescope.core.decoding.step_back import decode_with_step_back  # rarely needed
+
+        steps = decode_with_step_back(run, tracks[0], ids, picker, funnel, writer, run.phrase_ban)
+    yield from writer.write_all(steps)
     yield from run.finish(tracks)
 
 
@@ -343,7 +349,7 @@ _PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
 """Pickers whose tokens can be fed before the host has read them: they are always ids of the vocabulary."""
 
 
-class _PendingChoice(NamedTuple):
+class PendingChoice(NamedTuple):
     """Tokens [B] that a step chose from its scores; on a GPU, the host has not read them yet."""
 
     tokens: torch.Tensor
@@ -352,14 +358,14 @@ class _PendingChoice(NamedTuple):
     pending: PendingStats | TokenChoice
 
 
-def _choose_tokens(
+def choose_tokens(
     run: DecodingRun,
     ids: torch.Tensor,
     picker: TokenPicker,
     funnel: ProcessorPipeline | ContrastPipeline,
     output: ForwardOutput,
     step: int,
-) -> _PendingChoice:
+) -> PendingChoice:
     """Choose the tokens after ids [B, T] from the output of their pass."""
     raw = run.replace_invalid(output.last)
     values: torch.Tensor | None = None
@@ -370,12 +376,12 @@ def _choose_tokens(
         scores = funnel.trace(ids, raw)
     if output.choice is not None:
         chosen, packed = output.choice
-        return _PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
+        return PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
     run.check_before_choice(scores, step)
     chosen = picker.pick(scores[-1], run.generator)
     if type(picker) not in _PICKERS:
         chosen = _checked_tokens(chosen, scores[-1])
-    return _PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
+    return PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
 
 
 def _checked_tokens(chosen: object, scores: torch.Tensor) -> torch.Tensor:
@@ -422,7 +428,7 @@ def _decode_steps(
         forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
     runs_ahead = feeds_unread and forward.can_retract
     while True:
-        chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
+        chosen, scores, pending = choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
         if feeds_unread:  # before the next pass, which may overwrite them
             ids.append(chosen[:, None])

@@ -144,6 +144,7 @@ def _run_started(model: LoadedModel, given_text: GivenText, second: str) -> RunS
         context=model.context,
         second=second,
         adapters=model.adapters.used(),
+        thinking=model.thinking_marks,
     )
 
 

@@ -85,8 +85,19 @@ class ProcessorModel(Protocol):
         """Texts of its tokens."""
 
     @property
+    def tokenizer(self) -> Any:
+        """transformers' tokenizer; None for a model without one."""
+
+    @property
+    def thinking_marks(self) -> Sequence[tuple[str, str, str]]:
+        """Marks around its thinking (`core.thinking.ThinkingMark`)."""
+
+    @property
     def token_bytes(self) -> Sequence[bytes | None] | None:
         """Bytes that each token adds after other tokens; None for a model without tokenizer."""
+
+    def spellings(self, text: str) -> list[list[int]]:
+        """Return the token ids that spell `text`, with and without a space before it."""
 
     def strips_first_space(self, before: Sequence[int]) -> bool:
         """Return whether an answer after the tokens `before` loses the leading space of its first token."""
@@ -202,6 +213,10 @@ class Processor:
     """(transform) → an observer of its last call, requested after each traced step."""
     progress: Callable[[Any, Sequence[int]], GrammarProgress] | None = None
     """(transform, an answer's tokens without an end token) → the progress of the text in its required form."""
+    forces: Callable[[Any, Sequence[int], int], bool] | None = None
+    """(transform, an answer's tokens, number of the sequence) → whether its next token is written by force instead of
+    chosen.
+    """
     make_detector: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
     """(value, `Request.options`, model) → the detector of its watermark in a given text; raises ValueError like `make`.
     None if it leaves no watermark.

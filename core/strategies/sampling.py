@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.strategies.base import Strategy
 from decodescope.core.strategies.parameters import (
     EVERYWHERE,
@@ -30,7 +30,7 @@ SEED_EACH = Parameter(
     "seed_each", mark("Seed per sequence"), "bool", False,
     mark("Each sequence gets its own seed: the second one equals a run with the next seed, and so on. Off: "
         "all share one random generator."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=RANDOMNESS,
 )  # fmt: skip
 
 
@@ -94,6 +94,7 @@ STRATEGY = Strategy(
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
+    is_starting_point=True,
     is_compared_by_default=True,
     selects=lambda flags: flags.plain and flags.samples,
 )
