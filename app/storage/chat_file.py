@@ -14,10 +14,7 @@ from typing import Any
 
 from decodescope.app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
 from decodescope.app.storage.json_files import (
-    HeldElsewhereError,
-    HeldLock,
     UnreadableError,
-    acquire_file,
     exclusive_writer,
     keep_copy,
     read_object,
@@ -33,6 +30,7 @@ from decodescope.app.storage.settings import (
     migrate,
     version_of,
 )
+from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
 from decodescope.resources.language import tr, trn
 
 FILE_NAME = "chat.json"

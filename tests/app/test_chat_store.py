@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from decodescope.app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
-from decodescope.app.storage import chat_file, json_files
+from decodescope.app.storage import chat_file
 from decodescope.app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
+from decodescope.core.system import file_writing
 
 ROOT = Path(__file__).parents[2]
 
@@ -204,5 +205,5 @@ def test_claim_chat_without_lock_support_uses_default_file(config_dir: Path, mon
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(json_files, "_try_lock", refuse)
+    monkeypatch.setattr(file_writing, "try_lock", refuse)
     assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]
