@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "study": (
         "decodescope.app.start.cli.study",
-        mark("run a study of prompts, settings, seeds and models from a file, and write a report"),
+        mark("run a study from a file and write a report"),
     ),
     "watch": (
         "decodescope.core.generate_capture.watch",
