@@ -32,6 +32,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.remote as remote
     import decodescope.core.strategies as strategies
     import decodescope.core.thinking as thinking
+    import decodescope.core.studies as studies
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from decodescope.core.code.script import as_code, why_not_generate
@@ -70,6 +71,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.explain.words import medium_label, medium_part, medium_place, medium_sentence, share
     from decodescope.core.generate_capture.capture import Capture, CapturedRun, capture
     from decodescope.core.generate_capture.loop_recording import LoopRecording, record_loop
+    from decodescope.core.generation.batches import run_many, score_many
     from decodescope.core.generation.loading import load
     from decodescope.core.generation.running import Result, effective_settings, run, stream
     from decodescope.core.generation.scoring import score, score_stream
@@ -107,6 +109,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.request import Request
     from decodescope.core.setting_titles import cache_title, setting_title, strategy_title
     from decodescope.core.settings import make_config, unshown_settings
+    from decodescope.core.studies.study import Study
     from decodescope.core.system.optional_deps import why_missing
     from decodescope.core.trace.page.html_page import page, page_text
     from decodescope.core.trace.recorder import record

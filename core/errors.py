@@ -88,6 +88,18 @@ class PluginError(DecodescopeError):
         self.path, self.line = path, line
 
 
+class StudyError(DecodescopeError):
+    """A study's file, its prompts or its results cannot be used; `line` and `key` locate the cause, 0 and empty if
+    unknown.
+    """
+
+    title = mark("The study cannot be used")
+
+    def __init__(self, cause: str, remedy: str = "", line: int = 0, key: str = "") -> None:
+        super().__init__(cause, remedy)
+        self.line, self.key = line, key
+
+
 class PreferenceError(DecodescopeError):
     """Rankings, a reward model or a training run of the preference lab cannot be used."""
 

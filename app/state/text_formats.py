@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from decodescope.core.common.csv_text import CsvRows as CsvRows
+from decodescope.core.common.csv_text import is_formula as is_formula
+from decodescope.core.common.csv_text import to_csv as to_csv
 from decodescope.resources.language import tr
-
-CsvRows = Sequence[Sequence[object]]
-
-_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Characters that start a formula in a spreadsheet, including full-width forms."""
-_SPACE = " \t\r\n\v\f\0\u00a0\u3000\ufeff"
-
-
-def to_csv(rows: CsvRows, escape_formulas: bool = True) -> str:
-    """Return the rows as CSV. `escape_formulas` puts an apostrophe before texts that a spreadsheet would run."""
-    lines = io.StringIO()
-    csv.writer(lines).writerows(map(_escape_row, rows) if escape_formulas else rows)
-    return lines.getvalue()
-
-
-def _escape_row(row: Sequence[object]) -> list[object]:
-    return [f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell for cell in row]
-
-
-def is_formula(text: str) -> bool:
-    """Return whether a spreadsheet may run the text: it starts with =, +, - or @ (also after white space), a tab or a
-    line break.
-    """
-    return text.startswith(("\t", "\r", "\n")) or text.lstrip(_SPACE).startswith(_FORMULA_STARTS)
-
 
 _ESCAPES = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {sign: f"\\{letter}" for letter, sign in _ESCAPES.items()}

@@ -7,35 +7,28 @@ import hashlib
 import json
 import os
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from decodescope.core.errors import DecodescopeError
+from decodescope.core.system.file_writing import (
+    HeldElsewhereError,
+    HeldLock,
+    acquire_file,
+    open_lock_file,
+    try_lock,
+)
 from decodescope.resources.language import mark, tr
 
 LOCK_NAME = ".lock"
 TIMEOUT_SECONDS = 2.0
 """Seconds that a save waits for another save, which takes a few milliseconds."""
 POLL_SECONDS = 0.005
-_BUSY_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""Error codes for a lock that is taken; any other error means that the folder does not support locks."""
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(handle: int) -> None:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _try_lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -44,27 +37,12 @@ def locked(folder: Path) -> Iterator[bool]:
 
     Continuing without the lock is right then: files are replaced atomically anyway, and not saving would lose more.
     """
-    handle = _open_lock_file(folder / LOCK_NAME)
+    handle = open_lock_file(folder / LOCK_NAME)
     try:
         yield handle is not None and _acquire(handle)
     finally:
         if handle is not None:
             os.close(handle)
-
-
-class HeldLock(NamedTuple):
-    """A lock held until `release` or the end of the process."""
-
-    path: Path
-    handle: int
-
-    def release(self) -> None:
-        """Release the lock."""
-        os.close(self.handle)
-
-
-class HeldElsewhereError(Exception):
-    """Another window, of this process or another, holds the lock."""
 
 
 def acquire_folder(folder: Path) -> HeldLock | None:
@@ -75,35 +53,11 @@ def acquire_folder(folder: Path) -> HeldLock | None:
         return None
 
 
-def acquire_file(path: Path) -> HeldLock | None:
-    """Acquire the lock of a file; return None if the folder does not support locks.
-
-    Raises HeldElsewhereError. A lock left by a killed process is free: the operating system has released it.
-    """
-    handle = _open_lock_file(path)
-    if handle is None:
-        return None
-    try:
-        _try_lock(handle)
-    except OSError as error:
-        os.close(handle)
-        if error.errno in _BUSY_ERRORS:
-            raise HeldElsewhereError(str(path)) from None
-        return None
-    return HeldLock(path, handle)
-
-
-def _open_lock_file(path: Path) -> int | None:
-    with suppress(OSError):
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    return None
-
-
 def _acquire(handle: int) -> bool:
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
-            _try_lock(handle)
+            try_lock(handle)
         except OSError:
             if time.monotonic() >= deadline:
                 return False

@@ -126,11 +126,12 @@ def _score_events(
     check_top_n(top_n)
     given = prepare_given_text(model, text, before)
     other = ComparisonModel(second, model, given, top_n) if second is not None else None
-    yield _run_started(model, given, second.name if second is not None else "")
+    yield build_start_event(model, given, second.name if second is not None else "")
     yield from TextScorer(model, given, top_n, other, watermark).events(cancel)
 
 
-def _run_started(model: LoadedModel, given_text: GivenText, second: str) -> RunStarted:
+def build_start_event(model: LoadedModel, given_text: GivenText, second: str) -> RunStarted:
+    """Return the first event of a scored text."""
     return RunStarted(
         strategy="score",
         model=model.name,

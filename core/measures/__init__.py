@@ -2,6 +2,13 @@
 
 from decodescope.core.errors import PluginError
 from decodescope.core.measures.base import Measure, MeasuredText
+from decodescope.core.measures.run_description import (
+    describe_run,
+    distinct,
+    mean_entropy,
+    mean_log_probability,
+    uses_seed,
+)
 from decodescope.core.registry import Registry
 
 registry: Registry[Measure] = Registry(__name__, "MEASURE")
@@ -21,4 +28,14 @@ def measure(text: MeasuredText) -> tuple[dict[str, float], tuple[PluginError, ..
     return values, tuple(errors)
 
 
-__all__ = ["Measure", "MeasuredText", "measure", "registry"]
+__all__ = [
+    "Measure",
+    "MeasuredText",
+    "describe_run",
+    "distinct",
+    "mean_entropy",
+    "mean_log_probability",
+    "measure",
+    "registry",
+    "uses_seed",
+]

@@ -8,8 +8,10 @@ from typing import Literal
 from decodescope.core.errors import ParameterError
 from decodescope.resources.language import tr
 
-Extra = Literal["card", "grammar", "notebook", "spread"]
-PACKAGES: dict[Extra, str] = {"card": "torchao", "grammar": "llguidance", "notebook": "pandas", "spread": "accelerate"}
+Extra = Literal["card", "grammar", "notebook", "spread", "study"]
+PACKAGES: dict[Extra, str] = {
+    "card": "torchao", "grammar": "llguidance", "notebook": "pandas", "spread": "accelerate", "study": "sacrebleu",
+}  # fmt: skip
 """The package of each extra in pyproject.toml."""
 
 

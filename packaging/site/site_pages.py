@@ -52,6 +52,7 @@ TUTORIAL_ORDER = (
     "your-own-model",
     "your-own-processor",
     "study",
+    "studies",
 )
 GENERATED_REFERENCE = ("reference/command-line.md", "reference/keys.md", "reference/api.md", "reference/glossary.md")
 REFERENCE = (

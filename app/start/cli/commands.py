@@ -15,6 +15,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.generate",
         mark("run a list of requests and write recordings, JSON Lines and CSV"),
     ),
+    "study": (
+        "decodescope.app.start.cli.study",
+        mark("run a study from a file and write a report"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),

@@ -8,26 +8,30 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
-from decodescope.app.state.comparison.run_metrics import mean_log_probability
 from decodescope.app.state.text_formats import to_csv
-from decodescope.app.storage.json_files import HeldElsewhereError, HeldLock, acquire_file
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.system.file_writing import DISK_FULL_ERRORS, atomic_write
+from decodescope.core.system.file_writing import (
+    DISK_FULL_ERRORS,
+    HeldElsewhereError,
+    HeldLock,
+    acquire_file,
+    atomic_write,
+)
 from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from decodescope import core
-    from decodescope.core.events import BeamCandidate, Event, Finished, Hypothesis
+    from decodescope.core.events import Event
 
 RESULTS, TABLE, RUNS = "results.jsonl", "results.csv", "runs"
 """Files in the output folder: one line per run, a table with a row per text, and the folder of recordings."""
@@ -394,7 +398,7 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
         output.write_table(planned)
         return DONE
     if options.plugins:
-        _load_plugins()
+        load_plugins()
     if options.use:
         from decodescope.core.plugins import use
 
@@ -450,7 +454,7 @@ class ModelCache:
         return self._models[name], [self._models[draft] for draft in drafts]
 
 
-def _load_plugins() -> None:
+def load_plugins() -> None:
     """Load the plug-ins that are switched on; report those that cannot be loaded."""
     from decodescope.core.plugins import PluginFolder, install
 
@@ -484,21 +488,26 @@ def _run_one(planned: PlannedRun, models: ModelCache, output: Output, with_plugi
                 raise problem
             os.replace(part, output.folder / RUNS / planned.file_name)
     except DecodescopeError as error:
-        return {**facts, **describe_run(events), "error": str(error)}
+        return {**facts, **_describe(events), "error": str(error)}
     finally:
         with suppress(OSError):  # nothing is left of a run that failed or was interrupted
             part.unlink(missing_ok=True)
-    return {**facts, **describe_run(events), "uses_seed": with_plugins or _uses_seed(events), "recording": recording}
+    return {
+        **facts,
+        **_describe(events),
+        "uses_seed": with_plugins or core.measures.uses_seed(events),
+        "recording": recording,
+    }
 
 
-def _uses_seed(events: Iterable[Event]) -> bool:
-    """Return whether random numbers can have had an effect on a run of the program's own strategies: those draw them
-    only with `do_sample`.
-    """
-    from decodescope.core.events import RunStarted
+def _describe(events: Sequence[Event]) -> dict[str, Any]:
+    """Return what a result contains about a run; report the errors of measures."""
+    from decodescope.core.measures import describe_run
 
-    started = next((event for event in events if isinstance(event, RunStarted)), None)
-    return started is None or bool(started.engine) or bool(dict(started.settings).get("do_sample"))
+    found, errors = describe_run(events)
+    for problem in errors:
+        print(problem, file=sys.stderr)
+    return found
 
 
 def make_request(planned: PlannedRun) -> core.Request:
@@ -515,59 +524,3 @@ def make_request(planned: PlannedRun) -> core.Request:
         top_n=given.get("top_n", 10),
         seed=planned.seed,
     )
-
-
-def describe_run(events: Sequence[Event]) -> dict[str, Any]:
-    """Return strategy, cache and effective settings of a run, complete or not, its texts with their measures, and its
-    metrics.
-    """
-    from decodescope.core.events import Finished, RunStarted
-
-    started = next((event for event in events if isinstance(event, RunStarted)), None)
-    last = events[-1] if events and isinstance(events[-1], Finished) else None
-    found: dict[str, Any] = {}
-    if started is not None:
-        found = {"strategy": started.strategy, "cache": started.cache, "settings": dict(started.settings)}
-    texts = list(_describe_texts(events, last))
-    found |= {"text": texts[0]["text"], "texts": texts}
-    return found if last is None else found | {"metrics": asdict(last.metrics)}
-
-
-def _describe_texts(events: Sequence[Event], last: Finished | None) -> Iterator[dict[str, Any]]:
-    """Yield each text of a run, best first, with the reason of its end, its score and its measures."""
-    from decodescope import core
-    from decodescope.core.events import BeamsRanked, BeamStep, SequenceFinished, TokenChosen
-
-    chosen = [event for event in events if isinstance(event, TokenChosen)]
-    ends = {event.sequence: event for event in events if isinstance(event, SequenceFinished)}
-    ranked = [one for event in events if isinstance(event, BeamsRanked) for one in event.hypotheses]
-    nodes = {one.node: one for event in events if isinstance(event, BeamStep) for one in event.candidates}
-    if last is None:
-        yield {"text": "".join(token.text for token in chosen if token.sequence == 0)}
-        return
-    for place, (ids, text) in enumerate(zip(last.sequences, last.texts, strict=True)):
-        sequence = last.order[place] if place < len(last.order) else place
-        tokens = [token for token in chosen if token.sequence == sequence]
-        path = _beam_path(next((one for one in ranked if one.ids == ids), None), nodes)
-        values, errors = core.measures.measure(core.measures.MeasuredText(text, tokens))
-        for problem in errors:
-            print(problem, file=sys.stderr)
-        end = ends[sequence].reason if sequence in ends else path[0].ended if path else None
-        yield {
-            "text": text,
-            "finish": end,
-            "tokens": len(ids),
-            "score": last.scores[place] if last.scores is not None else None,
-            "mean_log_probability": mean_log_probability(path or tokens),
-            "measures": dict(values),
-        }
-
-
-def _beam_path(hypothesis: Hypothesis | None, nodes: Mapping[int, BeamCandidate]) -> list[BeamCandidate]:
-    """Return the candidates on the path of a hypothesis, last first."""
-    path: list[BeamCandidate] = []
-    node = hypothesis.node if hypothesis is not None else 0
-    while node in nodes:
-        path.append(nodes[node])
-        node = nodes[node].parent
-    return path

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from decodescope.app.state.run import Run
 from decodescope.core import measures
-from decodescope.core.events import BeamCandidate, Metrics, TokenChosen
+from decodescope.core.events import Metrics
+from decodescope.core.measures import distinct, mean_entropy, mean_log_probability
 
 REPEATED_LENGTH = 4
 """Size of the n-grams for the repetition metric, as in Welleck et al. 2020 (seq-rep-4)."""
-_NAT = math.log(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +76,7 @@ def _with_metrics(run_metrics: RunMetrics, metrics: Metrics) -> RunMetrics:
     )
 
 
-def distinct(ids: Sequence[int], n: int) -> float | None:
-    """Return distinct-n (Li et al. 2016): distinct n-grams ÷ n-grams; None for a text of fewer than n tokens."""
-    grams = [tuple(ids[at : at + n]) for at in range(len(ids) - n + 1)]
-    return len(set(grams)) / len(grams) if grams else None
-
-
 def repeated(ids: Sequence[int], n: int = REPEATED_LENGTH) -> float | None:
     """Return the fraction of n-grams that occurred earlier in the text: 1 − distinct-n."""
     share = distinct(ids, n)
     return None if share is None else 1 - share
-
-
-def mean_entropy(tokens: Sequence[TokenChosen]) -> float | None:
-    """Return the mean entropy of the model's own distribution per token, in bits."""
-    return _none_if_nan(sum(token.entropy for token in tokens) / len(tokens) / _NAT) if tokens else None
-
-
-def mean_log_probability(tokens: Sequence[TokenChosen | BeamCandidate]) -> float | None:
-    """Return the mean natural log probability per token by the model alone; perplexity is exp of its negative.
-
-    `tokens`: those of a text, or the candidates on a path of a beam search.
-    """
-    return _none_if_nan(sum(token.raw_log_probability for token in tokens) / len(tokens)) if tokens else None
-
-
-def _none_if_nan(mean: float) -> float | None:
-    """Return None for NaN, used for values that a remote engine does not report."""
-    return None if math.isnan(mean) else mean

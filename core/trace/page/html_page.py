@@ -82,13 +82,13 @@ def render_document(runs: Sequence[PageValues], is_inline: bool = False) -> str:
     shown = [with_node_columns(one) for one in runs] if is_inline else list(runs)
     values: PageValues = {**(shown[0] if len(shown) == 1 else {"runs": shown}), "said": script_translations(script)}
     data = to_script_json(values)
-    return Template(translate_skeleton(_read_part("page.html"))).substitute(
+    return Template(translate_skeleton(read_part("page.html"))).substitute(
         language=current_language().replace("_", "-"),
-        title=html.escape(_encodable(str(run["title"]))),
-        policy=_content_security_policy(style, script),
+        title=html.escape(encodable(str(run["title"]))),
+        policy=content_security_policy(style, script),
         style=style,
         script=script,
-        text=html.escape(_encodable(str(run["plain"]))),
+        text=html.escape(encodable(str(run["plain"]))),
         kind="application/gzip" if is_inline else "application/json",
         data=_compressed(data) if is_inline else data,
     )
@@ -104,7 +104,7 @@ def _compressed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def _content_security_policy(style: str, script: str) -> str:
+def content_security_policy(style: str, script: str) -> str:
     """Return a content security policy that allows only this style and this script."""
     own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
@@ -114,20 +114,20 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates, which no file can contain, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
 @cache
-def _read_part(name: str) -> str:
+def read_part(name: str) -> str:
     return files("decodescope.core.trace.page").joinpath("parts", name).read_text(encoding="utf-8")
 
 
 @cache
 def _join_parts(names: tuple[str, ...]) -> str:
     """Join the files with line breaks: exactly the text whose digest the policy contains."""
-    return "\n" + "\n".join(_read_part(name).strip() for name in names) + "\n"
+    return "\n" + "\n".join(read_part(name).strip() for name in names) + "\n"
 
 
 def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:

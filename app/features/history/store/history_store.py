@@ -26,8 +26,9 @@ from decodescope.app.features.history.store.database import (
 )
 from decodescope.app.features.history.store.history_record import HistoryRecord, SavedRunData, is_run_id
 from decodescope.app.features.history.store.history_tables import HistoryTables
-from decodescope.app.storage.json_files import HeldLock, StorageError, acquire_folder
+from decodescope.app.storage.json_files import StorageError, acquire_folder
 from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.core.system.file_writing import HeldLock
 from decodescope.resources.language import tr
 
 T = TypeVar("T")

@@ -1,0 +1,48 @@
+"""Studies: many runs from one file, with measures, intervals and a report. Importing this package imports no torch."""
+
+# mypy: implicit-reexport
+# ruff: noqa: F401
+from __future__ import annotations
+
+from decodescope.core.common.lazy_imports import lazy_imports
+
+with lazy_imports(globals()) as _PUBLIC_NAMES:
+    from decodescope.core.studies.runner import StudyProgress
+    from decodescope.core.studies.statistics import (
+        Difference,
+        Estimate,
+        Vote,
+        best_of_k,
+        difference,
+        estimate,
+        holm,
+        majority,
+        pass_at_k,
+        prompts_for_half_width,
+        vote_accuracy,
+    )
+    from decodescope.core.studies.study import Study
+    from decodescope.core.studies.study_file import (
+        StudyCell,
+        StudyJob,
+        StudyModel,
+        StudyPlan,
+        StudyPrompt,
+        parse_study,
+        plan_jobs,
+        read_study,
+    )
+    from decodescope.core.studies.study_summary import (
+        CellSummary,
+        PilotEstimate,
+        StudySummary,
+        duration_text,
+        estimate_text,
+        number_text,
+        p_text,
+        pilot_text,
+        summary_text,
+    )
+    from decodescope.core.studies.text_measures import StudyMeasure, measure_names
+
+__all__ = sorted(_PUBLIC_NAMES)
