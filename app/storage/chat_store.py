@@ -26,11 +26,8 @@ from decodescope.app.state.conversation import (
 )
 from decodescope.app.state.setting_values import is_count, is_number
 from decodescope.app.storage.json_files import (
-    HeldElsewhereError,
-    HeldLock,
     StorageError,
     UnreadableError,
-    acquire_file,
     exclusive_writer,
     keep_copy,
     read_object,
@@ -47,6 +44,7 @@ from decodescope.app.storage.settings import (
     migrate,
     version_of,
 )
+from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
 from decodescope.resources.language import mark, tr, trn
 
 FOLDER = "chats"
