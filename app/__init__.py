@@ -32,6 +32,7 @@ def build_window(
 
     remove_pyside_import_hook()
     from decodescope.app.storage.settings_file import SettingsStore
+    from decodescope.app.theme.fonts import set_application_font
     from decodescope.app.window.main_window import MainWindow
 
     def assemble(window: MainWindow) -> WindowParts:
@@ -43,6 +44,7 @@ def build_window(
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
+    set_application_font()
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()

@@ -32,11 +32,16 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.remote as remote
     import decodescope.core.strategies as strategies
     import decodescope.core.studies as studies
+    import decodescope.core.thinking as thinking
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from decodescope.core.code.script import as_code, why_not_generate
     from decodescope.core.common.text import beginning, cut_short
+    from decodescope.core.counterfactuals.setting_atlas import AtlasInterval, AtlasProgress, SettingAtlas, map_setting
+    from decodescope.core.counterfactuals.setting_effects import SettingEffect, SettingEffects, setting_effects
+    from decodescope.core.counterfactuals.twin_runs import Twin, TwinToken, twin
     from decodescope.core.decoding.forward.native_step import has_native_step
+    from decodescope.core.decoding.keyed_noise import KeyedNoise, posterior_noise, token_keys
     from decodescope.core.decoding.prompt import encode
     from decodescope.core.decoding.score_cache import ScoreCache
     from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
@@ -99,6 +104,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.native.kernel_build import BuildResult, build_kernels, kernel_status
     from decodescope.core.native.native_library import enable_native_steps
     from decodescope.core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
+    from decodescope.core.processors.word_bias import word_spelling_texts
     from decodescope.core.remote.remote_model import RemoteModel
     from decodescope.core.request import Request
     from decodescope.core.setting_titles import cache_title, setting_title, strategy_title

@@ -16,11 +16,20 @@ from decodescope.resources.language import mark, tr
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""
 
+LENGTH, DRAFTS, RANDOMNESS, FILTERS, REPETITION, WORDS, THINKING, STOPPING, WATERMARK, OTHER = (
+    mark("Length"), mark("Drafts"), mark("Randomness"), mark("Filters"), mark("Repetition"), mark("Words"),
+    mark("Thinking"), mark("Stopping"), mark("Watermark"), mark("Other"),
+)  # fmt: skip
+"""Titles of groups of settings, in the order of the settings panel."""
+
 Settings = Mapping[str, Any]
 """Values by setting name; each `Parameter` defines the type of its value."""
-ParameterKind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
+ParameterKind = Literal[
+    "int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar", "words", "word_values"
+]
 """`lines`: one string per line (stop strings); `tokens`: a list of token ids or of phrases; `names`: an ordered list of
-some of its choices, each at most once; `grammar`: one of `core.grammar.grammar_setting.KINDS` with its content.
+some of its choices, each at most once; `grammar`: one of `core.grammar.grammar_setting.KINDS` with its content;
+`words`: a list of words; `word_values`: a list of [word, number].
 """
 
 
@@ -54,6 +63,8 @@ class Parameter:
     """Value that switches the setting off, if that is not the default."""
     extra: Extra | None = None
     """Extra of this program that the setting requires."""
+    group: str = ""
+    """Title of its group in the settings panel; empty: see `core.strategies.setting_group`."""
 
 
 def check(parameter: Parameter, value: object) -> None:
@@ -94,11 +105,6 @@ def short_repr(value: object) -> str:
 def display_name(value: object) -> str:
     """Return a name as quoted in an error, or the repr of a value that is not a string."""
     return value if isinstance(value, str) else short_repr(value)
-
-
-def known_names_sentence(names: Iterable[str]) -> str:
-    """Return a sentence with the known names, for an unknown one."""
-    return tr("Available: {names}.").format(names=", ".join(names) or tr("none"))
 
 
 class _Rejection(NamedTuple):
@@ -164,6 +170,29 @@ def _check_tokens(parameter: Parameter, value: object) -> _Rejection | None:
     return None if has_form(form, value) else _reject(tr("Pass {shape}.").format(shape=tr(FORM_DESCRIPTIONS[form])))
 
 
+def _check_words(parameter: Parameter, value: object) -> _Rejection | None:
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) and word and "\0" not in word for word in value):
+        return None
+    return _reject(tr("Pass a list of words."))
+
+
+def _check_word_values(parameter: Parameter, value: object) -> _Rejection | None:
+    def is_pair(pair: object) -> bool:
+        """Return whether it is a word and a finite number."""
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[1], bool):
+            return False
+        word, number = pair
+        is_number = isinstance(number, (int, float)) and -_MAX_BIAS <= number <= _MAX_BIAS
+        return isinstance(word, str) and bool(word.strip()) and "\0" not in word and is_number
+
+    if isinstance(value, (list, tuple)) and all(map(is_pair, value)):
+        return None
+    return _reject(tr("Pass a list of [word, number]; numbers from −{most:,} to {most:,}.").format(most=_MAX_BIAS))
+
+
+_MAX_BIAS = 10_000
+
+
 def _check_names(parameter: Parameter, value: object) -> _Rejection | None:
     """Check the type only; the user of the setting checks which names and orders are valid."""
     several = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
@@ -190,6 +219,8 @@ _CHECKS: dict[ParameterKind, Callable[[Parameter, object], _Rejection | None]] =
     "tokens": _check_tokens,
     "names": _check_names,
     "grammar": _check_grammar,
+    "words": _check_words,
+    "word_values": _check_word_values,
 }
 
 

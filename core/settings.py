@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decodescope.core import processors, strategies
-from decodescope.core.checks.name_suggestions import closest_name, did_you_mean
+from decodescope.core.checks.name_suggestions import closest_name, did_you_mean, known_names_sentence
 from decodescope.core.common.hf_generation import (
     DEFAULTS,
     KNOWN_FIELDS,
@@ -27,7 +27,6 @@ from decodescope.core.parameter import (
     check,
     check_values,
     check_vocabulary,
-    known_names_sentence,
     quote_text,
     short_repr,
 )
@@ -212,7 +211,7 @@ def unknown_setting_error(strategy: Strategy, name: str) -> ParameterError:
     cause = tr("{strategy} has no setting {name}.").format(strategy=tr(strategy.title), name=quote_text(name))
     known_names = (*strategy.parameter_names, *(generation_fields() - METADATA_FIELDS))
     return ParameterError(
-        f"{cause}{did_you_mean(name, known_names)}", known_names_sentence(sorted(strategy.parameter_names)), name
+        f"{cause}{did_you_mean(name, known_names)}", known_names_sentence(name, sorted(strategy.parameter_names)), name
     )
 
 

@@ -1,8 +1,8 @@
 """Write software bills of materials in CycloneDX 1.6 JSON (https://cyclonedx.org/docs/1.6/json/).
 
 The bill in the wheel (PEP 770) is made from the checkout alone, so that it is the same wherever the wheel is built. It
-lists the native libraries, the bundled models and the declared dependencies; these have version ranges, not versions.
-The bill beside an installer or environment lists the exact versions that are installed there.
+lists the native libraries, the bundled models, the fonts and the declared dependencies; these have version ranges, not
+versions. The bill beside an installer or environment lists the exact versions that are installed there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def wheel_bill(root: Path, epoch: int, files: Sequence[NativeFile] = (), compile
     chosen = sorted(extras.keys() - DEVELOPER_EXTRAS)
     optional = [_declared(line, "optional") for extra in chosen for line in extras[extra]]
     models = [_model(folder, project["license"]) for folder in sorted((root / "resources" / "models").iterdir())]
-    return bill_text(project, [*_native(files, compiler), *models, *_unique([*required, *optional])], epoch)
+    own = [*_native(files, compiler), *models, *_fonts(root)]
+    return bill_text(project, [*own, *_unique([*required, *optional])], epoch)
 
 
 def environment_bill(
@@ -169,6 +170,23 @@ def _model(folder: Path, licence: str) -> dict[str, Any]:
         "hashes": [{"alg": "SHA-256", "content": sha256(weights).hexdigest()}],
         "licenses": [{"license": {"id": licence}}],
     }
+
+
+def _fonts(root: Path) -> list[dict[str, Any]]:
+    """Return the components of the font files, with what they are cut from."""
+    rows = tomllib.loads((root / "resources" / "licences" / "libraries.toml").read_text(encoding="utf-8"))["font"]
+    return [
+        {
+            "type": "file",
+            "bom-ref": f"file:decodescope/resources/fonts/{path.name}",
+            "name": f"decodescope/resources/fonts/{path.name}",
+            "description": "cut from " + ", ".join(f"{row['name']} {row['version']}" for row in sources),
+            "hashes": [{"alg": "SHA-256", "content": sha256(path.read_bytes()).hexdigest()}],
+            "licenses": [{"expression": " AND ".join(sorted({row["licence"] for row in sources}))}],
+        }
+        for path in sorted((root / "resources" / "fonts").glob("*.ttf"))
+        if (sources := [row for row in rows if any(path.match(pattern) for pattern in row["files"])])
+    ]
 
 
 def _unique(components: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ python3 packaging/bootstrap.py --version                        print the versio
 one for NVIDIA cards (CUDA), which is many times larger, only where their driver is installed. Before that build is
 downloaded there is a question; --yes answers it, as --torch cuda does.
 """
-PROGRAM_EXTRAS = ("grammar", "translations")
+PROGRAM_EXTRAS = ("grammar", "server", "translations")
 TEST_EXTRAS = ("dev", "grammar", "quant")
 TORCH, YES = "--torch", ("-y", "--yes")
 HELP_AFTER_SET_UP = """

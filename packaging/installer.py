@@ -47,7 +47,7 @@ from native_libraries import (  # noqa: E402
     ziglang,
 )
 
-EXTRAS = ("grammar", "keyring", "sound", "updates")
+EXTRAS = ("grammar", "keyring", "server", "sound", "updates")
 """Extras that the installed program has. Those of `quant` compile code, and the program has its own quantizer."""
 TOOLS = ("pyinstaller>=6.22,<6.23", "pyinstaller-hooks-contrib>=2026.9")
 FIRST_RUN = ("--model", "storyteller", "--prompt", "Once upon a time", "--run")

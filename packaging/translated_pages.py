@@ -47,6 +47,13 @@ def outdated_pages(code: str, translate: Callable[[str], str], docs: Path = ROOT
             yield from (f"{name}: {difference}" for difference in differences)
 
 
+def prose_of_pages(code: str, docs: Path = ROOT / "docs") -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each page in a language, without blocks of code."""
+    for folder in TRANSLATED:
+        for page in sorted((docs / folder / code).rglob("*.md")):
+            yield page.relative_to(docs.parent).as_posix(), _BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
 def page_differences(
     english: str, own: str, translate: Callable[[str], str], has_program_words: bool = True
 ) -> Iterator[str]:

@@ -32,7 +32,8 @@ sys.path.insert(0, str(ROOT))
 
 sys.path.insert(0, str(ROOT / "packaging"))
 
-from translated_pages import outdated_pages  # noqa: E402  # the root has to be on the path first
+from chinese_wording import lost_names, wording_faults  # noqa: E402  # the root has to be on the path first
+from translated_pages import outdated_pages, prose_of_pages  # noqa: E402
 
 from decodescope.core.trace.page.html_page import script_messages, skeleton_messages  # noqa: E402
 from decodescope.resources.catalogs import FOLDER, compile_catalogs  # noqa: E402
@@ -65,6 +66,9 @@ READ: dict[str, frozenset[str]] = {
 }
 """In the data files of these folders (.toml, .json) the values of these keys are read by people."""
 
+
+WORDING: dict[str, Callable[[str], Iterator[str]]] = {"zh_CN": wording_faults}
+"""Checks of punctuation and terms that belong to one language."""
 
 Found = tuple[str | tuple[str, ...], str | None, list[str]]
 """Message, context, comments."""
@@ -246,6 +250,24 @@ def faults() -> Iterator[str]:
                 for message in gone
             )
         yield from conflicts(code)
+        yield from wording(code)
+
+
+def wording(code: str) -> Iterator[str]:
+    """Yield the faults of punctuation and of terms in the texts and the pages of a language, and the names of code that
+    a translation has lost.
+    """
+    check = WORDING.get(code, lambda text: iter(()))
+    for part in PARTS:
+        for message in kept(code, part):
+            if not message.id or not is_translated(message):
+                continue
+            source = message.id[-1] if isinstance(message.id, tuple) else message.id
+            for text in message.string if isinstance(message.string, tuple) else (message.string,):
+                lost = [f"lost {name}" for name in lost_names(source, text)]
+                yield from (f"{code}/{part}: {fault} ({source!r})" for fault in (*check(text), *lost))
+    for name, text in prose_of_pages(code):
+        yield from (f"{name}: {fault}" for fault in check(text))
 
 
 def conflicts(code: str) -> Iterator[str]:

@@ -11,7 +11,9 @@ of the program. `packaging/translations.py` extracts, updates, checks and compil
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,23 @@ def trc(about: str, text: str) -> str:
 def join_sentences(*parts: str) -> str:
     """Join sentences, skipping empty ones; with spaces, except in languages written without them."""
     return ("" if _code.startswith(_WITHOUT_SPACES) else " ").join(part for part in parts if part)
+
+
+def join_alternatives(parts: Sequence[str]) -> str:
+    """Join words or phrases: `a, b or c`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return tr("{some} or {last}").format(some=tr(", ").join(parts[:-1]), last=parts[-1])
+
+
+_NAME = re.compile(r"\S*[._/\\:]\w|\w*\d|\w[^\W\d_]*[A-Z]")
+"""The beginning of a name: a word with a dot, a slash, an underscore, a digit or a capital letter inside."""
+
+
+def start_sentence(text: str) -> str:
+    """Return a clause with a capital letter. A name at its start, such as that of a file, stays as it is written."""
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    return text if _NAME.match(word) else text[:1].upper() + text[1:]
 
 
 def current_language() -> str:

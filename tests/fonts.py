@@ -1,8 +1,7 @@
-"""Fonts of the window's tests: a wide and a narrow one, Chinese and emoji, and no others of the machine.
+"""Fonts of the machine that tests see: those for scripts that the program's own fonts lack.
 
-Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
-window gets is said by DECODESCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
-wants both. Both are packages of the system (`.ci/run` installs them); what is missing is left out and told.
+The program has its own fonts (`resources/fonts`). Tests see further ones through a fontconfig file of their own, so
+that a text in another script looks the same everywhere. They are packages of the system, which `.ci/run` installs.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _folders_in(config: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class TestFont:
-    """A family, and how its files' names begin."""
+    """A family, and the names of its files without suffix."""
 
     __test__ = False
     family: str
@@ -59,51 +58,32 @@ class TestFont:
         return sorted({path.resolve() for path in found})
 
 
-FONTS = {
-    "wide": TestFont("DejaVu Sans", ("DejaVuSans", "DejaVuSans-Bold")),
-    "narrow": TestFont(
-        "Liberation Sans Narrow",
-        tuple(f"LiberationSansNarrow-{style}" for style in ("Regular", "Bold", "Italic", "BoldItalic")),
-    ),
-}
-_MONO = TestFont("DejaVu Sans Mono", ("DejaVuSansMono", "DejaVuSansMono-Bold"))
 SCRIPTS = {
-    "Chinese": TestFont("Droid Sans Fallback", ("DroidSansFallbackFull",)),
+    "Arabic and Hebrew": TestFont("DejaVu Sans", ("DejaVuSans", "DejaVuSans-Bold")),
+    "East Asian": TestFont("Droid Sans Fallback", ("DroidSansFallbackFull",)),
     "emoji": TestFont("Noto Color Emoji", ("NotoColorEmoji",)),
 }
-"""For what the two have no signs for; Arabic and Hebrew are in the wide one."""
 
 _CONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
 <dir>{folder}</dir>
 <cachedir>{cache}</cachedir>
-<alias binding="same"><family>sans-serif</family><prefer><family>{family}</family></prefer></alias>
-<alias binding="same"><family>sans</family><prefer><family>{family}</family></prefer></alias>
-<alias binding="same"><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
 <match target="pattern">
-<edit name="family" mode="append_last" binding="weak"><string>{family}</string></edit>
+<edit name="family" mode="append_last" binding="weak"><string>DejaVu Sans</string></edit>
 </match>
 </fontconfig>
 """
 
 
-def missing() -> list[str]:
-    """Which of them this machine has not."""
-    return [name for name, font in (FONTS | SCRIPTS).items() if not font.found()]
-
-
 def choose(folder: Path) -> None:
-    """Make only these fonts visible to processes started later; without the requested font, keep the machine's."""
-    wanted = FONTS[os.environ.get("DECODESCOPE_TEST_FONT", "wide")]
-    if not wanted.found():
-        return
+    """Make only these fonts of the machine visible to processes that start later."""
     seen = folder / "fonts"
     seen.mkdir(parents=True)
-    for font in (*FONTS.values(), *SCRIPTS.values(), _MONO):
+    for font in SCRIPTS.values():
         for file in font.found():
             if not (seen / file.name).exists():
                 (seen / file.name).symlink_to(file)
     config = folder / "fonts.conf"
-    config.write_text(_CONFIG.format(folder=seen, cache=folder / "font-cache", family=wanted.family))
+    config.write_text(_CONFIG.format(folder=seen, cache=folder / "font-cache"))
     os.environ["FONTCONFIG_FILE"] = str(config)

@@ -42,7 +42,7 @@ from decodescope.app.views.tokens.view import TokenView
 from decodescope.app.views.tree.view import TreeView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import caches, words
-from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.checks.name_suggestions import did_you_mean, known_names_sentence
 from decodescope.core.errors import FileNotWrittenError
 from decodescope.core.strategies import Parameter
 from decodescope.core.system.file_writing import temporary_folder
@@ -128,10 +128,12 @@ def _validate_settings(title: str, parameters: tuple[Parameter, ...], values: Ma
     known = {parameter.name: parameter for parameter in parameters}
     for name, value in values.items():
         if name not in known:
-            names = ", ".join(known) or "none"
             raise AlbumError(
-                tr("{title} has no setting “{name}”.{near} Available settings: {names}.").format(
-                    title=title, name=truncate_name(name), near=did_you_mean(name, known), names=names
+                tr("{title} has no setting “{name}”.{near} {names}").format(
+                    title=title,
+                    name=truncate_name(name),
+                    near=did_you_mean(name, known),
+                    names=known_names_sentence(name, known),
                 )
             )
         if reason := setting_values.invalid_reason(known[name], value):
@@ -167,7 +169,7 @@ def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
         case TokenView() if picture.colours:
             view.set_colouring(picture.colours)
         case BranchesView() if picture.fit:
-            view.canvas.navigation.fit()
+            view.canvas.navigation.keep_readable()
         case SpeculationView():
             if picture.round is not None:
                 view.show_round(_check_limit("round", picture.round, view.selection.count) - 1)
@@ -181,7 +183,7 @@ def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
                 nodes = ((c.node, c.piece) for step in steps for c in step.candidates)
                 view.canvas.selection.pick(_find_node(picture.node, nodes))
             if picture.fit:
-                view.canvas.navigation.fit()
+                view.canvas.navigation.keep_readable()
 
 
 def _find_node(target: int | str, nodes: Iterable[tuple[int, str]]) -> int:

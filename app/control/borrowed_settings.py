@@ -36,19 +36,21 @@ class SettingsSnapshot(NamedTuple):
     cache: RegistryChoiceSnapshot
     prompt: str
     is_chat: bool
+    text_prompt: str
+    """The text prompt, which is kept while a message is written."""
     media: tuple[str, ...]
     seed: int
     is_seed_locked: bool
     view: str
-    is_advanced: bool
-    """Whether the advanced parameters are expanded."""
+    open_groups: Mapping[str, bool]
+    """Which groups of parameters are open or closed."""
 
     def write(self, choices: LastChoices) -> None:
         """Write the settings except the view into the saved ones."""
         choices.model, choices.drafts = self.model, list(self.drafts)
         choices.values, choices.cache_values = _values(self.strategy), _values(self.cache)
         choices.strategy, choices.cache = self.strategy.name, self.cache.name
-        choices.prompt, choices.chat = self.prompt, self.is_chat
+        choices.prompt, choices.chat = self.text_prompt, self.is_chat  # the message is saved with its chat
         if choices.media != list(self.media):  # otherwise keep the list object shared with the window
             choices.media = list(self.media)
         choices.seed, choices.seed_locked = self.seed, self.is_seed_locked
@@ -69,11 +71,12 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
         cache=chosen.cache.snapshot(),
         prompt=panel.prompt.editor.toPlainText(),
         is_chat=panel.prompt.is_chat,
+        text_prompt=panel.prompt.text_prompt,
         media=tuple(media.paths),
         seed=chosen.seed.spin.value(),
         is_seed_locked=chosen.seed.is_locked,
         view=centre.columns[0].current_name,
-        is_advanced=panel.parameters.is_advanced,
+        open_groups=panel.parameters.open_groups,
     )
 
 
@@ -89,7 +92,7 @@ def restore_snapshot(snapshot: SettingsSnapshot, sources: SettingsSources) -> No
     media.set_paths(snapshot.media)
     chosen.seed.spin.setValue(snapshot.seed)
     chosen.seed.lock_button.setChecked(snapshot.is_seed_locked)
-    panel.parameters.set_advanced(snapshot.is_advanced)
+    panel.parameters.restore_groups(snapshot.open_groups)
     centre.show_view(snapshot.view)
 
 

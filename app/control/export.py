@@ -52,7 +52,7 @@ class CopyController(QObject):
 
     def _excerpt(self) -> Excerpt | None:
         column = self._centre.columns[0]
-        excerpt = column.current_view.excerpt() or column.view("tokens").excerpt()
+        excerpt = column.current_view.current_excerpt() or column.view("tokens").current_excerpt()
         if excerpt is None:
             self._messages.show_notice(tr(_NOTHING), tr(_TITLE))
         return excerpt
@@ -63,9 +63,11 @@ class ExportController(QObject):
     use.
     """
 
-    def __init__(self, parent_window: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
+    def __init__(
+        self, parent_window: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns, messages: Messages
+    ) -> None:
         super().__init__(parent_window)
-        self._parent_window, self._make, self._recorded = parent_window, make, recorded
+        self._parent_window, self._make, self._recorded, self._messages = parent_window, make, recorded, messages
 
     @cached_property
     def exports(self) -> ExportItems:
@@ -89,6 +91,18 @@ class ExportController(QObject):
     def open_dialog_for(self, name: str, parent_window: QWidget) -> None:
         """Open the export dialog for the item `name` above a window of its own."""
         self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], parent_window)
+
+    @Slot()
+    def save_page(self) -> None:
+        """Let the user choose a file, then write the run as a web page; show a notice if there is no run."""
+        from decodescope.app.control.export_items import RUN
+        from decodescope.app.panels.export_dialog import HTML
+        from decodescope.app.widgets.widget_pictures import PictureOptions
+
+        if any(offer.name == RUN for offer in self.exports.offers()):
+            self._choose_path(RUN, HTML, PictureOptions(self._parent_window.size()))
+        else:
+            self._messages.show_notice(tr(_NOTHING), tr("Nothing to save"))
 
     def _open_dialog(self, offers: list[ExportTarget], parent_window: QWidget) -> None:
         from decodescope.app.panels.export_dialog import ExportDialog
@@ -138,5 +152,5 @@ class ExportController(QObject):
         from decodescope.app.panels.export_dialog import PNG
         from decodescope.app.widgets.widget_pictures import PictureOptions
 
-        offer = self.exports.offers()[0]
+        offer = self.exports.front_offer()
         self.copy(offer.name, PNG, PictureOptions(offer.size, scale=2.0))

@@ -48,16 +48,20 @@ class ExportItems:
         self._panels.pop(name, None)
 
     def offers(self) -> list[ExportTarget]:
-        """Return the exportable items: front views, other views, panels, the window, and the run if there is one."""
+        """Return the exportable items: the run if there is one, front views, other views, panels, and the window."""
         in_front = [column.current_name for column in self._centre.columns]
         names = dict.fromkeys([*in_front, *self._centre.columns[0].available_names, *self._panels])
         offers = [self._offer(name) for name in names]
         offers.append(ExportTarget(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
         run = self._session.run
-        if run is not None and run.started is not None:
-            kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
-            offers.append(ExportTarget(RUN, tr("Full run"), kinds, QSize(), is_fixed=True))
-        return offers
+        if run is None or run.started is None:
+            return offers
+        kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
+        return [ExportTarget(RUN, tr("Full run"), kinds, QSize(), is_fixed=True), *offers]
+
+    def front_offer(self) -> ExportTarget:
+        """Return the item of the view in front."""
+        return self._offer(self._centre.columns[0].current_name)
 
     def _offer(self, name: str) -> ExportTarget:
         kinds = _PICTURES + (_FIGURES if self.figures(name) else ())
@@ -68,7 +72,7 @@ class ExportItems:
 
     def figures(self, name: str) -> Table:
         """Return the table shown by a view or panel; empty if it has none."""
-        return self._view(name).export_table()
+        return self._view(name).current_table()
 
     def image(self, name: str, options: PictureOptions) -> QImage:
         """Return a picture in pixels. Raises OSError if it is too large."""
@@ -104,6 +108,7 @@ class ExportItems:
         """Bring the view to the front while its picture is taken, without repainting the window."""
         if name in self._panels:
             title, panel = self._panels[name]
+            panel.bring_up_to_date()  # it may be hidden
             yield PictureSubject(title, panel, "panel")
             return
         column = self._column(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -14,6 +14,8 @@ from decodescope.resources.language import tr
 SETUP = "Setup"
 """Kind of errors in the settings rather than in a run; retrying does not help."""
 _TOO_LARGE = "ModelTooLargeError"
+PROMPT_TOO_LONG = "PromptTooLongError"
+"""Kind of the error of a prompt that is longer than the model's context."""
 DISK_OFFER = "as_fits"
 """Name of the button that keeps on the disk what does not fit in memory."""
 _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow_remote_code"}
@@ -34,6 +36,9 @@ class Messages(QObject):
         super().__init__(errors)
         self._errors, self._notices, self._parameters = errors, notices, parameters
         self._error: ErrorReport | None = None
+        self._offers: dict[str, Callable[[], Sequence[tuple[str, str]]]] = {}
+        self._offered: set[str] = set()
+        """Names of the offers of the error that is shown."""
         errors.actionChosen.connect(self._on_action)
         notices.actionChosen.connect(self.noticeAction)
 
@@ -52,6 +57,10 @@ class Messages(QObject):
         """Show title, cause and remedy, and focus the parameter that caused the error."""
         self._error = error
         actions = [("retry", tr("Try again"))] if error.kind != SETUP else []
+        offers = self._offers[error.kind]() if error.kind in self._offers else ()
+        if offers:
+            actions = list(offers)
+        self._offered = {name for name, _label in offers}
         if error.kind in _PERMISSIONS:
             actions = [(_PERMISSIONS[error.kind], tr("Allow for this model"))]
         if error.kind == _TOO_LARGE:
@@ -60,6 +69,10 @@ class Messages(QObject):
         row = self._parameters.rows.get(error.parameter)
         if row is not None:
             row.editor.setFocus()
+
+    def set_offers(self, kind: str, offers: Callable[[], Sequence[tuple[str, str]]]) -> None:
+        """Offer what helps, as (name, label), instead of trying an error of that kind again."""
+        self._offers[kind] = offers
 
     @Slot(str, str, str)
     def show_setup_error(self, title: str, cause: str, remedy: str = "") -> None:
@@ -85,6 +98,9 @@ class Messages(QObject):
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
+        if action in self._offered:
+            self.offerAccepted.emit(action)
+            return
         if action == DISK_OFFER:
             self.offerAccepted.emit(action)
         if action in _PERMISSIONS.values():

@@ -11,16 +11,16 @@ from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.model_list import (
-    ADAPTER_ITEM,
+    ADAPTER,
     ENGINE,
-    ENGINE_ITEM,
-    FILE_ITEM,
-    FOLDER_ITEM,
-    HUB_ITEM,
-    LOCAL_ENGINES_ITEM,
-    NO_MODELS,
-    WEIGHTS_ITEM,
+    ENGINE_ADDRESS,
+    FILE,
+    FOLDER,
+    HUB,
+    LOCAL_ENGINES,
+    WEIGHTS,
     ModelList,
+    commands,
     subtitle,
 )
 from decodescope.app.control.registry_choice import StrategyChoice
@@ -31,13 +31,15 @@ from decodescope.app.storage.settings import ModelsSection
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from decodescope.app.widgets.picker_combo import PickerCombo
 from decodescope.core import ModelEntry, catalog
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_sentences, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.app.control.local_engine_search import LocalEngineSearch
     from decodescope.core.remote import LocalEngine
 
 _POLL_MS = 40
+MAX_REMEMBERED = 12
+"""Number of recently used models that are remembered."""
 
 
 class HubScan(QObject):
@@ -97,11 +99,12 @@ class ModelChoice(QObject):
         models.refresh(settings.folders, initial)
         for address in settings.engines:
             models.add_engine(address)
+        picker.commands = commands()
         self._show_models()
         picker.select_data(initial)
         self._show_subtitle()
         picker.currentIndexChanged.connect(self._on_chosen)
-        picker.activated.connect(self._on_activated)
+        picker.commandChosen.connect(self._on_command)
         self._engine_search: LocalEngineSearch | None = None
         scan = HubScan(self)
         scan.found.connect(self._add_entries)
@@ -110,8 +113,7 @@ class ModelChoice(QObject):
     @property
     def name(self) -> str:
         """Name of the selected model; empty without one."""
-        name = self._picker.currentData()
-        return "" if name in NO_MODELS else str(name)
+        return str(self._picker.currentData() or "")
 
     @property
     def entry(self) -> ModelEntry | None:
@@ -186,7 +188,7 @@ class ModelChoice(QObject):
         self._show_models()
         self.listed.emit()
         if self._picker.isVisible():
-            self._picker.show_list_at(names[0] if names else LOCAL_ENGINES_ITEM)
+            self._picker.show_list_at(names[0] if names else None)
 
     @Slot(object)
     def add_hub_model(self, entry: ModelEntry) -> None:
@@ -217,8 +219,7 @@ class ModelChoice(QObject):
             self._show_models()
 
     def _show_models(self) -> None:
-        self._picker.set_items(self._models.items())
-        self._last_index = self._picker.currentIndex()
+        self._picker.set_items(self._models.items(), self._models.recent_items(self._settings.recent))
         self._show_subtitle()
 
     def _show_subtitle(self, loading: bool = False) -> None:
@@ -255,7 +256,7 @@ class ModelChoice(QObject):
     def _on_chosen(self) -> None:
         if self.name:
             self._keep_engine()
-            self._last_index = self._picker.currentIndex()
+            self._remember()
             self._show_subtitle()
             self.changed.emit()
 
@@ -265,32 +266,43 @@ class ModelChoice(QObject):
         if entry is not None and entry.source == ENGINE and entry.name not in self._settings.engines:
             self._settings.engines.append(entry.name)
 
-    @Slot(int)
-    def _on_activated(self, index: int) -> None:
-        actions = {
-            FOLDER_ITEM: self.folderRequested,
-            FILE_ITEM: self.fileRequested,
-            HUB_ITEM: self.hubRequested,
-            WEIGHTS_ITEM: self.weightsRequested,
-            ENGINE_ITEM: self.engineRequested,
-            ADAPTER_ITEM: self.adapterRequested,
+    def _remember(self) -> None:
+        """Put the chosen model first among the recently used ones."""
+        others = [name for name in self._settings.recent if name != self.name]
+        self._settings.recent[:] = [self.name, *others][:MAX_REMEMBERED]
+        self._picker.recent_items = tuple(self._models.recent_items(self._settings.recent))
+
+    @Slot(str)
+    def _on_command(self, name: str) -> None:
+        signals = {
+            FOLDER: self.folderRequested,
+            FILE: self.fileRequested,
+            HUB: self.hubRequested,
+            WEIGHTS: self.weightsRequested,
+            ENGINE_ADDRESS: self.engineRequested,
+            ADAPTER: self.adapterRequested,
         }
-        action = self._picker.itemData(index)
-        if action == LOCAL_ENGINES_ITEM:
-            self._picker.setCurrentIndex(self._last_index)
+        if name == LOCAL_ENGINES:
             self.search_local_engines()
-        elif (signal := actions.get(action)) is not None:
-            self._picker.setCurrentIndex(self._last_index)
-            signal.emit()
+        else:
+            signals[name].emit()
 
 
 class DraftChoice(QObject):
-    """Controls the draft picker, which is visible only for strategies that use drafts."""
+    """Controls the draft picker, which is visible only for strategies that use drafts. `removed(text)`: a draft was
+    removed because it does not fit the selected model.
+    """
+
+    removed = Signal(str)
 
     def __init__(self, picker: DraftPicker, models: ModelList, model: ModelChoice, strategy: StrategyChoice) -> None:
         super().__init__(picker)
         self._picker, self._models, self._model, self._strategy = picker, models, model, strategy
         self.changed = picker.chosenChanged
+        self._target = ""
+        """The model that the current selection was made for."""
+        self._removed: list[str] = []
+        """Titles of the drafts removed since the last notice."""
         model.changed.connect(self.offer)
         model.listed.connect(self.offer)
         strategy.chosen.connect(self._show)
@@ -316,10 +328,13 @@ class DraftChoice(QObject):
 
     def restore(self, names: Sequence[str]) -> None:
         """Select those drafts that still exist."""
+        self._removed.clear()
         self._picker.choose_all(names)
 
     def choose(self, names: Sequence[str]) -> list[str]:
         """Select drafts by name or folder; return a sentence for each that cannot be used."""
+        if names:
+            self._removed.clear()
         new = [
             name for name in names if self._picker.unsupported_reason(name) is None and self._models.add_folder(name)
         ]
@@ -338,8 +353,44 @@ class DraftChoice(QObject):
 
     @Slot()
     def offer(self) -> None:
-        """List the drafts that fit the selected model; keep the selection as far as possible."""
-        self._picker.offer(self._models.drafts_for(self._model.name))
+        """List the drafts that fit the selected model. Those that do not fit it any more are removed, with a notice."""
+        target, before = self._model.name, self._picker.chosen
+        items = self._models.drafts_for(target)
+        usable = {str(item.data) for item in items if not item.reason}
+        lost = [name for name in before if name not in usable or self._loses_tokenizer(name, target)]
+        kept = [name for name in before if name not in lost]
+        if lost and not kept:
+            self._picker.setCurrentIndex(-1)  # otherwise it would be kept
+        self._picker.offer(items, self._models.suggested_draft(target))
+        if lost and kept:
+            self._picker.choose_all(kept)
+        if target != self._target and lost:
+            self._removed += [self._title_of(name) for name in lost]
+            QTimer.singleShot(0, self, self._report_removed)  # a caller may choose other drafts with the model
+        self._target = target
+
+    def _loses_tokenizer(self, draft: str, target: str) -> bool:
+        """Return whether a draft has the tokenizer of the model before, but not that of `target`."""
+        models = self._models
+        return models.has_same_tokenizer(draft, self._target) and not models.has_same_tokenizer(draft, target)
+
+    def _title_of(self, name: str) -> str:
+        entry = self._models.get(name)
+        return entry.title if entry is not None else name
+
+    @Slot()
+    def _report_removed(self) -> None:
+        titles, self._removed = self._removed, []
+        if not titles or not self._strategy.strategy.takes_drafters:
+            return
+        removed = trn(
+            "{drafts} cannot draft for {model} and was removed.",
+            "{drafts} cannot draft for {model} and were removed.",
+            len(titles),
+        ).format(drafts=", ".join(titles), model=self._title_of(self._target))
+        names = ", ".join(map(self._title_of, self._picker.chosen))
+        now = tr("Now drafting: {drafts}.").format(drafts=names) if names else tr("Choose another draft model.")
+        self.removed.emit(join_sentences(removed, now))
 
     @Slot()
     def _show(self) -> None:

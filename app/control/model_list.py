@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decodescope.app.state.model_description import describe_model
+from decodescope.app.state.model_description import describe_model, is_chat_model
 from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
-from decodescope.app.widgets.picker_combo import PickerItem
+from decodescope.app.widgets.picker_items import PickerCommand, PickerItem
 from decodescope.core import Modalities, ModelEntry, catalog, words
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import mark, tr
@@ -16,26 +16,12 @@ from decodescope.resources.language import mark, tr
 if TYPE_CHECKING:
     from decodescope.core.remote import LocalEngine
 
-FOLDER_ITEM = "…folder"
-"""Item data of the line that opens a folder."""
-FILE_ITEM = "…file"
-"""Item data of the line that opens a GGUF file."""
-HUB_ITEM = "…hub"
-"""Item data of the line that opens the Hub dialog."""
-WEIGHTS_ITEM = "…weights"
-"""Item data of the line that opens the weight settings of the selected model."""
-ENGINE_ITEM = "…engine"
-"""Item data of the line that connects to an engine on another machine."""
-LOCAL_ENGINES_ITEM = "…engines"
-"""Item data of the line that searches this computer for running engines."""
-ADAPTER_ITEM = "…adapter"
-"""Item data of the line that adds an adapter."""
-_PROBLEM_ITEM = "…problem"
-"""Item data of a line with an engine whose models cannot be listed."""
-NO_MODELS = (
-    None, FOLDER_ITEM, FILE_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM, LOCAL_ENGINES_ITEM, ADAPTER_ITEM, _PROBLEM_ITEM,
+FOLDER, FILE, HUB, WEIGHTS, ENGINE_ADDRESS, LOCAL_ENGINES, ADAPTER = (
+    "folder", "file", "hub", "weights", "engine", "local_engines", "adapter",
 )  # fmt: skip
-"""Item data of lines that are not models."""
+"""Names of the commands below the list: open a folder or a GGUF file, get a model from the Hub, set the selected
+model's weights, connect to an engine, search this computer for engines, and add an adapter.
+"""
 
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
@@ -43,6 +29,12 @@ _RECURRENT = ("amba", "rwkv", "recurrent")
 _SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("file"), *catalog.PROGRAMS, mark("engine"))
 ENGINE = "engine"
 """Source of a model on another machine."""
+MAX_BITS = 64
+"""Most bits of a number; a file with more for a parameter contains something else too."""
+MAX_RECENT = 4
+"""Number of recently used models above the list."""
+MIN_FOR_RECENT = 11
+"""Number of models from which on the recently used ones are repeated above the list."""
 DEFAULT_LENGTH = 2048
 """Text length in tokens for memory estimates until the size of a run is known."""
 
@@ -149,16 +141,26 @@ class ModelList:
         return list(self._entries)
 
     def items(self) -> list[PickerItem]:
-        """Return the lines of the picker; the last ones are actions."""
-        lines = [
-            _engine_model_item(entry, self._engine_facts.get(entry.name, ""))
-            if entry.source == ENGINE
-            else _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
-            for entry in self._entries.values()
-        ]
-        lines += [PickerItem(title, _PROBLEM_ITEM, reason=problem) for title, problem in self._engine_problems]
-        engines = (_local_engines_item(self.search_status), _engine_item())
-        return [*lines, _hub_item(), _folder_item(), _file_item(), *engines, _adapter_item(), _weights_item()]
+        """Return the lines of the picker, in groups."""
+        here, engines = [], []
+        for entry in self._entries.values():
+            if entry.source == ENGINE:
+                engines.append(_engine_model_item(entry, self._engine_facts.get(entry.name, "")))
+            else:
+                here.append(_model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY)))
+        here.sort(key=lambda item: item.group != tr("Bundled"))
+        group = tr("Engines")
+        problems = [PickerItem(title, None, reason=problem, group=group) for title, problem in self._engine_problems]
+        if self.search_status:
+            problems.append(PickerItem(tr("Engines on this computer"), None, reason=self.search_status, group=group))
+        return [*here, *engines, *problems]
+
+    def recent_items(self, names: Sequence[str]) -> list[PickerItem]:
+        """Return the lines of the recently used models, if the list is long enough to repeat them."""
+        items = {item.data: item for item in self.items() if item.data and not item.reason}
+        if len(items) < MIN_FOR_RECENT:
+            return []
+        return [items[name]._replace(group=tr("Recent")) for name in names if name in items][:MAX_RECENT]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Return every other model as a draft for `name`: compatible ones first, smallest first, then those with
@@ -170,6 +172,16 @@ class ModelList:
         others = [entry for entry in self._entries.values() if entry.name != name and entry.source != ENGINE]
         others.sort(key=lambda entry: (not catalog.same_tokenizer(entry, target), entry.parameters or 0))
         return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
+
+    def suggested_draft(self, name: str) -> str:
+        """Return the smallest usable draft with the tokenizer of `name`; empty without one."""
+        usable = (str(item.data) for item in self.drafts_for(name) if not item.reason)
+        return next((draft for draft in usable if self.has_same_tokenizer(draft, name)), "")
+
+    def has_same_tokenizer(self, draft: str, name: str) -> bool:
+        """Return whether two listed models have the same tokenizer, judged by their files."""
+        one, other = self.get(draft), self.get(name)
+        return one is not None and other is not None and catalog.same_tokenizer(one, other)
 
     def fits(self, name: str, weights: str = "auto", memory: int = ALL_IN_MEMORY) -> bool:
         """Return whether a model may be loaded automatically: it is known, has no problem, and fits in free memory or
@@ -184,35 +196,26 @@ class ModelList:
         return fit.ok or memory == AS_FITS or 0 < memory * 2**20 < fit.free
 
 
-def _hub_item() -> PickerItem:
-    return PickerItem(tr("Get model…"), HUB_ITEM, tr("Search the Hugging Face Hub and download"))
-
-
-def _folder_item() -> PickerItem:
-    return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a local model in Hugging Face format"))
-
-
-def _file_item() -> PickerItem:
-    return PickerItem(tr("GGUF file…"), FILE_ITEM, tr("Open a model file of llama.cpp, LM Studio or Ollama"))
-
-
-def _engine_item() -> PickerItem:
-    about = tr("A model on another machine: vLLM, SGLang, llama.cpp server and others")
-    return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
-
-
-def _local_engines_item(status: str) -> PickerItem:
-    about = status or tr("Search this computer for running Ollama and LM Studio")
-    return PickerItem(tr("Engines on this computer…"), LOCAL_ENGINES_ITEM, about)
-
-
-def _adapter_item() -> PickerItem:
-    return PickerItem(tr("Adapter…"), ADAPTER_ITEM, tr("Add a LoRA adapter to the selected model"))
-
-
-def _weights_item() -> PickerItem:
-    about = tr("Quantize the weights of the selected model, or keep part of them on the disk")
-    return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
+def commands() -> tuple[PickerCommand, ...]:
+    """Return the commands below the list."""
+    return (
+        PickerCommand(HUB, tr("Get model…"), tr("Search the Hugging Face Hub and download"), "save"),
+        PickerCommand(FOLDER, tr("Folder…"), tr("Open a local model in Hugging Face format"), "folder"),
+        PickerCommand(FILE, tr("GGUF file…"), tr("Open a model file of llama.cpp, LM Studio or Ollama"), "file"),
+        PickerCommand(
+            ENGINE_ADDRESS, tr("Connect to an engine…"),
+            tr("A model on another machine: vLLM, SGLang, llama.cpp server and others"), "server",
+        ),
+        PickerCommand(
+            LOCAL_ENGINES, tr("Engines on this computer…"), tr("Search this computer for running Ollama and LM Studio"),
+            "search",
+        ),
+        PickerCommand(ADAPTER, tr("Adapter…"), tr("Add a LoRA adapter to the selected model"), "plug"),
+        PickerCommand(
+            WEIGHTS, tr("Weights…"), tr("Quantize the weights of the selected model, or keep part of them on the disk"),
+            "layers",
+        ),
+    )  # fmt: skip
 
 
 def _engine_model_item(entry: ModelEntry, facts: str) -> PickerItem:
@@ -222,14 +225,13 @@ def _engine_model_item(entry: ModelEntry, facts: str) -> PickerItem:
         is_here = remote.parse(entry.name, allow_plain=True).is_here
         about = tr("Runs in an engine on this computer") if is_here else tr("Runs on another machine")
         facts = f"{about} · {entry.architecture}"
-    return PickerItem(entry.title, entry.name, facts, "", entry.name)
+    return PickerItem(entry.title, entry.name, facts, "", entry.name, tr("Engines"), "server")
 
 
 def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not needs_permission_only(entry) else ""
-    kind = [entry.format_name] if entry.format_name else []
-    parts = [describe_model(entry), *_sizes(entry), *kind, tr(entry.source)]
+    parts = [describe_model(entry), *([] if entry.source == "bundled" else [tr(entry.source)])]
     if entry.problem:
         parts = [entry.problem]
     elif _is_offloaded(entry, memory):
@@ -238,13 +240,43 @@ def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> Picke
         parts.append(fit.sentence)
         parts.append(tr("can be read from disk: see “Weights…”"))
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
-    return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
+    group = tr("Bundled") if entry.source == "bundled" else tr("This computer")
+    columns = (_parameters(entry), _bits(entry), words.size(entry.bytes))
+    return PickerItem(
+        entry.title, entry.name, " · ".join(parts), problem or "", help_text, group, _icon(entry), columns,
+        keywords=f"{entry.architecture} {entry.source}",
+    )  # fmt: skip
 
 
-def _sizes(entry: ModelEntry) -> list[str]:
-    """Return the size in parameters, if known, and in bytes."""
-    count = [tr("{count} parameters").format(count=words.magnitude(entry.parameters))] if entry.parameters else []
-    return [*count, words.size(entry.bytes)]
+def _parameters(entry: ModelEntry) -> str:
+    """Return the number of parameters; empty if it is not known."""
+    return words.magnitude(entry.parameters) if entry.parameters else ""
+
+
+def _bits(entry: ModelEntry) -> str:
+    """Return the format of the weights: that of a GGUF file, otherwise the bits that the file has for a parameter."""
+    if entry.format_name or not entry.parameters:
+        return entry.format_name
+    bits = round(8 * entry.bytes / entry.parameters)
+    return tr("{bits} bits").format(bits=bits) if 0 < bits <= MAX_BITS else ""
+
+
+def _icon(entry: ModelEntry) -> str:
+    """Return the icon for what a model does."""
+    if entry.modalities.sound:
+        return "sound"
+    if entry.modalities.picture:
+        return "picture"
+    if entry.encoder_decoder:
+        return "translate"
+    if has_recurrent_state(entry):
+        return "loop"
+    return "chat" if is_chat_model(entry) else "text"
+
+
+def has_recurrent_state(entry: ModelEntry) -> bool:
+    """Return whether the architecture has a recurrent state, judged by its name."""
+    return any(word in entry.model_type for word in _RECURRENT)
 
 
 def _is_offloaded(entry: ModelEntry, memory: int) -> bool:
@@ -255,12 +287,18 @@ def _is_offloaded(entry: ModelEntry, memory: int) -> bool:
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    parts = [describe_model(draft), *_sizes(draft)[:1], tr(draft.source)]
+    parts = [describe_model(draft), tr(draft.source)]
     help_text, reason = "", _draft_unsupported_reason(draft, target)
+    group = tr("Cannot draft for {model}").format(model=target.title) if reason else tr("Same tokenizer")
     if not reason and not catalog.same_tokenizer(draft, target):
         parts.append(tr("different tokenizer"))
+        group = tr("Different tokenizer")
         help_text = tr("It has a different tokenizer: its drafts are converted to text and tokenized again.")
-    return PickerItem(draft.title, draft.name, " · ".join(parts), reason, help_text)
+    columns = (_parameters(draft), _bits(draft))
+    return PickerItem(
+        draft.title, draft.name, " · ".join(parts), reason, help_text, group, _icon(draft), columns,
+        keywords=draft.architecture,
+    )  # fmt: skip
 
 
 def _draft_unsupported_reason(draft: ModelEntry, target: ModelEntry) -> str:
@@ -269,7 +307,7 @@ def _draft_unsupported_reason(draft: ModelEntry, target: ModelEntry) -> str:
         return draft.problem
     if draft.encoder_decoder != target.encoder_decoder:
         return tr("One of the two is an encoder–decoder model.")
-    if any(word in draft.model_type for word in _RECURRENT):
+    if has_recurrent_state(draft):
         return tr("It has a recurrent state, which cannot be rolled back when drafts are rejected.")
     if (draft.parameters or 0) >= (target.parameters or 0):
         return tr("It is not smaller than the model.")

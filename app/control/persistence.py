@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from PySide6.QtCore import QObject, QTimerEvent, Signal, Slot
 
 from decodescope.app.state.conversation import Conversation
-from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.json_files import StorageError
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.resources.language import tr
@@ -118,34 +118,63 @@ class SettingsSaver(QObject):
 
 
 class ChatSaver(QObject):
-    """Saves the conversation in its file."""
+    """Keeps the open conversation in its file."""
 
-    def __init__(self, turns: Conversation, store: ChatStore, keeper: SettingsSaver) -> None:
+    def __init__(self, store: ChatStore, keeper: SettingsSaver) -> None:
         super().__init__(keeper)
-        self._turns, self._store, self._settings_saver = turns, store, keeper
+        self.store, self._settings_saver = store, keeper
+        self.conversation = store.restore_last()
+        """The open conversation."""
         self._saver = DelayedSaver(self.save, self)
 
     @Slot()
     def save(self) -> None:
         """Write the turns, including an unfinished answer."""
         self._saver.cancel()
-        self._settings_saver.write(lambda: self._store.save(self._turns))
+        self._settings_saver.write(lambda: self.store.save(self.conversation))
 
     @Slot()
     def save_soon(self) -> None:
         """Schedule a write of the turns, as an answer grows token by token."""
-        if self._turns.is_open:
+        if self.conversation.is_open:
             self._saver.schedule()
+
+    @Slot()
+    def schedule(self) -> None:
+        """Schedule a write after a change of the chat that is not a turn."""
+        self._saver.schedule()
 
     def save_pending(self) -> None:
         """Write pending changes now."""
         if self._saver.is_pending:
             self.save()
 
+    def start_new(self, chat: Conversation) -> None:
+        """Make a new chat the open one, and write it so that it is open at the next start."""
+        self._leave()
+        self.conversation = self.store.adopt(chat)
+        self.save()
+
+    def open(self, chat: str) -> None:
+        """Open a saved chat. Raises ChatUnavailableError; the current one then stays open."""
+        self.save_pending()
+        before = self.conversation
+        opened = self.store.open(chat)
+        if before.is_empty:
+            self.store.remove_file(before.id)
+        self.conversation = opened
+
     def stop(self) -> None:
         """Write pending changes and release the file for other windows."""
         self.save_pending()
-        self._store.release()
+        self.store.commit_deletions()
+        self.store.release()
+
+    def _leave(self) -> None:
+        """Write the open chat, or remove the file of an empty one."""
+        self.save_pending()
+        if self.conversation.is_empty:
+            self.store.remove_file(self.conversation.id)
 
 
 def _never() -> bool:

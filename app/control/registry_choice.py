@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,10 +11,11 @@ from PySide6.QtCore import QObject, QSignalBlocker, Signal, Slot
 from decodescope.app.panels.parameter_panel import ParameterPanel
 from decodescope.app.state import setting_values
 from decodescope.app.state.suggestions import unknown_name_message
-from decodescope.app.widgets.picker_combo import PickerCombo, PickerItem
+from decodescope.app.widgets.picker_combo import PickerCombo
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.core import caches, strategies
 from decodescope.core.caches import CacheBackend
-from decodescope.core.strategies import Parameter, Strategy
+from decodescope.core.strategies import GROUPS, Parameter, Strategy
 from decodescope.resources.language import tr
 
 StoredValues = dict[str, dict[str, Any]]
@@ -75,19 +76,29 @@ class RegistryChoice(QObject):
     def show_unsupported(self, reasons: Mapping[str, str]) -> None:
         """List every entry; disable those that the model does not support and show the reason."""
         self._reasons = reasons
-        self._picker.set_items(
-            PickerItem(
-                tr(entry.title), name, tr(entry.summary), reasons.get(name, ""), entry.paper or tr(entry.summary)
-            )
-            for name, entry in self.registry.items()
+        self._picker.set_items(self._item(name, entry) for name, entry in self._entries_in_order())
+
+    def _entries_in_order(self) -> Iterable[tuple[str, Strategy | CacheBackend]]:
+        """Return names and entries in the order of the picker."""
+        return self.registry.items()
+
+    def _item(self, name: str, entry: Strategy | CacheBackend) -> PickerItem:
+        summary = tr(entry.summary)
+        keywords = " ".join((entry.title, name.replace("_", " "), *entry.aliases))
+        return PickerItem(
+            tr(entry.title), name, summary, self._reasons.get(name, ""), entry.paper or summary, keywords=keywords
         )
 
     def show_parameters(self) -> None:
         """Show the parameters of the selected entry with their last values."""
-        self._panel.show_parameters(self.registry[self.name].parameters)
+        self._panel.show_parameters(self._parameters_of(self.name))
         if values := self._stored.pop(self.name, None):
             unknown = self._panel.set_values({**self._panel.changed_values(), **values})
             self._absent_values.update((name, values[name]) for name in unknown if name in values)
+
+    def _parameters_of(self, name: str) -> Sequence[Parameter] | Mapping[str, Sequence[Parameter]]:
+        """Return the parameters of an entry, by group if it has groups."""
+        return self.registry[name].parameters
 
     def refresh_registry(self) -> None:
         """Show the entries and parameters that plug-ins have added or removed; keep selection and values.
@@ -101,7 +112,7 @@ class RegistryChoice(QObject):
         with QSignalBlocker(self._picker):
             self.show_unsupported(self._reasons)
             self._picker.select_data(selected)
-        self._panel.show_parameters(self.registry[selected].parameters)
+        self._panel.show_parameters(self._parameters_of(selected))
         stored = self._stored.pop(selected, {}) if selected != name else {}
         merged = {**values, **stored}
         if selected == name or stored:
@@ -137,6 +148,22 @@ class StrategyChoice(RegistryChoice):
 
     registry = strategies.registry
 
+    def _entries_in_order(self) -> Iterable[tuple[str, Strategy | CacheBackend]]:
+        """Return the strategies by group: those of the program, then groups that plug-ins add."""
+        titles = dict.fromkeys((*GROUPS, *(entry.group_title for entry in strategies.registry.values())))
+        places = {title: place for place, title in enumerate(titles)}
+        return sorted(strategies.registry.items(), key=lambda item: places[item[1].group_title])
+
+    def _parameters_of(self, name: str) -> Mapping[str, Sequence[Parameter]]:
+        return strategies.grouped_settings(strategies.registry[name])
+
+    def _item(self, name: str, entry: Strategy | CacheBackend) -> PickerItem:
+        item = super()._item(name, entry)
+        if not isinstance(entry, Strategy):
+            return item
+        badge = tr("Start here") if entry.is_starting_point and not item.reason else ""
+        return item._replace(group=tr(entry.group_title), badge=badge)
+
     def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
         super().__init__(picker, panel, initial, stored)
         self.changed.connect(self._show_subtitle)
@@ -149,7 +176,7 @@ class StrategyChoice(RegistryChoice):
 
     @Slot()
     def _show_subtitle(self) -> None:
-        words = setting_values.summary(self.strategy.parameters, self._panel.changed_values())
+        words = setting_values.summary(self.strategy.parameters, self._panel.effective_changes())
         self._picker.set_subtitle(words or tr("default settings"))
 
 

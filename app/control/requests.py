@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from PySide6.QtCore import SignalInstance
 
 from decodescope.app.control.adapters import AdapterController
-from decodescope.app.control.chat import ChatController
+from decodescope.app.control.chat import AnswerRequest, ChatController
 from decodescope.app.control.model_choice import DraftChoice, ModelChoice
 from decodescope.app.control.model_loading import ModelLoadController
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.registry_choice import RegistryChoice, StrategyChoice
 from decodescope.app.panels.toolbar import SeedBox
-from decodescope.app.state.worker_messages import GRAMMAR, Prompt, RunRequest
+from decodescope.app.state.worker_messages import GRAMMAR, ErrorReport, Prompt, RunRequest
 from decodescope.app.storage.settings import ComputeSection
 from decodescope.resources.language import tr
 
@@ -56,8 +57,13 @@ class PromptMedia(Protocol):
 class RunInput:
     """Input of a run: the prompt or the chat turns, and the media files."""
 
-    def __init__(self, chat: ChatController, media: PromptMedia) -> None:
-        self._chat, self._media = chat, media
+    def __init__(self, chat: ChatController, media: PromptMedia, length: PromptLengthController) -> None:
+        self._chat, self._media, self._length = chat, media, length
+
+    @property
+    def error(self) -> ErrorReport | None:
+        """Why the model cannot read the input, if that is known already."""
+        return self._length.error if self._media.takes.text else None
 
     @property
     def problems(self) -> list[str]:
@@ -94,6 +100,11 @@ class RequestBuilder:
     def problems(self) -> list[str]:
         """Return the reasons why no run can start, a sentence each."""
         return [*self.settings_problems, *self._input.problems]
+
+    @property
+    def input_error(self) -> ErrorReport | None:
+        """Why the model cannot read the input, if that is known before the run."""
+        return self._input.error
 
     @property
     def settings_problems(self) -> list[str]:
@@ -139,9 +150,16 @@ class RequestBuilder:
         again = replace(request, load=self._loading.with_permissions(request.load))
         return again if seed.is_locked else replace(again, seed=seed.next_seed(), generator_state="")
 
-    def regenerate_request(self, prompt: Prompt) -> RunRequest:
-        """Return a request for another answer to `prompt`, with another seed even if it is locked."""
-        seed = self._chosen.seed
-        if seed.is_locked:
+    def answer_request(self, wanted: AnswerRequest) -> RunRequest:
+        """Return a request for an answer in a chat: another answer has another seed, even if it is locked, and an
+        edited one keeps its tokens as far as they spell the edited text.
+        """
+        seed, edited = self._chosen.seed, wanted.edited
+        if wanted.is_again and seed.is_locked:
             seed.spin.setValue(seed.spin.value() + 1)
-        return replace(self.request(), prompt=prompt)
+        request = replace(self.request(), prompt=wanted.messages)
+        if edited is None:
+            return request
+        beginning = edited.beginning_for(wanted.text, is_same_model=edited.model in ("", request.model))
+        shared = sum(isinstance(part, int) for part in beginning)
+        return replace(request, beginning=beginning, parent=edited.run_id, shared_tokens=shared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal, Slot
 
 from decodescope.app.control.borrowed_settings import DEMO, BorrowedSettings
+from decodescope.app.control.chat import AnswerRequest
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder
 from decodescope.app.panels.prompt_panel import PromptPanel
@@ -18,7 +19,7 @@ from decodescope.app.state.branching import (
 )
 from decodescope.app.state.empty_view import AS_SET, BRANCH, CHAT, strategies_for
 from decodescope.app.state.run import Run
-from decodescope.app.state.worker_messages import Prompt, RunRequest
+from decodescope.app.state.worker_messages import RunRequest
 from decodescope.resources.language import tr
 
 
@@ -58,10 +59,10 @@ class RunController(QObject):
             self.start(self._requests.repeat_request(run.request))
 
     @Slot(object)
-    def regenerate(self, prompt: Prompt) -> None:
-        """Generate another answer to `prompt`, unless a run is in progress."""
-        if not self._session.busy:
-            self.start(self._requests.regenerate_request(prompt))
+    def answer(self, wanted: AnswerRequest) -> None:
+        """Generate an answer to messages of the chat, or continue an edited one, unless a run is in progress."""
+        if not self._session.busy and self._is_ready(has_prompt=True):
+            self.start(self._requests.answer_request(wanted))
 
     @Slot(object)
     def branch(self, change: TokenReplacement | PathContinuation) -> None:
@@ -110,6 +111,9 @@ class RunController(QObject):
     def _is_ready(self, has_prompt: bool = False) -> bool:
         """Return whether a run can start; show the reason if not."""
         problems = self._requests.settings_problems if has_prompt else self._requests.problems
+        if not problems and not has_prompt and (error := self._requests.input_error) is not None:
+            self._messages.show_error(error)
+            return False
         if problems:
             self._messages.show_setup_error(tr("Cannot run yet"), " ".join(problems), tr("Change them and run again."))
         return not problems

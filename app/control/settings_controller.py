@@ -10,16 +10,18 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from decodescope import resources
-from decodescope.app.control.borrowed_settings import EXAMPLE, BorrowedSettings
+from decodescope import core, resources
+from decodescope.app.control.borrowed_settings import DEMO, EXAMPLE, BorrowedSettings
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings, PromptMedia
 from decodescope.app.panels.preset_bar import PresetBar
 from decodescope.app.panels.setup_panel import SetupPanel
 from decodescope.app.state import conversation
 from decodescope.app.state.setting_changes import STAGES
-from decodescope.app.state.worker_messages import ModelInfo, RunRequest, is_token_ids, is_turns
+from decodescope.app.state.text_formats import parse_grammar
+from decodescope.app.state.worker_messages import GRAMMAR, ModelInfo, RunRequest, is_token_ids, is_turns
 from decodescope.app.storage import presets
+from decodescope.app.storage.drop_offers import is_grammar_file
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.storage.json_files import StorageError, write_json
 from decodescope.app.storage.presets import Preset
@@ -62,6 +64,8 @@ class SettingsController(QObject):
         self._borrowed = borrowed
         self.example = ""
         """English title of the applied example; empty without one."""
+        self._caption = ""
+        """What the applied example shows, in English."""
         self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
         self._model_of_ids = ""
@@ -115,6 +119,7 @@ class SettingsController(QObject):
             self._chosen.seed.lock_button.setChecked(True)  # its description refers to the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.set_paths(example.files)
+        self._caption = example.about
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         self.show_example_title(example.title)
         self._borrowed.mark_applied()
@@ -134,14 +139,35 @@ class SettingsController(QObject):
 
     @Slot()
     def _show_example_bar(self) -> None:
-        is_set = self._borrowed.is_lent_to(EXAMPLE)
-        self._panel.example_bar.setVisible(is_set)
-        if not is_set:
-            self.example = ""
+        """Show the example's title and caption while its settings are used; a tour has its own."""
+        loans = list(self._borrowed.loans)
+        is_used = loans[-1:] == [EXAMPLE] or (EXAMPLE in loans and loans[-1] == DEMO)
+        self._panel.example_bar.setVisible(is_used)
+        if EXAMPLE not in loans:
+            self.example = self._caption = ""
+        self._panel.set_summary((tr(self._caption) if is_used else "") or tr(self._chosen.strategy.strategy.summary))
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
         """Apply all settings of a run and its prompt; emit `notice` for what is missing."""
+        self.apply_settings(request)
+        self._set_prompt(request)
+        self._media.set_paths([str(path) for path in request.media])
+
+    @Slot(object)
+    def apply_saved_settings(self, settings: Mapping[str, Any]) -> None:
+        """Apply settings that were saved with a chat, in the format of `app.state.request_json`. The seed stays: the
+        next answer need not repeat an earlier one.
+        """
+        from decodescope.app.state.request_json import RequestFormatError, request_from_json
+
+        try:
+            self.apply_settings(request_from_json({**settings, "prompt": ""}), with_seed=False)
+        except RequestFormatError as error:
+            self.notice.emit(error.cause)
+
+    def apply_settings(self, request: RunRequest, with_seed: bool = True) -> None:
+        """Apply all settings of a run, but not its prompt; emit `notice` for what is missing."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
         strategy = self._chosen.strategy.strategy
         if self._chosen.strategy.name == request.strategy:
@@ -151,10 +177,9 @@ class SettingsController(QObject):
             unknown = self._chosen.cache.parameters.set_values(request.cache_options)
             problems += _problems_of_settings(strategy, request.cache_options, unknown)
         facts = tuple(request.call_facts)
-        self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
+        if with_seed:
+            self._chosen.seed.set_seed(request.seed, request.generator_state, is_known=not inexact_facts(facts))
         problems += explain_call_facts((*missing_facts(facts), *inexact_facts(facts)))
-        self._set_prompt(request)
-        self._media.set_paths([str(path) for path in request.media])
         self.adaptersRequested.emit(request.adapters)
         if problems:
             self.notice.emit(" ".join(problems))
@@ -186,7 +211,7 @@ class SettingsController(QObject):
     def as_preset(self, name: str) -> Preset:
         """Return the current settings as a preset."""
         chosen = self._chosen
-        values = self._panel.parameters.values()
+        values = self._panel.parameters.all_values()
         return Preset(name, chosen.strategy.name, values, self._preset_extra, drafters=chosen.drafts.names)
 
     @Slot(object)
@@ -205,6 +230,15 @@ class SettingsController(QObject):
         self.panelRequested.emit()
         self._panel.prompt.editor.setFocus()
 
+    def use_grammar(self, grammar: Mapping[str, Any]) -> None:
+        """Set the grammar, and show its editor."""
+        if GRAMMAR not in self._panel.parameters.rows:
+            strategy = tr(self._chosen.strategy.strategy.title)
+            self.notice.emit(tr("{strategy} has no grammar. Choose another strategy.").format(strategy=strategy))
+            return
+        self.update_values({GRAMMAR: dict(grammar)})
+        self.focus_setting(GRAMMAR)
+
     def focus_setting(self, name: str) -> None:
         """Focus a parameter of the strategy or the cache, expanding the panel if needed. Raises KeyError."""
         panel = self._panel.cache_parameters
@@ -212,8 +246,7 @@ class SettingsController(QObject):
             panel = self._panel.parameters
         row = panel.rows[name]
         self.panelRequested.emit()
-        if row.parameter.advanced:
-            panel.set_advanced(True)
+        panel.reveal(name)
         row.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._panel.scroll_into_view(row)
 
@@ -249,7 +282,8 @@ class SettingsController(QObject):
         self._chosen.drafts.restore(stored.drafts)
         seed.spin.setValue(stored.seed)
         seed.lock_button.setChecked(stored.seed_locked)
-        self._panel.prompt.set_prompt(stored.prompt, stored.chat)
+        self._panel.prompt.set_prompt(stored.prompt)
+        self._panel.prompt.switch_mode(stored.chat)
         self._panel.prompt.editor.document().clearUndoRedoStacks()  # not an edit that can be undone
 
     @Slot()
@@ -274,7 +308,7 @@ class PresetLibrary(QObject):
     @Slot()
     def open_preset(self) -> None:
         """Open a file dialog for settings: a generation config, or settings of another program."""
-        kinds = tr("Settings (*.json *.yaml *.yml *.modelfile Modelfile*)")
+        kinds = tr("Settings (*.json *.yaml *.yml *.modelfile Modelfile* *.gbnf *.lark)")
         open_file_dialog(
             self._bar, tr("Open settings (generation config, llama.cpp, KoboldCpp)"), kinds, self.use_preset_file
         )
@@ -335,8 +369,24 @@ class PresetLibrary(QObject):
 
     @Slot(str)
     def use_preset_file(self, path: str) -> None:
-        """Apply a settings file: a generation config, or settings of another program."""
-        self.use_preset(Path(path))
+        """Apply a settings file: a generation config, settings of another program, or a grammar."""
+        if is_grammar_file(path):
+            self.use_grammar_file(path)
+        else:
+            self.use_preset(Path(path))
+
+    def use_grammar_file(self, path: str) -> None:
+        """Set the grammar of the current strategy to that of a file."""
+        name = Path(path).name
+        try:
+            grammar = parse_grammar(path)
+            problem = core.grammar_problem(grammar)
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            self._messages.show_notice(problem, tr("{file} cannot be used as a grammar").format(file=name))
+            return
+        self._setup.use_grammar(grammar)
 
     @Slot(str)
     def choose_export_path(self, program: str) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QScrollArea, QSplitter, QVBo
 from decodescope.app.panels.view_column import ViewColumn
 from decodescope.app.state.run import Run
 from decodescope.app.theme.theme import Theme
-from decodescope.app.theme.themed import Themed
+from decodescope.app.theme.themed import Themed, inherit_theme
 from decodescope.app.views import ViewSpec
 from decodescope.app.views.base import View
 from decodescope.app.widgets.banner import Banner
@@ -91,6 +91,8 @@ class Centre(Themed, QWidget):
         self.setObjectName("centre")
         self._specs = list(specs)
         self._availability: dict[str, bool] = {}
+        self._composer: QWidget | None = None
+        self._shows_composer = self._is_presenting = False
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
         self._progress_container = QWidget()
@@ -171,8 +173,21 @@ class Centre(Themed, QWidget):
         elif not split and len(self.columns) == 2:
             self.columns.pop().deleteLater()
 
+    def show_composer(self, composer: QWidget, is_shown: bool) -> None:
+        """Show or hide the input for messages below the views; it is hidden while presenting."""
+        layout = self.layout()
+        if self._composer is None and isinstance(layout, QVBoxLayout):
+            self._composer = composer
+            layout.addWidget(composer)
+            inherit_theme(composer)
+        self._shows_composer = is_shown
+        composer.setVisible(is_shown and not self._is_presenting)
+
     def set_presenting(self, on: bool) -> None:
         """Show only the current view, or everything again."""
+        self._is_presenting = on
+        if self._composer is not None:
+            self._composer.setVisible(self._shows_composer and not on)
         for column in self.columns:
             column.set_presenting(on)
         self._progress_container.setVisible(not on)

@@ -54,6 +54,7 @@ def editor_minimum(parameter: Parameter) -> float:
 
 if TYPE_CHECKING:
     from decodescope.app.panels.grammar_editor import GrammarEditor
+    from decodescope.app.panels.words_editor import WordsEditor
 
     _Box = QAbstractSpinBox
 else:  # Qt classes cannot be combined: the spin box is the second base of the classes below
@@ -281,7 +282,9 @@ def _list_parser(parameter: Parameter) -> Callable[[str], Any]:
     return setting_values.parse_lines if parameter.kind == "lines" else setting_values.parse_tokens
 
 
-Editor: TypeAlias = "IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor"
+Editor: TypeAlias = (
+    "IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor | WordsEditor"
+)
 _CLASSES: dict[str, type[Any]] = {
     "int": IntEditor,
     "float": FloatEditor,
@@ -299,6 +302,10 @@ def _editor_class(kind: str) -> type[Any]:
         from decodescope.app.panels.grammar_editor import GrammarEditor  # rarely needed: import on demand
 
         return GrammarEditor
+    if kind in ("words", "word_values"):
+        from decodescope.app.panels.words_editor import WordsEditor
+
+        return WordsEditor
     return _CLASSES[kind]
 
 

@@ -60,6 +60,8 @@ _SMALLEST, _LARGEST = 120, 10_000
 """Limits of an image side, in pixels."""
 _WIDTH = 460
 """Smallest width of the dialog, in pixels."""
+_NO_LABEL = " "
+"""Label of a row that continues the one above."""
 _INSET = 5
 """Text inset of number fields, in pixels."""
 
@@ -84,7 +86,7 @@ class ExportDialog(BaseDialog):
     copyRequested = Signal(str, str, object)
 
     def __init__(self, offers: Sequence[ExportTarget], parent: QWidget | None = None) -> None:
-        super().__init__(parent, "exportDialog", tr("Save or copy"))
+        super().__init__(parent, "exportDialog", tr("Export"))
         self.offers = tuple(offers)
         self.content_combo, self.format_combo, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
@@ -122,18 +124,24 @@ class ExportDialog(BaseDialog):
     def _lay_out(self) -> None:
         self._size = QWidget(self)
         arrange(QHBoxLayout(self._size), self.width_box, PlainLabel("×", self), self.height_box, STRETCH, margins=0)
+        self._options_heading = set_up(PlainLabel("", self), role="heading")
         form = self._form = QFormLayout()
         for title, field in (
+            ("", set_up(PlainLabel(tr("What to export").upper(), self), role="heading")),
             (tr("Content"), self.content_combo),
             (tr("Format"), self.format_combo),
-            ("", self.description),
+            (_NO_LABEL, self.description),
+            ("", self._options_heading),
             (tr("Size"), self._size),
-            ("", self.full_height_box),
-            ("", self.escape_formulas_box),
+            (_NO_LABEL, self.full_height_box),
             (tr("Scale"), self.scale),
             (tr("Theme"), self.theme),
+            (_NO_LABEL, self.escape_formulas_box),
         ):
-            label = PlainLabel(title, self)
+            if not title:  # a section's head, across both columns
+                form.addRow(field)
+                continue
+            label = PlainLabel(title.strip(), self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
             form.addRow(label, field)
@@ -188,6 +196,9 @@ class ExportDialog(BaseDialog):
             self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
         self._form.setRowVisible(self.scale, kind == PNG)
         self._form.setRowVisible(self.escape_formulas_box, kind == CSV)
+        heading = {PNG: tr("Image"), SVG: tr("Drawing") if is_free else "", CSV: tr("Table")}.get(kind, "")
+        self._options_heading.setText(heading.upper())
+        self._form.setRowVisible(self._options_heading, bool(heading))
         self.full_height_box.setEnabled(kind == PNG)
         self.height_box.setEnabled(kind == PNG and not self.full_height_box.isChecked())
         self.copy.setEnabled(kind in (PNG, CSV, JSON))

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QGridLayout,
+    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
@@ -20,10 +21,20 @@ from PySide6.QtWidgets import (
 )
 
 from decodescope import core
-from decodescope.app.state.text_formats import SchemaField, form_problem, from_schema, from_text, to_schema, to_text
+from decodescope.app.state.text_formats import (
+    GRAMMAR_FILES,
+    SchemaField,
+    form_problem,
+    from_schema,
+    from_text,
+    parse_grammar,
+    to_schema,
+    to_text,
+)
 from decodescope.app.theme.theme import tab_distance
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.file_dialogs import open_file_dialog
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -35,6 +46,7 @@ _TITLES = {
     "json_schema": mark("JSON schema"),
     "regex": mark("Regular expression"),
     "lark": mark("Lark grammar"),
+    "gbnf": mark("GBNF (llama.cpp)"),
     "choice": mark("One of these texts, one per line"),
 }
 _INITIAL_TEXTS = {
@@ -42,6 +54,7 @@ _INITIAL_TEXTS = {
     '  },\n  "required": ["name"],\n  "additionalProperties": false\n}',
     "regex": "[A-Z][a-z]+ (is|was) [a-z ]+\\.",
     "lark": 'start: " " name " and " name "."\nname: /[A-Z][a-z]{2,8}/',
+    "gbnf": 'root ::= " " name " and " name "."\nname ::= [A-Z] [a-z]{2,8}',
     "choice": " yes\n no",
 }
 """Initial text for each kind, to be changed by the user."""
@@ -66,6 +79,7 @@ class GrammarEditor(QWidget):
         self.text: ExactTextEdit | None = None
         self.form_button: QPushButton | None = None
         """Opens the schema as a form, if a form can show it."""
+        self.open_button: QPushButton | None = None
         self.kinds = _GrammarKindCombo(self)
         self.kinds.setObjectName(f"{parameter.name}Kind")
         self.kinds.setAccessibleName(tr("Kind of grammar"))
@@ -112,9 +126,25 @@ class GrammarEditor(QWidget):
             text = self._ensure_text()
             with QSignalBlocker(text):
                 text.setPlainText(self._texts.setdefault(self._kind, _INITIAL_TEXTS[self._kind]))
-        if self.text is not None:
+        if self.text is not None and self.open_button is not None:
             self.text.setVisible(bool(self._kind))
+            self.open_button.setVisible(bool(self._kind))
         self._parse()
+
+    @Slot()
+    def choose_file(self) -> None:
+        """Open a file dialog for a grammar."""
+        kinds = tr("Grammars ({endings})").format(endings=" ".join(f"*{ending}" for ending in GRAMMAR_FILES))
+        open_file_dialog(self.window(), tr("Open grammar"), kinds, self.open_file)
+
+    @Slot(str)
+    def open_file(self, path: str) -> None:
+        """Use the grammar of a file; show why it cannot be read."""
+        try:
+            self.setValue(parse_grammar(path))
+        except ValueError as error:
+            self.problem = str(error)
+            self.edited.emit()
 
     @Slot()
     def open_form(self) -> None:
@@ -154,7 +184,11 @@ class GrammarEditor(QWidget):
             self._column.addWidget(self.text)
             self.form_button = set_up(QPushButton(tr("Edit as a form…"), self), role="quiet", clicked=self.open_form)
             self.form_button.setObjectName(f"{self.objectName()}.form")
-            self._column.addWidget(self.form_button, 0, Qt.AlignmentFlag.AlignLeft)
+            self.open_button = set_up(QPushButton(tr("Open a file…"), self), role="quiet", clicked=self.choose_file)
+            self.open_button.setObjectName(f"{self.objectName()}.open")
+            self._column.addLayout(
+                arrange(QHBoxLayout(), self.open_button, self.form_button, STRETCH, margins=0, spacing=8)
+            )
         return self.text
 
 

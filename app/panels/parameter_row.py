@@ -109,7 +109,7 @@ def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
 
 
 MARGIN = 16
-_FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")
+_FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar", "words", "word_values")
 """Kinds of parameters whose editor takes a line of its own."""
 
 
@@ -124,6 +124,7 @@ class ParameterRow(Themed, QWidget):
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"row.{parameter.name}")
+        self.setProperty("row", True)
         self.parameter = parameter
         self.default: Any = parameter.default
         self.unavailable = ""

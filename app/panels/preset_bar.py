@@ -14,8 +14,13 @@ from decodescope.app.widgets.flow_layout import FlowLayout, clear_layout
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.resources.language import mark, tr
 
-BUILTIN_PRESETS = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
-"""Names of the presets shipped with the program, as in their file names."""
+BUILTIN_PRESETS = {
+    mark("Predictable"): mark("Prefers likely words: temperature 0.7, top-p 0.9"),
+    mark("Balanced"): mark("Leaves out unlikely words, then draws: the defaults of llama.cpp"),
+    mark("Wide choice"): mark("Draws from a hundred words, the likely ones more often: the defaults of KoboldCpp"),
+    mark("Surprising"): mark("Draws bold words, but none that make no sense: temperature 1.2, min-p 0.05"),
+}
+"""Names of the presets shipped with the program, as in their file names, in display order, and what they do."""
 EXPORT_PROGRAMS = ("llama.cpp", "KoboldCpp")
 """Programs that settings can be exported for."""
 
@@ -46,6 +51,8 @@ class PresetBar(QWidget):
         """Show one chip for each preset; a saved preset replaces a shipped one of the same name."""
         clear_layout(self._chips)
         names = {name for name, _path in saved}
+        places = {name: place for place, name in enumerate(BUILTIN_PRESETS)}
+        shipped = sorted(shipped, key=lambda preset: places.get(preset[0], len(places)))
         for name, path in (*((n, p) for n, p in shipped if n not in names), *saved):
             self._chips.addWidget(self._chip(name, path, can_delete=name in names))
         save = self._make_chip(tr("+ Save"), tr("Save the settings as a preset"))
@@ -61,6 +68,9 @@ class PresetBar(QWidget):
     def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:
         title = name if can_delete else tr(name)
         chip = self._make_chip(title, tr("Use the preset “{name}”").format(name=title))
+        if not can_delete and name in BUILTIN_PRESETS:
+            about = tr(BUILTIN_PRESETS[name])
+            set_up(chip, tooltip=tooltip(about), description=about)
         chip.setObjectName(f"preset.{name}")
         chip.setProperty("path", str(path))
         chip.clicked.connect(self._on_chip)

@@ -18,9 +18,9 @@ from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import arrange, set_up
-from decodescope.app.widgets.inputs import ScrollArea
 from decodescope.app.widgets.labels import ElidedLabel
-from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, escape_html, tooltip
+from decodescope.app.widgets.plain_text import RichLabel, escape_html, tooltip
+from decodescope.app.widgets.row_scroll_area import RowScrollArea
 from decodescope.resources.language import join_sentences, tr
 
 
@@ -49,9 +49,8 @@ class ExampleBar(QWidget):
         self.show()
 
 
-MIN_PARAMETERS_HEIGHT = 120
-"""Height in pixels at 100 % that the parameters need below examples and presets; with less space they move above them.
-"""
+MIN_PARAMETERS_HEIGHT = 240
+"""Height in pixels at 100 % that the parameters need below the examples; with less space they move above them."""
 MIN_PAGE_HEIGHT = 40
 """Smallest height of the page above the help, in pixels at 100 %."""
 
@@ -74,11 +73,10 @@ class SetupPanel(Themed, QFrame):
         )
         self.help.setWordWrap(True)
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.memory_label = PlainLabel(wordWrap=True)
+        self.memory_label = ElidedLabel()
         self.memory_label.setObjectName("fitLine")
         self.memory_label.setAccessibleName(tr("Memory required by the run"))
-        self.memory_label.hide()
-        self._default_help = ""
+        self._default_help = self._advice = ""
         self._is_low = False
         for panel in (self.parameters, self.cache_parameters):
             panel.helpRequested.connect(self.show_help)
@@ -87,7 +85,11 @@ class SetupPanel(Themed, QFrame):
     def set_summary(self, text: str) -> None:
         """Set the help text shown while no setting is hovered: what the strategy does."""
         self._default_help = escape_html(text)
-        self.help.setText(self._default_help)
+        self._show_default_help()
+
+    def _show_default_help(self) -> None:
+        """Show what the strategy does, or what to do about a run that does not fit."""
+        self.help.setText(escape_html(self._advice) or self._default_help)
 
     @Slot()
     def create_all_rows(self) -> None:
@@ -130,14 +132,16 @@ class SetupPanel(Themed, QFrame):
         self._page.show()
 
     def show_memory_estimate(self, estimate: str, advice: str, speed: str = "") -> None:
-        """Show the run's memory requirement and its predicted speed, if known; if it does not fit, show all numbers and
-        advice.
+        """Show the run's memory requirement and its predicted speed, if known; if it does not fit, all numbers and
+        advice in place of the help.
         """
         brief = " · ".join(part for part in (estimate.partition(":")[0], speed) if part)
-        self.memory_label.setText(join_sentences(estimate, advice, speed) if advice else brief)
-        self.memory_label.setToolTip(tooltip(join_sentences(estimate, speed)))
-        self.memory_label.setAccessibleDescription(join_sentences(estimate, advice, speed))
-        self.memory_label.setVisible(bool(estimate))
+        complete = join_sentences(estimate, advice, speed)
+        self.memory_label.setText(brief)
+        self.memory_label.setToolTip(tooltip(complete))
+        self.memory_label.setAccessibleDescription(complete)
+        self._advice = complete if advice else ""
+        self._show_default_help()
         role = "warning" if advice else "muted"
         if self.memory_label.property("role") != role:
             self.memory_label.setProperty("role", role)
@@ -145,7 +149,14 @@ class SetupPanel(Themed, QFrame):
             self.memory_label.style().polish(self.memory_label)
 
     def leaveEvent(self, event: object) -> None:
-        self.help.setText(self._default_help)
+        self._show_default_help()
+
+    def reveal(self, part: QWidget) -> None:
+        """Open the group of settings that contains a part of the panel."""
+        for panel in (self.parameters, self.cache_parameters):
+            for name, row in panel.rows.items():
+                if row is part or row.isAncestorOf(part):
+                    panel.reveal(name)
 
     def scroll_into_view(self, part: QWidget) -> None:
         """Scroll to a part of the panel, after the layout has been updated."""
@@ -155,19 +166,19 @@ class SetupPanel(Themed, QFrame):
         self._scroll.setMinimumHeight(
             theme.px(MIN_PAGE_HEIGHT)
         )  # the default minimum is the height of a scroll bar's buttons and handle
-        self._help_area.setFixedHeight(theme.px(64) + theme.space(16))
+        self.memory_label.setFont(theme.font(12, tabular=True))
+        self.memory_label.setFixedHeight(theme.px(18))
+        self._help_area.setFixedHeight(theme.px(18 + 50) + theme.space(20))
         self._inner.setSpacing(theme.space(16))
-        self.memory_label.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
-        self.memory_label.setFont(theme.font(12))
         self._reorder()
 
     @property
     def _parts_in_order(self) -> tuple[QWidget, ...]:
-        """The panel's parts from top to bottom; in a low panel the parameters come before examples and presets."""
-        examples = (self.prompt.examples_row, self.presets)
+        """The panel's parts from top to bottom; in a low panel the parameters come before the examples."""
+        examples = self.prompt.examples_row
         settings = (self.adapters, self.parameters, self.cache_parameters)
-        parts = (*settings, *examples) if self._is_low else (*examples, *settings)
-        return (self.example_bar, self.prompt, *parts)
+        parts = (*settings, examples) if self._is_low else (examples, *settings)
+        return (self.example_bar, self.prompt, *parts, self.presets)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -180,7 +191,7 @@ class SetupPanel(Themed, QFrame):
         width = max(self.width(), 1)
         above = sum(
             part.heightForWidth(width) if part.hasHeightForWidth() else part.sizeHint().height()
-            for part in (self.prompt, self.prompt.examples_row, self.presets)
+            for part in (self.prompt, self.prompt.examples_row)
         )
         room = self.height() - self._help_area.height()
         is_low = room - above < self._theme.px(MIN_PARAMETERS_HEIGHT)
@@ -198,7 +209,7 @@ class SetupPanel(Themed, QFrame):
         for part in self._parts_in_order:
             inner.addWidget(part)
         inner.addStretch(1)
-        scroll = self._scroll = set_up(ScrollArea(widgetResizable=True), name="setupScroll")
+        scroll = self._scroll = set_up(RowScrollArea(), name="setupScroll")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(self._content)
@@ -208,7 +219,7 @@ class SetupPanel(Themed, QFrame):
         long_help.setFrameShape(QFrame.Shape.NoFrame)
         long_help.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         long_help.setWidget(self.help)
-        arrange(QVBoxLayout(self._help_area), long_help, margins=(MARGIN, 8, 4, 8))
+        arrange(QVBoxLayout(self._help_area), self.memory_label, (long_help, 1), margins=(MARGIN, 8, 4, 8), spacing=4)
         self._page = QWidget()
-        arrange(QVBoxLayout(self._page), (scroll, 1), self.memory_label, self._help_area, margins=0, spacing=0)
+        arrange(QVBoxLayout(self._page), (scroll, 1), self._help_area, margins=0, spacing=0)
         self._pages = arrange(QVBoxLayout(self), self._page, margins=0)

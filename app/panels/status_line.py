@@ -1,10 +1,10 @@
-"""Status line: device, speed, memory and outcome of the run, and buttons for the panels."""
+"""Status line: model, speed, memory and outcome of the shown run, and buttons for the panels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
@@ -24,13 +24,20 @@ from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.core import words
 from decodescope.resources.language import mark, tr
 
+if TYPE_CHECKING:
+    from decodescope.core.events import RunStarted
+
 Number = TypeVar("Number", int, float)
 REFRESH_MS = 1000
 GAP = 20
 
 
 class StatusLine(Themed, QFrame):
-    """Status line; numbers are updated once per second during a run, and when it ends."""
+    """Status line; numbers are updated once per second during a run, and when it ends.
+
+    It shows only what belongs to the shown run. Before the first run it shows the loaded model; the hardware is in the
+    tooltip.
+    """
 
     settingsRequested = Signal()
     historyRequested = Signal()
@@ -41,10 +48,11 @@ class StatusLine(Themed, QFrame):
         self._run: Run | None = None
         self._model: ModelInfo | None = None
         self._backend: DecodeBackend | None = None
-        self._shows_model = self._shows_failure = False
+        self._shown_start: RunStarted | None = None
+        self._state, self._is_loading, self._shows_failure = "", False, False
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
-        self.device = self._label(tr("Device"), ElidedLabel())
+        self.device = self._label(tr("Model"), ElidedLabel())
         self.number_labels = {name: self._label(tr(title), PlainLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label(tr("Outcome"), ElidedLabel())
         self.settings_button = set_up(QPushButton(), name="usedSettings", role="quiet", clicked=self.settingsRequested)
@@ -87,6 +95,7 @@ class StatusLine(Themed, QFrame):
         self._shows_failure = False
         self.outcome.setText("")
         self._timer.start()
+        self._update_model()
         self.refresh()
 
     @Slot()
@@ -112,37 +121,47 @@ class StatusLine(Themed, QFrame):
     @Slot(str)
     def show_loading(self, name: str) -> None:
         """Show that a model is being loaded."""
-        if "://" in name:
-            self.show_state(tr("Connecting to {name}…").format(name=name.rpartition("#")[2]))
-        else:
-            self.show_state(tr("Loading {name}…").format(name=Path(name).name))
+        is_remote = "://" in name
+        self.show_state(
+            tr("Connecting to {name}…").format(name=name.rpartition("#")[2])
+            if is_remote
+            else tr("Loading {name}…").format(name=Path(name).name),
+            is_loading=True,
+        )
 
     @Slot(object)
     def show_model(self, model: ModelInfo) -> None:
-        """Show device, data type and threads of the loaded model, and why they differ from the requested ones."""
-        self._model = model
-        parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
-        if model.threads:
-            parts.append(words.count(model.threads, "thread"))
-        if self._backend is not None and self._backend.uses_native_code:
-            parts.append(tr("native code"))
-        self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
-        self._shows_model = True
-        if self._backend is not None:
-            self.device.setToolTip(tooltip(f"{self.device.toolTip()}\n{self._backend.sentence}"))
+        """Show the loaded model where no run is shown, and its hardware in the tooltip."""
+        self._model, self._state, self._is_loading = model, "", False
+        self._update_model()
 
     @Slot(object)
     def show_backend(self, backend: DecodeBackend | None) -> None:
         """Show the decode backend of the loaded model; None if it does not apply."""
         self._backend = backend
-        if self._shows_model and self._model is not None:
-            self.show_model(self._model)
+        self._update_model()
 
-    def show_state(self, text: str) -> None:
-        """Show another state of the model, such as loading or no model."""
-        self._shows_model = False
-        self.device.setText(f"● {text}")
-        self.device.setToolTip(tooltip(text))
+    def show_state(self, text: str, is_loading: bool = False) -> None:
+        """Show that there is no model, or that one is being loaded, which goes before the model of the shown run."""
+        self._model, self._state, self._is_loading = None, text, is_loading
+        self._update_model()
+
+    def _update_model(self) -> None:
+        """Show the state of the model, or the model of the shown run, or else the loaded model."""
+        started, model = self._run.started if self._run is not None else None, self._model
+        if self._is_loading or (self._state and started is None):
+            name = details = self._state
+        elif started is not None:
+            name = " · ".join(filter(None, (started.engine, _short_name(started.model))))
+            is_loaded = model is not None and _is_run_by(started, model)
+            details = _model_hardware(model, self._backend) if model and is_loaded else _run_hardware(started)
+        elif model is not None:
+            name = " · ".join(filter(None, (model.engine, model.title or _short_name(model.name))))
+            details = _model_hardware(model, self._backend)
+        else:
+            return
+        self.device.setText(f"● {name}")
+        self.device.setToolTip(tooltip(details))
 
     def stop_timer(self) -> None:
         """Stop the timer."""
@@ -151,6 +170,9 @@ class StatusLine(Themed, QFrame):
     @Slot()
     def refresh(self) -> None:
         """Update all numbers."""
+        if self._run is not None and self._run.started is not self._shown_start:
+            self._shown_start = self._run.started
+            self._update_model()
         known = run_status.compute_status_numbers(self._run) if self._run is not None else run_status.StatusNumbers()
         texts = {
             "first_token": _labelled_value(tr("first token"), known.first_token, words.duration),
@@ -222,6 +244,31 @@ _TITLES = {
 
 
 _DROP_ORDER = ("prefill", "cache", "first_token", "acceptance")
+
+
+def _is_run_by(started: RunStarted, model: ModelInfo) -> bool:
+    """Return whether the run is one of the loaded model, as it is loaded now."""
+    is_same = started.model in (model.name, model.title)
+    return is_same and (started.device, started.dtype) == (model.device, model.dtype)
+
+
+def _short_name(model: str) -> str:
+    return Path(model).name or model
+
+
+def _run_hardware(started: RunStarted) -> str:
+    return started.device if started.engine else f"{_device_name(started.device)}, {started.dtype}"
+
+
+def _model_hardware(model: ModelInfo, backend: DecodeBackend | None) -> str:
+    """Return device, data type and threads of a model, why they differ from the requested ones, and the backend."""
+    parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
+    if model.threads:
+        parts.append(words.count(model.threads, "thread"))
+    if backend is not None and backend.uses_native_code:
+        parts.append(tr("native code"))
+    hardware = ", ".join(parts) + (f" ({model.note})" if model.note else "")
+    return f"{hardware}\n{backend.sentence}" if backend is not None else hardware
 
 
 def _device_name(device: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from decodescope.app.panels.commands import key_of
@@ -19,13 +18,10 @@ from decodescope.app.widgets.buttons import RunButton
 from decodescope.app.widgets.drafter_marks import paint_drafter_mark
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.inputs import SpinBox
-from decodescope.app.widgets.painted_rows import Index
-from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
+from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo
+from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from decodescope.resources.language import tr
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QStyleOptionViewItem
 
 VISIBLE_DIGITS = 5
 """Visible digits. Random seeds have at most this many; the editor scrolls for longer typed ones."""
@@ -106,59 +102,15 @@ class SeedBox(Themed, QFrame):
 
 MAX_DRAFTERS = 4
 """Largest number of draft models; more would cost more than they gain."""
-_BOX_WIDTH = 42
-"""Width of the tick box column, in pixels at 100 %."""
-
-
-def _hint_item() -> PickerItem:
-    return PickerItem(tr("Tick to draft with several"), None, reason=tr("Their drafts are merged into one tree."))
-
-
-class _TickDelegate(TwoLineDelegate):
-    """Paint an item with a tick box at its right end: empty, or with the drafter's mark from the speculation view."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        assert isinstance(parent, DraftPicker)
-        self._picker = parent
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        if self.theme is None or not self._picker.has_boxes:
-            super().paint(painter, option, index)
-            return
-        whole = QRect(option.rect)
-        option.rect = whole.adjusted(0, 0, -self.theme.px(_BOX_WIDTH), 0)
-        super().paint(painter, option, index)
-        option.rect = whole
-        if index.flags() & Qt.ItemFlag.ItemIsEnabled:
-            self._paint_box(painter, whole, index)
-
-    def _paint_box(self, painter: QPainter, row: QRect, index: Index) -> None:
-        theme = self.theme
-        assert theme is not None
-        side = theme.px(20)
-        left = row.right() - (theme.px(_BOX_WIDTH) + side) / 2
-        box = QRectF(left, row.center().y() - side / 2 + 1, side, side)
-        chosen = self._picker.chosen
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if index.data(Qt.ItemDataRole.UserRole) in chosen:
-            paint_drafter_mark(painter, theme, chosen.index(index.data(Qt.ItemDataRole.UserRole)), box)
-        else:
-            painter.setPen(QPen(theme.color("faint"), 1.4 * theme.scale))
-            painter.setBrush(theme.color("field"))
-            painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 4, 4)
-        painter.restore()
 
 
 class DraftPicker(PickerCombo):
     """Selector for one or several draft models, in the order they were chosen.
 
-    Clicking a line selects only that model; its box, or Space, adds or removes it.
+    Clicking a row selects only that model; its box, or Space while nothing is searched for, adds or removes it.
     """
 
     chosenChanged = Signal()
-    delegate_class = _TickDelegate
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(name, label, width, parent)
@@ -177,13 +129,19 @@ class DraftPicker(PickerCombo):
         """Whether there are several models to choose from."""
         return len(self._usable()) > 1
 
-    def offer(self, items: Iterable[PickerItem]) -> None:
-        """Replace the list. The selection is kept where possible; otherwise the first usable model is selected."""
+    def offer(self, items: Iterable[PickerItem], suggested: object = None) -> None:
+        """Replace the list. The selection is kept where possible; otherwise `suggested` is selected, or nothing."""
         selection = self.chosen
-        listed = list(items)
-        several = sum(not item.reason for item in listed) > 1
-        self.set_items([*listed, _hint_item()] if several else listed)
-        self.choose_all(selection)
+        self.set_items(items)
+        self.note = tr("Tick several to merge their drafts into one tree.") if self.has_boxes else ""
+        usable = self._usable()
+        kept = [name for name in selection if name in usable]
+        if kept:
+            self.choose_all(kept)
+        else:
+            self.setCurrentIndex(self.findData(suggested) if suggested in usable else -1)
+            self._additional = []
+            self._update_summary()
 
     def select_data(self, data: object) -> bool:
         """Select only the model with the key `data`; False if it is not listed."""
@@ -193,12 +151,13 @@ class DraftPicker(PickerCombo):
         return found
 
     def choose_all(self, names: Sequence[str]) -> list[str]:
-        """Select these models in this order and return the names that are not listed or cannot draft. One model always
-        stays selected.
+        """Select these models in this order and return the names that are not listed or cannot draft. The selection is
+        kept if none of them can.
         """
         usable = self._usable()
         taken = list(dict.fromkeys(name for name in names if name in usable))[:MAX_DRAFTERS]
-        first = taken[0] if taken else self.currentData() if self.currentData() in usable else next(iter(usable), None)
+        current = self.currentData()
+        first = taken[0] if taken else current if current in usable else None
         self.setCurrentIndex(self.findData(first) if first else -1)
         self._additional = taken[1:]
         self._update_summary()
@@ -222,39 +181,34 @@ class DraftPicker(PickerCombo):
         if self.is_open:
             self.view().viewport().update()
 
-    def showPopup(self) -> None:
-        """Open the list and watch its events."""
-        super().showPopup()
-        for part in (self.view(), self.view().viewport()):
-            part.installEventFilter(self)
+    def is_marked(self, data: object) -> bool:
+        """Return whether the model is among the chosen ones."""
+        return data in self.chosen
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tick boxes on click and on Space; the list stays open."""
-        if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:
-            index = self.view().indexAt(event.position().toPoint())
-            if index.isValid() and self._is_box(event.position().x(), self.view().visualRect(index)):
-                return self._tick(index)
-        elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Space:
-            return self._tick(self.view().currentIndex())
-        return super().eventFilter(watched, event)
+    def paint_mark(self, painter: QPainter, theme: Theme, rect: QRectF, data: object) -> None:
+        """Paint a tick box: empty, or with the drafter's mark of the speculation view."""
+        if not self.has_boxes:
+            super().paint_mark(painter, theme, rect, data)
+        elif data in self.chosen:
+            paint_drafter_mark(painter, theme, self.chosen.index(str(data)), rect.adjusted(-2, -2, 2, 2))
+        else:
+            painter.setPen(QPen(theme.color("faint"), 1.4 * theme.scale))
+            painter.setBrush(theme.color("field"))
+            painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4)
 
-    def _is_box(self, x: float, row: QRect) -> bool:
-        width = self._theme.px(_BOX_WIDTH)
-        return self.has_boxes and x > row.right() - width
-
-    def _tick(self, index: Index) -> bool:
-        name = index.data(Qt.ItemDataRole.UserRole)
-        if self.has_boxes and name in self._usable():
-            self.toggle(str(name))
-        return True
+    def press_mark(self, data: object) -> bool:
+        """Add or remove the model; the list stays open."""
+        if self.has_boxes and data in self._usable():
+            self.toggle(str(data))
+        return self.has_boxes
 
     def _usable(self) -> list[str]:
-        model = self.model()
-        rows = (row for row in range(self.count()) if model.index(row, 0).flags() & Qt.ItemFlag.ItemIsEnabled)
-        return [str(self.itemData(row)) for row in rows if self.itemData(row)]
+        return [str(item.data) for item in self.items if item.data and not item.reason]
 
     def _title(self) -> str:
-        return tr("{count} drafts, merged").format(count=len(self.chosen)) if self._additional else super()._title()
+        if self._additional:
+            return tr("{count} drafts, merged").format(count=len(self.chosen))
+        return super()._title() if self.currentIndex() >= 0 else tr("No draft chosen")
 
     @Slot()
     def _on_activated(self) -> None:
@@ -286,7 +240,7 @@ class Toolbar(Themed, QFrame):
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", tr("Cache"), 156)
         self.seed = SeedBox()
-        self.export_button = IconButton("save", tr("Save or copy… ({key})").format(key=key_of("save_picture")))
+        self.export_button = IconButton("save", tr("Export… ({key})").format(key=key_of("save_picture")))
         self.export_button.setObjectName("exportButton")
         self.tours_button = set_up(QToolButton(), name="toursButton")
         self.tours_button.setText(tr("Tours"))
@@ -328,8 +282,8 @@ class Toolbar(Themed, QFrame):
         return super().event(event)
 
     def _distribute_width(self) -> None:
-        """Distribute the remaining width among the pickers: first what their titles need, then what else they
-        prefer.
+        """Distribute the remaining width among the pickers: first what their titles need, then what their second
+        lines need, then their usual widths.
         """
         pickers = [picker for picker in self.pickers if not picker.isHidden()]
         others = [
@@ -340,9 +294,10 @@ class Toolbar(Themed, QFrame):
         margins = self._row.contentsMargins()
         gaps = self._row.spacing() * (len(pickers) + len(others) + 2)
         room = self.width() - margins.left() - margins.right() - gaps - sum(part.sizeHint().width() for part in others)
-        for picker, width in zip(
-            pickers, _distribute([(p.title_width, p.preferred_width) for p in pickers], room), strict=True
-        ):
+        widths = _distribute([(picker.text_width, picker.preferred_width) for picker in pickers], room)
+        if sum(widths) > room or any(width < p.text_width for p, width in zip(pickers, widths, strict=True)):
+            widths = _distribute([(picker.title_width, picker.text_width) for picker in pickers], room)
+        for picker, width in zip(pickers, widths, strict=True):
             picker.set_assigned_width(width)
 
     def _lay_out(self) -> None:
@@ -357,15 +312,24 @@ class Toolbar(Themed, QFrame):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)
 
 
-def _distribute(widths: Sequence[tuple[int, int]], available_width: int) -> list[int | None]:
-    """Return a width in pixels for each (minimum, preferred) pair in `available_width`; None for each if all preferred
-    widths fit.
+def _distribute(widths: Sequence[tuple[int, int]], available_width: int) -> list[int]:
+    """Return a width in pixels for each (minimum, preferred) pair in `available_width`.
+
+    The width that is missing is taken from the largest difference between preferred and minimum first, so that short
+    texts stay complete.
     """
-    if sum(preferred for _minimum, preferred in widths) <= available_width:
-        return [None] * len(widths)
+    preferred = [most for _least, most in widths]
     minimums = [min(wish) for wish in widths]
-    extra = available_width - sum(minimums)
-    if extra < 0:
+    missing = sum(preferred) - available_width
+    if missing <= 0:
+        return preferred
+    if sum(minimums) > available_width:
         return [max(0, width * available_width // max(1, sum(minimums))) for width in minimums]
-    missing = [max(0, preferred - width) for (_minimum, preferred), width in zip(widths, minimums, strict=True)]
-    return [width + extra * more // max(1, sum(missing)) for width, more in zip(minimums, missing, strict=True)]
+    slack = sorted(most - least for most, least in zip(preferred, minimums, strict=True))
+    keeps, left, count = 0, sum(slack) - missing, len(slack)
+    for n, one in enumerate(slack):  # the largest slack that all may keep
+        keeps = max(0, left) // (count - n)
+        if one >= keeps:
+            break
+        left -= one
+    return [least + min(most - least, keeps) for most, least in zip(preferred, minimums, strict=True)]

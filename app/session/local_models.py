@@ -58,8 +58,8 @@ class LocalModels:
         """Predicted speeds of models with layers on the disk, and whether the model was loaded for the prediction."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """Load the model of `request`, unless it is loaded already."""
-        if self._info is None or request != self._loaded:
+        """Load the model of `request`, unless it is loaded already and as it would be loaded now."""
+        if self._info is None or request != self._loaded or _is_outdated(self._model):
             self._unload()
             self._model = _load_checked(request)
             self._loaded, self._info = request, None
@@ -158,7 +158,8 @@ class LocalModels:
 
     def load_drafters(self, request: RunRequest) -> list[core.LoadedModel]:
         """Return the run's draft models, loading missing ones and releasing others."""
-        drafters = {name: self._drafters[name] for name in request.draft_names if name in self._drafters}
+        kept = {name: draft for name, draft in self._drafters.items() if not _is_outdated(draft)}
+        drafters = {name: kept[name] for name in request.draft_names if name in kept}
         self._drafters = drafters
         for name in request.draft_names:
             if name not in drafters:
@@ -167,6 +168,13 @@ class LocalModels:
                 device = wanted.device if self._model is None else str(self._model.device)
                 drafters[name] = _load_model(replace(wanted, device=device))
         return [drafters[name] for name in request.draft_names]
+
+
+def _is_outdated(model: core.LoadedModel | None) -> bool:
+    """Return whether the weights were unpacked because there was no native code, which has been compiled since."""
+    from decodescope import core
+
+    return model is not None and bool(model.unpacked_format) and core.kernel_status().state == "ready"
 
 
 def _draft_load_request(request: RunRequest, name: str) -> LoadRequest:

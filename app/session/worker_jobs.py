@@ -7,11 +7,12 @@ import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decodescope.app.state import conversation
 from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest, is_turns
 from decodescope.core.errors import ParameterError
+from decodescope.resources.depth import pick
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -58,8 +59,16 @@ def _device_note(requested: str, device: str) -> str:
     if not _has_nvidia_driver():
         return tr("no GPU found")
     if torch.version.cuda is None:
-        return tr("no GPU supported by this torch version")
-    return tr("GPU found, but this torch version cannot use its driver")
+        return pick(
+            tr("the graphics card is not used"),
+            tr("this installation does not use the GPU"),
+            tr("no GPU supported by this torch version"),
+        )
+    return pick(
+        tr("the graphics card is not used: its driver is too old or too new"),
+        tr("GPU found, but its driver does not suit this installation"),
+        tr("GPU found, but this torch version cannot use its driver"),
+    )
 
 
 _DRIVER_FOLDER = "/proc/driver/nvidia"
@@ -116,18 +125,47 @@ def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
 
 def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     """Return the request with the chat turns that fit the context, counted by the model's tokenizer."""
+    if not is_turns(request.prompt) or not request.when_full or not has_bounded_context(model, request):
+        return request
+    remaining = fit_chat(model, request).kept
+    return request if len(remaining) == len(request.prompt) else replace(request, prompt=remaining)
+
+
+def has_bounded_context(model: core.LoadedModel, request: RunRequest) -> bool:
+    """Return whether the text may only be as long as the model's context."""
     from decodescope import core
 
-    backend = core.caches.registry[request.cache]
-    if not is_turns(request.prompt) or not request.when_full or backend.unbounded or model.context is None:
-        return request
+    return model.context is not None and not core.caches.registry[request.cache].unbounded
+
+
+class FittedChat(NamedTuple):
+    """The messages of a chat that fit the context."""
+
+    kept: tuple[Mapping[str, str], ...]
+    tokens: int
+    """Tokens of all messages, and of the beginning of the answer."""
+    kept_tokens: int
+    room: int
+    """Tokens reserved for the answer."""
+
+
+def fit_chat(model: core.LoadedModel, request: RunRequest) -> FittedChat:
+    """Return which messages of a chat fit the context of a model that has one, with a reserve for the answer."""
+    from decodescope import core
+
+    begun = sum(
+        len(core.encode(model, part, unbounded=True)) if isinstance(part, str) and part else 1
+        for part in request.beginning
+    )
 
     def count(messages: Sequence[Any]) -> int:
-        return len(core.encode(model, messages, unbounded=True))
+        return len(core.encode(model, messages, unbounded=True)) + begun
 
-    room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.MAX_ANSWER_DIVISOR)
-    remaining = conversation.trim(request.prompt, model.context, room, request.when_full, count)
-    return request if len(remaining) == len(request.prompt) else replace(request, prompt=remaining)
+    messages = tuple(part for part in request.prompt if isinstance(part, Mapping))
+    context = model.context or 0
+    room = min(int(request.config.get("max_new_tokens") or 0), context // conversation.MAX_ANSWER_DIVISOR)
+    kept = conversation.trim(messages, context, room, request.when_full or conversation.DROP, count)
+    return FittedChat(kept, count(messages), count(kept), room)
 
 
 def score_stream(

@@ -26,7 +26,7 @@ from decodescope.app.state.suggestions import truncate_name, unknown_name_messag
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import adapters, strategies
-from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.checks.name_suggestions import did_you_mean, known_names_sentence
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import join_sentences, tr
 
@@ -183,6 +183,8 @@ def _apply_preset(window: MainWindow, name_or_path: str) -> None:
     from decodescope.app.storage import presets
 
     known = window.parts.presets.preset_files()
+    if name_or_path not in known and (name := presets.FORMER_NAMES.get(name_or_path)) in known:
+        name_or_path = str(name)
     if name_or_path not in known and not Path(name_or_path).exists():
         raise LaunchProblem(unknown_name_message("preset", name_or_path, known))
     try:
@@ -233,11 +235,11 @@ def _parse_parameters(strategy_name: str, pairs: tuple[tuple[str, str], ...]) ->
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                tr("{title} has no setting “{name}”.{near} Available: {names}.").format(
+                tr("{title} has no setting “{name}”.{near} {names}").format(
                     title=tr(strategy.title),
                     name=truncate_name(name),
                     near=did_you_mean(name, strategy.parameter_names),
-                    names=", ".join(strategy.parameter_names),
+                    names=known_names_sentence(name, strategy.parameter_names),
                 )
             )
         try:

@@ -44,7 +44,7 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
     Raises PictureError.
     """
     exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
-    view = exports.offers()[0]
+    view = exports.front_offer()
     name = RUN if kind == HTML else view.name
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:

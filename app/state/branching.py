@@ -71,7 +71,7 @@ def forbidden_reason(text: str, special: bool | None = None) -> str:
 
 def _allows_control_tokens(grammar: object) -> bool:
     """Return whether texts of the grammar may contain control tokens."""
-    return isinstance(grammar, Mapping) and "<" in str(grammar.get("lark", ""))
+    return isinstance(grammar, Mapping) and "<" in f"{grammar.get('lark', '')}{grammar.get('gbnf', '')}"
 
 
 def _forbidden_by_funnel(token: TokenChosen) -> frozenset[int]:

@@ -20,7 +20,7 @@ from decodescope import resources
 _NATIVE = re.compile(r"(?:\.so(?:\.\d+)*|\.dylib|\.dll|\.pyd)$")
 _EXTENSION_MODULE = re.compile(r"\.(?:cpython-|abi3\.|cp\d+)[^/]*$|\.pyd$")
 """A module of Python: the distribution's own code."""
-_TEXTS = ("LGPL-2.1", "LGPL-3.0", "GPL-3.0", "BSD-2-Clause", "BSD-3-Clause", "MIT")
+_TEXTS = ("LGPL-2.1", "LGPL-3.0", "GPL-3.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "OFL-1.1")
 """Licences whose texts are in resources/licences."""
 _COPYLEFT = re.compile(r"\bLGPL")
 
@@ -59,6 +59,23 @@ def libraries_in(files: Mapping[str, Path]) -> list[BundledLibrary]:
             sources = row.get("sources", "").replace("{version}", version).replace("{series}", series)
             found.append(BundledLibrary(row["name"], version, row["licence"], names, sources, row.get("notice", "")))
     return sorted(found, key=lambda library: library.name.lower())
+
+
+@cache
+def bundled_fonts() -> tuple[BundledLibrary, ...]:
+    """Return the fonts that the files in `resources/fonts` are cut from, by name."""
+    folder = resources.path("fonts")
+    return tuple(
+        BundledLibrary(
+            row["name"],
+            row["version"],
+            row["licence"],
+            tuple(sorted(path.name for pattern in row["files"] for path in folder.glob(pattern))),
+            row["sources"],
+            row["notice"],
+        )
+        for row in sorted(_table()["font"], key=lambda row: row["name"].lower())
+    )
 
 
 def unlisted_files(names: Iterable[str]) -> list[str]:
@@ -122,5 +139,9 @@ def _version_in(expression: str, name: str, path: Path) -> str:
 
 @cache
 def _rows() -> tuple[tuple[dict[str, Any], re.Pattern[str]], ...]:
-    table = tomllib.loads(resources.path("licences", "libraries.toml").read_text(encoding="utf-8"))
-    return tuple((row, re.compile("|".join(map(translate, row["files"])))) for row in table["library"])
+    return tuple((row, re.compile("|".join(map(translate, row["files"])))) for row in _table()["library"])
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(resources.path("licences", "libraries.toml").read_text(encoding="utf-8"))

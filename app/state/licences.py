@@ -14,6 +14,7 @@ from typing import NamedTuple
 from decodescope import resources
 from decodescope.app.state.bundled_libraries import (
     BundledLibrary,
+    bundled_fonts,
     is_native,
     libraries_in,
     licence_texts,
@@ -95,13 +96,16 @@ def third_party_text(native: Mapping[str, Path] | None = None) -> str:
     libraries = bundled_libraries() if native is None else libraries_in(native)
     lines = ["Decodescope uses the following libraries. Each is under its own licence.", ""]
     lines += [f"{part.name} {part.version}: {part.licence}" for part in third_party_parts()]
-    lines += ["", *overview(libraries)]
+    lines += ["", *overview(libraries), "", "Fonts, cut to the characters of the program and renamed:", ""]
+    for font in bundled_fonts():
+        lines += [f"{font.title}: {font.licence}", f"    in {', '.join(font.files)}"]
+        lines += [f"    sources: {font.sources}", f"    {font.notice}"]
     texts: dict[str, dict[str, None]] = {}
     for found in _required_distributions():
         for text in _licence_texts(found):
             texts.setdefault(text, {})[f"{found.metadata['Name']} {found.version}"] = None
-    for name, text in licence_texts(libraries).items():
-        texts.setdefault(text.strip(), {})[f"{name}, of libraries named above"] = None
+    for name, text in licence_texts((*libraries, *bundled_fonts())).items():
+        texts.setdefault(text.strip(), {})[f"{name}, of libraries and fonts named above"] = None
     for text, names in texts.items():
         lines += ["", "-" * _MAX_LINE, ", ".join(names), "-" * _MAX_LINE, "", text]
     return "\n".join(lines) + "\n"

@@ -39,6 +39,11 @@ def describe_model(entry: ModelEntry) -> str:
     return tr(_sentence(entry)).format(family=family(entry))
 
 
+def is_chat_model(entry: ModelEntry) -> bool:
+    """Return whether the model was trained to chat, judged by its name."""
+    return _has_word_starting_with(f"{entry.model_type} {entry.title}".lower(), _CHAT_MODELS)
+
+
 def family(entry: ModelEntry) -> str:
     """Return the name of its architecture: `Llama`."""
     return entry.architecture.partition(" · ")[0] or entry.model_type
@@ -58,10 +63,10 @@ def _sentence(entry: ModelEntry) -> str:
             return _TRANSLATES
         if _has_word_starting_with(names, _SUMMARISERS):
             return _SUMMARISES
-        return _CHATS if _has_word_starting_with(names, _CHAT_MODELS) else _BOTH
+        return _CHATS if is_chat_model(entry) else _BOTH
     if _has_word_starting_with(names, _CODE_MODELS):
         return _CODE
-    return _CHATS if _has_word_starting_with(names, _CHAT_MODELS) else _WRITES
+    return _CHATS if is_chat_model(entry) else _WRITES
 
 
 def _has_word_starting_with(names: str, beginnings: tuple[str, ...]) -> bool:

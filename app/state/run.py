@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from decodescope import core
+from decodescope.app.state.answer_thinking import ThinkingTracker
 from decodescope.app.state.beam_tree import BeamTree, update_from_beams
 from decodescope.app.state.cache_history import CacheHistory
 from decodescope.app.state.draft_rounds import DraftRounds
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         TokenChosen,
         TokenCompared,
     )
+    from decodescope.core.thinking import AnswerThinking
 
 _MIN_TOKENS_TO_KEEP = 8
 """A run replaced before this many tokens is not worth keeping."""
@@ -55,6 +57,7 @@ class Run:
         """Scoring with a comparison model: its values for each token, in text order."""
         self._endings: dict[int, SequenceFinished] = {}
         self._cache_history, self._rounds = CacheHistory(), DraftRounds()
+        self._thinking: dict[int, ThinkingTracker] = {}
         self.shown_index = 0
         self.cursor = 0
         self.is_following = True
@@ -99,6 +102,17 @@ class Run:
     def tokens(self) -> list[TokenChosen]:
         """All tokens of the shown sequence."""
         return self.sequence.tokens
+
+    @property
+    def thinking(self) -> AnswerThinking:
+        """The thinking of the shown sequence; `ranges` counts from its first new token."""
+        return self.thinking_of(self.shown_index)
+
+    def thinking_of(self, index: int) -> AnswerThinking:
+        """Return the thinking of a sequence."""
+        sequence = self.sequences[index]
+        tracker = self._thinking.setdefault(index, ThinkingTracker())
+        return tracker.update(self.started, sequence.tokens, sequence.finished)
 
     @property
     def length(self) -> int:

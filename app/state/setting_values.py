@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from decodescope import core
-from decodescope.app.state.text_formats import parse_grammar, read_lines, write_lines
+from decodescope.app.state.text_formats import parse_grammar, read_lines, unescape, write_lines
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def is_text_parameter(parameter: Parameter) -> bool:
     """Return whether any text is a valid value: stop strings, banned words, a text."""
     if parameter.kind == "tokens":
         return parameter.form in ("phrases", "alternatives")
-    return parameter.kind in ("text", "lines")
+    return parameter.kind in ("text", "lines", "words")
 
 
 def check_range(parameter: Parameter, value: Any) -> Any:
@@ -222,7 +222,40 @@ _TYPE_CHECKS: Mapping[str, Callable[[Parameter, Any], bool]] = {
     "tokens": lambda _parameter, value: _is_nested_list(value),
     "names": lambda parameter, value: isinstance(value, list | tuple) and all(n in parameter.choices for n in value),
     "grammar": lambda _parameter, value: isinstance(value, dict) and not core.grammar_problem(value),
+    "words": lambda _parameter, value: (
+        isinstance(value, list | tuple) and all(_is_text(word) and word for word in value)
+    ),
+    "word_values": lambda _parameter, value: isinstance(value, list | tuple) and all(map(_is_word_value, value)),
 }
+
+
+def _is_word_value(value: Any) -> bool:
+    """Return whether the value is a pair of a word and a number of usual size."""
+    is_pair = isinstance(value, list | tuple) and len(value) == 2
+    return is_pair and _is_text(value[0]) and bool(value[0].strip()) and is_number(value[1]) and abs(value[1]) <= 10_000
+
+
+def parse_word_values(text: str) -> list[list[Any]] | None:
+    """Parse a JSON list of [word, number], or one `word: number` per line; None if empty.
+
+    Raises InvalidValueError.
+    """
+    if text.lstrip().startswith("["):
+        found = parse_tokens(text)
+        if isinstance(found, list) and all(map(_is_word_value, found)):
+            return [[word, value] for word, value in found] or None
+        raise InvalidValueError(tr("Write a list of [word, number], or one “word: number” per line."))
+    pairs: list[list[Any]] = []
+    for line in filter(str.strip, text.split("\n")):
+        word, colon, number = line.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        pairs.append([unescape(word), int(value) if value.is_integer() else value])
+        if not colon or not _is_word_value(pairs[-1]) or not math.isfinite(value):
+            raise InvalidValueError(tr("“{text}” is not “word: number”.").format(text=short_text(line)))
+    return pairs or None
 
 
 def _lower_first(title: str) -> str:
@@ -289,4 +322,6 @@ _PARSERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "tokens": lambda _parameter, text: parse_tokens(text),
     "names": parse_names,
     "grammar": _grammar,
+    "words": lambda _parameter, text: parse_lines(text),
+    "word_values": lambda _parameter, text: parse_word_values(text),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.checks.name_suggestions import did_you_mean, known_names_sentence
 from decodescope.resources.language import mark, tr
 
 KINDS = (
@@ -20,8 +20,8 @@ def unknown_name_message(kind: str, name: str, known_names: Iterable[str]) -> st
     tokens, chat, tree.`.
     """
     names = list(known_names)
-    return tr("Unknown {kind} “{name}”.{near} Available: {names}.").format(
-        kind=tr(kind), name=truncate_name(name), near=did_you_mean(name, names), names=", ".join(names)
+    return tr("Unknown {kind} “{name}”.{near} {names}").format(
+        kind=tr(kind), name=truncate_name(name), near=did_you_mean(name, names), names=known_names_sentence(name, names)
     )
 
 

@@ -51,7 +51,9 @@ def json_texts(text: str) -> list[str]:
     return found if isinstance(found, list) and all(isinstance(item, str) for item in found) else []
 
 
-_BY_SUFFIX = {".json": "json_schema", ".lark": "lark", ".txt": "choice", ".regex": "regex"}
+_BY_SUFFIX = {".json": "json_schema", ".lark": "lark", ".gbnf": "gbnf", ".txt": "choice", ".regex": "regex"}
+GRAMMAR_FILES = tuple(_BY_SUFFIX)
+"""Endings of files that contain a grammar."""
 _LARGEST_FILE = 2**20
 
 
@@ -77,8 +79,8 @@ def from_text(kind: str, text: str) -> dict[str, Any]:
 
 
 def parse_grammar(text: str) -> dict[str, Any]:
-    """Parse a command-line value: JSON as in a request, or a file (.json for a schema, .lark, .txt for choices, one per
-    line, .regex).
+    """Parse a command-line value: JSON as in a request, or a file (.json for a schema, .lark, .gbnf, .txt for choices,
+    one per line, .regex).
 
     Raises ValueError.
     """

@@ -29,7 +29,7 @@ def current_caption(run: Run | None) -> TokenCaption | None:
 def caption_at(run: Run, index: int) -> TokenCaption:
     """Return the caption of the token at that index of the shown text."""
     token = run.tokens[index]
-    title = f"{words.quote(token.piece, token.is_special)}  {words.percent(token.probability)}"
+    title = f"{words.quote(token.piece, token.is_special)}  {words.final_percent(token)}"
     return TokenCaption(token, title, explain_token(token))
 
 

@@ -69,7 +69,7 @@ def bands_text(scores: ScoreStats) -> str:
 
 def band_percentages(scores: ScoreStats) -> list[str]:
     """Return the fraction of the text in each band."""
-    return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
+    return [words.brief_percent(count / scores.tokens if count else 0, is_exact=True) for count in scores.bands]
 
 
 def largest_divergences(comparisons: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
@@ -168,10 +168,26 @@ MEASURES: dict[str, UncertaintyMeasure] = {
 
 def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
-    recorded entropy are skipped.
+    recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    chosen = ((n, token) for n, token in enumerate(tokens) if token.origin != "forced")
+    ranked = ((-token.entropy, n) for n, token in chosen if _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
+
+
+def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
+    """Return the index of the token that the model found least likely, the first of equals; None if no probability is
+    known. Special tokens count only if there is nothing else: the end of the text explains little.
+    """
+    bits = ((token.is_special is not False, -surprise(token), n) for n, token in enumerate(tokens))
+    known = [entry for entry in bits if not math.isnan(entry[1])]
+    return min(known)[2] if known else None
+
+
+def _is_uncertain(token: TokenChosen) -> bool:
+    """Return whether no token had so much probability that the sentence about it says "nearly certain"."""
+    known = (item.raw_probability for item in token.alternatives if not math.isnan(item.raw_probability))
+    return not math.isnan(token.entropy) and max((token.raw_probability, *known)) <= words.CERTAIN
 
 
 def uncertain_steps(run: Run | None) -> list[int]:
@@ -187,4 +203,6 @@ def uncertain_unavailable_reason(run: Run | None) -> str:
         return tr("The most uncertain steps are known once the run has ended.")
     if run is None or not run.tokens:
         return tr("There is no text yet. Run something first.")
+    if any(not math.isnan(token.entropy) for token in run.tokens):
+        return tr("The model was nearly certain at every step.")
     return tr("This run does not contain uncertainty values.")

@@ -12,6 +12,7 @@ from decodescope.core import Modalities, Request, catalog, strategies, words
 from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.core.strategies import Strategy
+from decodescope.resources.depth import EXACT, current_depth
 from decodescope.resources.language import mark, tr
 from decodescope.resources.retranslation import retranslate
 
@@ -193,7 +194,10 @@ def make_error_report(error: BaseException, details: str = "") -> ErrorReport:
         return ErrorReport(tr("Unexpected error"), str(error) or kind, remedy, details, kind)
     unfolded = "\n\n".join(part for part in (error.details, details) if part)
     blamed = error.parameter if isinstance(error, ParameterError) else ""
-    return ErrorReport(tr(error.title), error.cause, error.remedy, unfolded, kind, blamed)
+    cause = error.cause
+    if blamed and current_depth() != EXACT:  # the setting's title is enough where code words are not wanted
+        cause = cause.replace(f" ({blamed})", "")
+    return ErrorReport(tr(error.title), cause, error.remedy, unfolded, kind, blamed)
 
 
 ALL, FIT = "all", "fit"
@@ -271,7 +275,7 @@ class DownloadStatus:
     done: int = 0
     """Downloaded bytes, of `total`."""
     total: int = 0
-    progress: catalog.Progress | None = None
+    progress: catalog.DownloadProgress | None = None
     """Set during a download or a check."""
     error: ErrorReport | None = None
     """Why it failed or was paused automatically."""

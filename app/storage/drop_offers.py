@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
 from decodescope.app.state.media import kind_by_name
 from decodescope.app.storage import programs
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_alternatives, join_sentences, mark, start_sentence, tr, trn
 
-RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (
-    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture"
+RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR = (
+    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar"
 )  # fmt: skip
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
@@ -27,8 +28,18 @@ _OF_A_MODEL = re.compile(
     r"(?:vocab|merges|special_tokens_map|added_tokens)\.json"
 )
 """Names of files that only mean something in their model's folder."""
-_HUB = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?$", re.IGNORECASE)
-_NOT_MODELS = ("datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api")
+GRAMMARS = (".gbnf", ".lark", ".regex")
+_SCHEMA_KEYS = frozenset({"$schema", "$defs", "$ref", "definitions", "properties", "anyOf", "oneOf", "allOf", "enum"})
+_JSON_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_HUB_NAME = re.compile(r"[\w.-]+")
+_API_PATH = re.compile(r"/v1/?$", re.IGNORECASE)
+"""Path of an OpenAI-compatible interface."""
+_HUB_HOST = re.compile(r"(?:www\.)?(?:huggingface\.co|hf\.co)", re.IGNORECASE)
+_NOT_MODELS = (
+    "datasets", "spaces", "docs", "papers", "blog", "collections", "models", "api", "join", "login", "pricing", "tasks",
+    "learn", "chat", "settings", "organizations", "posts", "enterprise", "inference", "new", "search", "support",
+)  # fmt: skip
+"""First parts of the Hub's addresses that are no owner of a model."""
 
 
 class DropOffer(NamedTuple):
@@ -56,15 +67,47 @@ def offer_for_files(paths: Sequence[str]) -> DropOffer:
 
 def offer_for_address(address: str) -> DropOffer:
     """Return what dropping a web address does."""
-    found = _HUB.match(address)
-    if found and found[1].partition("/")[0] not in _NOT_MODELS:
-        return DropOffer(HUB, tr("Find this model on the Hub"), found[1], (found[1],))
-    if not address.lower().startswith(("http://", "https://")):
+    parts = urlsplit(address if "//" in address else f"//{address}")
+    if parts.scheme in ("", "http", "https") and _HUB_HOST.fullmatch(parts.hostname or ""):
+        return _offer_for_hub_page(parts.path)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         return _reject(
             tr("This address cannot be used"),
             tr("Drop the address of a model on the Hub, or of an engine (http:// or https://)."),
         )
+    if not _may_be_engine(parts):
+        return _reject(
+            tr("This is the address of a web page"),
+            tr("Drop the address of a model on huggingface.co, or of an engine, such as http://127.0.0.1:8080. To "
+               "connect to another address, choose Tools › Connect to an engine…."),
+        )  # fmt: skip
     return DropOffer(ENGINE, tr("Connect to this engine"), address, (address,))
+
+
+def _offer_for_hub_page(path: str) -> DropOffer:
+    """Return what dropping a page of the Hub does: one of a model has an owner and a name, or an old name alone."""
+    names = [part for part in path.split("/") if part]
+    if not names or names[0].lower() in _NOT_MODELS or not all(map(_HUB_NAME.fullmatch, names[:2])):
+        return _reject(
+            tr("This page of the Hub is not a model’s"),
+            tr("Drop the address of a model, such as huggingface.co/Qwen/Qwen3-0.6B."),
+        )
+    name = "/".join(names[:2])
+    return DropOffer(HUB, tr("Find this model on the Hub"), name, (name,))
+
+
+def _may_be_engine(parts: SplitResult) -> bool:
+    """Return whether an address may be an engine's: of this computer or network, with a port, or with its API's path.
+    Anything else is a page to read.
+    """
+    host = parts.hostname or ""
+    try:
+        is_named = parts.port is not None
+    except ValueError:
+        return False
+    is_local = "." not in host or host.endswith((".local", ".lan", ".localhost", ".internal", ".home.arpa"))
+    is_number = ":" in host or host.replace(".", "").isdigit()
+    return is_named or is_local or is_number or bool(_API_PATH.search(parts.path))
 
 
 def offer_for_text(text: str) -> DropOffer:
@@ -95,39 +138,86 @@ def _offer_for_folder(path: Path) -> DropOffer:
     )
 
 
+class FileKind(NamedTuple):
+    """A kind of file that can be dropped. The kinds are tried in order; the list of them is what a refusal names."""
+
+    title: str
+    """What can be dropped, with an article, marked for translation."""
+    fits: Callable[[Path], bool]
+    offer: Callable[[Path], DropOffer]
+
+
+def droppable_kinds() -> list[str]:
+    """Return everything that can be dropped, as words with the suffixes of its files."""
+    kinds = [tr("a model folder"), tr("a LoRA adapter"), *(tr(kind.title) for kind in _FILE_KINDS if kind.title)]
+    kinds += [tr("a picture"), tr("a sound"), tr("the address of a model or an engine")]
+    return kinds
+
+
+def _has_suffix(*suffixes: str) -> Callable[[Path], bool]:
+    return lambda path: path.suffix.lower() in suffixes
+
+
 def _offer_for_file(path: Path) -> DropOffer:
-    ending = path.suffix.lower()
-    if ending == RUN_SUFFIX:
-        return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
-    if ending == ".gguf":
-        return _offer_for_gguf(path)
-    if (ending in WEIGHTS or ending == ".json") and path.stem.startswith("adapter_"):
-        if (path.parent / adapters.CONFIG_FILE).is_file():
-            return _offer_for_adapter(path.parent)
-    if ending in WEIGHTS or _OF_A_MODEL.fullmatch(path.name.lower()):
-        if (path.parent / "config.json").is_file():
-            return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
-        return _reject(
-            tr("The weights alone are not enough"),
-            tr("Drop the folder that contains config.json and the weights."),
-        )
-    if ending in (".json", ".jsonl"):
-        return _offer_for_json(path)
-    if ending == ".csv":
-        return _reject(
-            tr("CSV files cannot be opened"),
-            tr("CSV is only an export format. Use JSON lines (.jsonl) for rankings and chats, recordings "
-                "(.decodescope) for runs."),
-        )  # fmt: skip
-    if programs.is_text_settings(path):
-        return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
-    if ending in TEXTS:
-        return _offer_for_text_file(path)
+    if _is_empty(path):
+        return _reject(tr("The file is empty"), tr("{name} has no contents. Drop another file.").format(name=path.name))
+    for kind in _FILE_KINDS:
+        if kind.fits(path):
+            return kind.offer(path)
     return _reject(
         tr("Files of this kind cannot be opened"),
-        tr("Drop a model folder, a recording (.decodescope), settings (.json), rankings (.jsonl), a picture, a sound "
-           "or a text file."),
+        tr("You can drop {kinds}.").format(kinds=join_alternatives(droppable_kinds())),
+    )
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a file has no bytes; False if that is not known."""
+    try:
+        return path.is_file() and path.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def _offer_for_recording(path: Path) -> DropOffer:
+    return DropOffer(RECORDING, tr("Open this recording"), path.name, (str(path),))
+
+
+def _is_in_adapter_folder(path: Path) -> bool:
+    is_part = path.suffix.lower() in (*WEIGHTS, ".json") and path.stem.startswith("adapter_")
+    return is_part and (path.parent / adapters.CONFIG_FILE).is_file()
+
+
+def _offer_for_adapter_folder(path: Path) -> DropOffer:
+    return _offer_for_adapter(path.parent)
+
+
+def _is_part_of_model(path: Path) -> bool:
+    return path.suffix.lower() in WEIGHTS or bool(_OF_A_MODEL.fullmatch(path.name.lower()))
+
+
+def _offer_for_part_of_model(path: Path) -> DropOffer:
+    if (path.parent / "config.json").is_file():
+        return DropOffer(MODEL, tr("Open the model in this folder"), path.parent.name, (str(path.parent),))
+    return _reject(
+        tr("The weights alone are not enough"),
+        tr("Drop the folder that contains config.json and the weights."),
+    )
+
+
+def _offer_for_grammar(path: Path) -> DropOffer:
+    return DropOffer(GRAMMAR, tr("Write only texts of this grammar"), path.name, (str(path),))
+
+
+def _refuse_csv(_path: Path) -> DropOffer:
+    return _reject(
+        tr("CSV files cannot be opened"),
+        tr("CSV is only an export format. Use JSON lines (.jsonl) for rankings and chats, recordings "
+            "(.decodescope) for runs."),
     )  # fmt: skip
+
+
+def _offer_for_settings(path: Path) -> DropOffer:
+    return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
 
 
 def _offer_for_adapter(path: Path) -> DropOffer:
@@ -142,15 +232,27 @@ def _offer_for_gguf(path: Path) -> DropOffer:
     problem = catalog.gguf_problem(path)
     if problem is None:
         return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
-    return _reject(
-        tr("This file cannot be opened"),
-        tr("{reason}. Serve it with llama.cpp and connect to it (Tools › Connect to an engine…), or choose another "
-            "file.").format(reason=problem[:1].upper() + problem[1:].rstrip(".")),
-    )  # fmt: skip
+    reason = start_sentence(problem.rstrip(".")) + tr(".")
+    return _reject(tr("This file cannot be opened"), join_sentences(reason, catalog.gguf_remedy(path)))
+
+
+def is_grammar_file(path: str) -> bool:
+    """Return whether the name of the file is that of a grammar."""
+    return Path(path).suffix.lower() in GRAMMARS
+
+
+def is_json_schema(value: Mapping[str, object]) -> bool:
+    """Return whether a JSON object is a JSON schema: no settings have these keys, or `type` with such a value."""
+    kinds = value.get("type")
+    return bool(_SCHEMA_KEYS & value.keys()) or bool(
+        {kinds} & _JSON_TYPES if isinstance(kinds, str) else isinstance(kinds, list) and _JSON_TYPES.issuperset(kinds)
+    )
 
 
 def _offer_for_json(path: Path) -> DropOffer:
     record = _first_object(path)
+    if record is not None and path.suffix.lower() == ".json" and is_json_schema(record):
+        return DropOffer(GRAMMAR, tr("Write only texts of this JSON schema"), path.name, (str(path),))
     if record is not None and {"chosen", "rejected"} & record.keys() | {"completions", "ranks"} & record.keys():
         return DropOffer(LEARN, tr("Use these rankings in the preference lab"), path.name, (str(path), "reward"))
     if record is not None and ("messages" in record or ({"prompt", "completion"} <= record.keys())):
@@ -198,7 +300,26 @@ def _offer_for_text_file(path: Path) -> DropOffer:
                 most=MAX_TEXT_BYTES // 1024
             ),
         )
+    if size <= _JSON_PREVIEW_BYTES and not _start_of(path).strip():
+        return _reject(
+            tr("The text is empty"), tr("{name} has only white space. Drop another file.").format(name=path.name)
+        )
     return DropOffer(TEXT, tr("Use this text as the prompt"), path.name, (str(path), "file"))
+
+
+_FILE_KINDS: tuple[FileKind, ...] = (
+    FileKind(mark("a recording (.decodescope)"), _has_suffix(RUN_SUFFIX), _offer_for_recording),
+    FileKind(mark("a GGUF file"), _has_suffix(".gguf"), _offer_for_gguf),
+    FileKind("", _is_in_adapter_folder, _offer_for_adapter_folder),
+    FileKind("", _is_part_of_model, _offer_for_part_of_model),
+    FileKind(mark("a grammar (.gbnf, .lark, .regex)"), _has_suffix(*GRAMMARS), _offer_for_grammar),
+    FileKind(mark("settings, a JSON schema, rankings or chats (.json, .jsonl)"), _has_suffix(".json", ".jsonl"),
+             _offer_for_json),
+    FileKind("", _has_suffix(".csv"), _refuse_csv),
+    FileKind(mark("settings of another program"), programs.is_text_settings, _offer_for_settings),
+    FileKind(mark("a text file"), _has_suffix(*TEXTS), _offer_for_text_file),
+)  # fmt: skip
+"""Everything that a dropped file can be. Those without a title belong to a kind that is named elsewhere."""
 
 
 def _reject(title: str, detail: str) -> DropOffer:

@@ -23,6 +23,10 @@ from decodescope.core.strategies import Strategy
 from decodescope.resources.language import mark, tr
 
 OWN_KEY = NAME
+FORMER_NAMES = {
+    "Careful": "Predictable", "Playful": "Surprising", "llama.cpp": "Balanced", "KoboldCpp": "Wide choice",
+}  # fmt: skip
+"""Earlier names of bundled presets, which scripts may use."""
 _METADATA_KEYS = {"transformers_version", "_from_model_config"}
 
 

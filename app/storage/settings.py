@@ -95,6 +95,11 @@ def each_up_to(maximum: int) -> ValueCheck:
     )
 
 
+def is_flags(value: Any) -> bool:
+    """Return whether the value is {name: boolean}."""
+    return isinstance(value, dict) and len(value) <= MAX_ENTRIES and all(map(is_flag, value.values()))
+
+
 def each_one_of(choices: Collection[str]) -> ValueCheck:
     """Return a check for {name: one of `choices`}."""
     return lambda value: (
@@ -294,8 +299,20 @@ class ModelsSection(SettingsSection):
     """MiB of memory for single models' weights, 0 for as much as fits; further layers are offloaded to disk. A model
     not listed is kept in memory completely.
     """
+    recent: list[str] = field(default_factory=list, metadata=_NAMES)
+    """Names of the models used last, latest first."""
     adapters: dict[str, list[list[Any]]] = field(default_factory=dict, metadata={"check": is_adapter_lists})
     """Adapters of single models, each as path, strength and whether it is switched on."""
+
+
+@plain()
+class ChatSection(SettingsSection):
+    """How the chat behaves."""
+
+    enter_sends: bool = field(default=True, metadata=_FLAG)
+    """Enter sends the message and Shift+Enter starts a new line; the other way round if False."""
+    list_shown: bool = field(default=True, metadata=_FLAG)
+    """Whether the list of chats is open."""
 
 
 @plain()
@@ -330,7 +347,8 @@ class WindowLayout(SettingsSection):
     setup: bool = field(default=True, metadata=_FLAG)
     inspector: bool = field(default=True, metadata=_FLAG)
     timeline: bool = field(default=True, metadata=_FLAG)
-    advanced: bool = field(default=False, metadata=_FLAG)
+    groups: dict[str, bool] = field(default_factory=dict, metadata={"check": is_flags})
+    """Which groups of settings were opened or closed."""
     view: str = field(default="tokens", metadata=_NAME)
     window: str = field(default="", metadata={"check": is_bytes})
     """Qt's serialized window geometry, in base64."""
@@ -358,6 +376,7 @@ class Settings:
     choices: LastChoices = field(default_factory=LastChoices)
     compute: ComputeSection = field(default_factory=ComputeSection)
     models: ModelsSection = field(default_factory=ModelsSection)
+    chat: ChatSection = field(default_factory=ChatSection)
     history: HistorySection = field(default_factory=HistorySection)
     updates: UpdatesSection = field(default_factory=UpdatesSection)
     layout: WindowLayout = field(default_factory=WindowLayout)
@@ -369,6 +388,7 @@ SECTIONS: dict[str, type[SettingsSection]] = {
     "choices": LastChoices,
     "compute": ComputeSection,
     "models": ModelsSection,
+    "chat": ChatSection,
     "history": HistorySection,
     "updates": UpdatesSection,
     "layout": WindowLayout,

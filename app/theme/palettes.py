@@ -29,6 +29,7 @@ LIGHT: dict[str, str] = {
     "best": "#b07600",
     "finished": "#009069",
     "refused": "#d55e00",
+    "thinking": "#7b3f98",
 }
 
 DARK: dict[str, str] = {
@@ -52,6 +53,7 @@ DARK: dict[str, str] = {
     "best": "#f0ac1f",
     "finished": "#4fd6a8",
     "refused": "#ff8240",
+    "thinking": "#cda4ee",
 }
 
 # Presentation: maximum contrast for projectors.

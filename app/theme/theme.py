@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QFontMetricsF, QGuiApplication, QPainter
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter
 
 from decodescope import resources
+from decodescope.app.theme.fonts import interface_families, make_font, monospaced_families
 from decodescope.app.theme.palettes import PALETTES, RAMPS, SCHEMES, STAGE_PALETTES
 
 MIN_TEXT_CONTRAST = 4.5
@@ -71,6 +72,7 @@ class Theme(NamedTuple):
     best: str
     finished: str
     refused: str
+    thinking: str
     scale: float = 1.0
     min_font_pixels: int = 0
     """Minimum font size in pixels, whatever the scale; used when presenting (`stage_theme`). 0 means no minimum."""
@@ -118,26 +120,23 @@ class Theme(NamedTuple):
 
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
         """Return the interface font at `px` unscaled pixels; `tabular` gives all digits the same width."""
-        return QFont(_font(_family(), self.font_pixels(px), weight, tabular))
+        return QFont(_font(self.font_pixels(px), weight, tabular))
 
     def stylesheet(self) -> str:
         """Return the style sheet of the whole application."""
         values = {key: str(value) for key, value in self._asdict().items()}
-        values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
+        values |= {"family": _quoted(interface_families()), "fixed": _quoted(monospaced_families())}
+        values |= {"icons": resources.path("icons").as_posix()}
         template = _with_min_font(_scaled(_template(), self.scale), self.min_font_pixels)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
 
 
-@cache
-def _font(family: str, pixels: int, weight: int, tabular: bool) -> QFont:
-    """Return a cached font to copy from: each widget requests several while painting."""
-    font = QFont(family)
-    font.setPixelSize(pixels)
-    font.setWeight(QFont.Weight(weight))
-    if tabular:
-        font.setFeature(QFont.Tag("tnum"), 1)
-        font.setKerning(False)  # fonts such as Arial kern 11 closer than 10
-    return font
+_font = cache(make_font)
+"""Fonts to copy from: each widget requests several while painting."""
+
+
+def _quoted(families: list[str]) -> str:
+    return ", ".join(f'"{family}"' for family in families)
 
 
 def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
@@ -188,40 +187,6 @@ def _multiply_lengths(rules: str, factor: float, is_whole: bool = False) -> str:
 @cache
 def _template() -> str:
     return Path(__file__).with_name("theme.qss").read_text(encoding="utf-8")
-
-
-_GENERIC = ("", "sans", "sans serif", "sans-serif")
-_SANS = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial")
-_FIXED = ("DejaVu Sans Mono", "Liberation Mono", "Noto Sans Mono", "Courier New")
-"""Well-known fonts for systems without fontconfig aliases, where a generic name may resolve to any font: a serif or a
-proportional one.
-"""
-
-
-@cache
-def _family() -> str:
-    """Return Inter if it is installed, else the desktop's interface font, or a well-known sans serif where the desktop
-    defines none.
-    """
-    families = QFontDatabase.families()
-    own = QGuiApplication.font().family()
-    stands_in, with_serifs = (QFontInfo(QFont(name)).family() for name in (own, "serif"))
-    is_any = own.lower() in _GENERIC and stands_in == with_serifs and "sans" not in stands_in.lower()
-    candidates = ("Inter", "Inter Variable", *(_SANS if is_any else ()))
-    return next((name for name in candidates if name in families), own)
-
-
-@cache
-def _fixed_family() -> str:
-    """Return the desktop's monospaced font, for code."""
-    own = QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
-    families = () if QFontDatabase.isFixedPitch(own) else QFontDatabase.families()
-    return next((name for name in _FIXED if name in families), own)
-
-
-def reset_font_family() -> None:
-    """Clear the cached interface font after the application's font has changed."""
-    _family.cache_clear()
 
 
 @cache
@@ -349,9 +314,9 @@ QPushButton[role="tour"] {{
 QPushButton[role="tour"]:hover {{ background: {theme.hover}; }}
 QPushButton[role="tour"]:focus {{ border: 2px solid {theme.accent}; }}
 QLabel[role="tourTitle"] {{ font-weight: 600; }}
-QLabel[role="spoken"] {{ font-size: {px(17)}px; }}
+QLabel[role="spoken"] {{ font-size: {px(18)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
-#historyList {{ border: 0; padding: 0; }}
+#historyList, #chatItems {{ border: 0; padding: 0; }}
 #historyView QStackedWidget {{ background: transparent; }}
 TableDialog QScrollArea {{ border: 1px solid transparent; border-radius: {px(5)}px; }}
 TableDialog QScrollArea:focus {{ border: 1px solid {theme.accent}; }}

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from PySide6.QtCore import QObject, QRect, Signal
+from PySide6.QtCore import QObject, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
 from decodescope.app.theme.themed import Themed
+from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from decodescope.app.session.side_runs import MeasurementProgress
-    from decodescope.app.state.conversation import Conversation
+    from decodescope.app.state.conversation import ChatSummary, Conversation
     from decodescope.app.state.layer_queries import InfluenceMap
     from decodescope.app.state.media import Medium
     from decodescope.app.state.run import Run
@@ -54,6 +56,9 @@ class ComparisonHooks:
 
     def compare_with(self, run: Run) -> None:
         """Compare a saved run with the shown one."""
+
+    def compare_temperatures(self) -> None:
+        """Repeat the shown run at a low and at a high temperature."""
 
     def side_run_finished(self, run: Run) -> None:
         """Handle a finished side run."""
@@ -118,9 +123,29 @@ class ViewSignals(QObject):
     """Show another run of the same run tree, by its id."""
     mediumRequested = Signal(str)
     """Load the media file at this path; the result goes to `View.medium_loaded`."""
+    updateRequested = Signal()
+    """Deliver what the session has buffered for this view: its contents are about to be read while it is hidden."""
     newChatRequested = Signal()
-    regenerateRequested = Signal()
-    editLastRequested = Signal()
+    regenerateRequested = Signal(object)
+    """Write another answer beside this `ConversationTurn`; None for the last answer."""
+    turnEdited = Signal(object, str, str)
+    """A turn was edited: the `ConversationTurn`, its new text, and an action of `app.state.conversation`."""
+    siblingRequested = Signal(object, int)
+    """Show the turn that many places after this one: another answer, or another wording of a message."""
+    systemPromptChosen = Signal(str)
+    turnSettingsRequested = Signal(object)
+    """Apply the settings that this turn was made with."""
+    chatListToggled = Signal(bool)
+    """The list of chats was shown or hidden."""
+    chatListRequested = Signal()
+    """List the saved chats; the result goes to `View.chats_listed`."""
+    chatOpened = Signal(str)
+    chatRenamed = Signal(str, str)
+    chatDeleted = Signal(str)
+    deletedChatRestored = Signal()
+    chatImportRequested = Signal()
+    chatExportRequested = Signal(str, str)
+    """Export the chat with this id, empty for the open one, as a file of this kind: `json` or `md`."""
     overflowPolicyChosen = Signal(str)
     """Set the chat's policy for a full context: one of `app.state.conversation`."""
 
@@ -142,9 +167,53 @@ class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
         """Return the view's tools, for the right end of the tab bar."""
         return None
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Open the menu of what is under the pointer; parts with a menu of their own open that instead."""
+        self.create_context_menu(event.pos()).popup(event.globalPos())
+
+    def create_context_menu(self, position: QPoint) -> QMenu:
+        """Return a menu for this position, which deletes itself when it closes: the view's own actions, and copying."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.add_context_actions(menu, position)
+        if not menu.isEmpty():
+            menu.addSeparator()
+        menu.addAction(tr("Copy as a table"), self.copy_table).setEnabled(bool(self.current_table()))
+        menu.addAction(tr("Copy as an image"), self.copy_image)
+        return menu
+
+    def add_context_actions(self, menu: QMenu, position: QPoint) -> None:
+        """Add the view's actions for this position to its context menu."""
+
+    def copy_table(self) -> None:
+        """Copy the view's table as CSV."""
+        from decodescope.app.state.text_formats import to_csv
+
+        QGuiApplication.clipboard().setText(to_csv(self.current_table()))
+
+    def copy_image(self) -> None:
+        """Copy a picture of the view at twice its resolution."""
+        from decodescope.app.widgets.widget_pictures import render_widget
+
+        QGuiApplication.clipboard().setImage(render_widget(self, self._theme.color("window"), 2.0))
+
     def selected_node_menu(self) -> QMenu | None:
         """Return a menu for the selection, not yet open; None if there are no actions."""
         return None
+
+    def bring_up_to_date(self) -> None:
+        """Receive the events that were held back while the view is hidden; call before reading or drawing it."""
+        self.signals.updateRequested.emit()
+
+    def current_table(self) -> Table:
+        """Return `export_table` of the shown run, also while the view is hidden."""
+        self.bring_up_to_date()
+        return self.export_table()
+
+    def current_excerpt(self) -> Excerpt | None:
+        """Return `excerpt` of the shown run, also while the view is hidden."""
+        self.bring_up_to_date()
+        return self.excerpt()
 
     def export_table(self) -> Table:
         """Return the contents as a table with a header; empty if there is none."""
@@ -198,3 +267,12 @@ class View(Themed, QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
 
     def conversation_changed(self) -> None:
         """Handle a turn that was added, removed or finished."""
+
+    def set_message_input(self, is_shown: bool) -> None:
+        """Handle that the input for messages is shown below the views, or hidden."""
+
+    def show_chat_list(self, is_shown: bool) -> None:
+        """Show or hide the list of chats."""
+
+    def chats_listed(self, chats: Sequence[ChatSummary], deleted: str) -> None:
+        """Show the saved chats; `deleted` is the name of the one that can be restored, or empty."""

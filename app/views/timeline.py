@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
@@ -240,6 +241,28 @@ class Timeline(View):
         self.speed_button.setMinimumWidth(theme.px(44))
 
     # Called by the window
+
+    def add_context_actions(self, menu: QMenu, position: QPoint) -> None:
+        """Add the actions of the token under the pointer, of the replay and of the bars."""
+        run = self.replay.run
+        if run is None or not self._values:
+            return
+        index = self.sparkline.index_at(self.sparkline.mapFrom(self, position).x())
+        if index is not None and self.sparkline.geometry().contains(position):
+            token = run.cursor_tokens[index]
+            name = words.quote(token.piece, token.is_special)
+            if run.beams is None:
+                menu.addAction(caption(tr("Explain {name}").format(name=name)), partial(self._explain_token, index))
+            menu.addAction(caption(tr("Go to {name}").format(name=name)), partial(self.replay.go_to, index + 1))
+            menu.addSeparator()
+        menu.addAction(caption(self.play_button.accessibleName()), self.replay.toggle)
+        for button in (self.measure_button, self.speed_button):
+            button.menu().setTitle(caption(button.accessibleName()))
+            menu.addMenu(button.menu())
+
+    def _explain_token(self, index: int) -> None:
+        self.signals.tokenActivated.emit(index)
+        self.signals.inspectorRequested.emit()
 
     def export_table(self) -> Table:
         """Return one row per position, with its surprise."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFontMetricsF,
@@ -23,7 +24,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.plain_text import show_tooltip
-from decodescope.resources.language import tr
+from decodescope.resources.language import tr, trn
 
 MIN_BAR_WIDTH = 40
 """Minimum track width in pixels at 100 % to be placed beside its label."""
@@ -45,6 +46,8 @@ class BarRow:
     """Value of `rowPicked` when the row is clicked; None: not clickable."""
     hints: tuple[float, ...] = ()
     """Lengths of faint strokes as fractions of the track, on their own scale, for bars that would be too short."""
+    skipped: int = 0
+    """Number of rows left out above it: a gap with dots stands for them."""
 
     @property
     def colors(self) -> tuple[str, ...]:
@@ -114,14 +117,29 @@ class BarsLayout:
         return self.theme.px(18) if self.head else 0
 
     @property
+    def gap_height(self) -> int:
+        """Height of the gap that stands for rows left out, in pixels."""
+        return self.theme.px(14)
+
+    @cached_property
+    def tops(self) -> tuple[int, ...]:
+        """The y position of each row."""
+        tops, y = [], self.head_height
+        for row in self.rows:
+            y += self.gap_height if row.skipped else 0
+            tops.append(y)
+            y += self.row_height
+        return tuple(tops)
+
+    @property
     def height(self) -> int:
         """Total height in pixels."""
-        return self.head_height + self.row_height * len(self.rows)
+        return self.tops[-1] + self.row_height if self.rows else self.head_height
 
     def row_at(self, y: int) -> BarRow | None:
         """Return the row at a y position, or None."""
-        number = (y - self.head_height) // self.row_height
-        return self.rows[number] if 0 <= number < len(self.rows) else None
+        number = bisect_right(self.tops, y) - 1
+        return self.rows[number] if number >= 0 and y < self.tops[number] + self.row_height else None
 
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -131,11 +149,12 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
     """Paint the header, then the rows."""
     if layout.head:
         _paint_head(painter, layout)
-    height, columns, label_width = layout.row_height, layout.columns, layout.label_width
+    columns, label_width = layout.columns, layout.label_width
     stacked, room = layout.is_stacked, layout.bar_width
     line, theme = layout.theme.px(23), layout.theme
-    for number, row in enumerate(layout.rows):
-        top = layout.head_height + number * height
+    for row, top in zip(layout.rows, layout.tops, strict=True):
+        if row.skipped:
+            paint_gap_dots(painter, theme, QPointF(0, top - layout.gap_height / 2))
         _paint_words(painter, theme, row, QRectF(0, top, label_width, line), columns)
         if stacked:
             track = QRectF(0, top + line - theme.px(3), layout.width, theme.px(12))
@@ -144,9 +163,18 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
         _paint_track(painter, theme, row, track)
 
 
+def paint_gap_dots(painter: QPainter, theme: Theme, start: QPointF) -> None:
+    """Paint three dots, from left to right: something is left out here."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("muted"))
+    radius = 1.25 * theme.scale
+    for number in range(3):
+        painter.drawEllipse(start + QPointF(theme.px(3 + 5 * number), 0), radius, radius)
+
+
 def paint_marked_row(painter: QPainter, layout: BarsLayout, number: int) -> None:
     """Paint the background of a marked row and a line at its left edge."""
-    theme, top = layout.theme, layout.head_height + number * layout.row_height
+    theme, top = layout.theme, layout.tops[number]
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("tint"))
     painter.drawRoundedRect(QRectF(-theme.px(6), top, layout.width + theme.px(12), layout.row_height), 4, 4)
@@ -243,13 +271,13 @@ class BarList(Themed, QWidget, AccessibleWidget):
         press = partial(self.rowPicked.emit, row.key) if row.key is not None else None
         marked = row.key == self._marked_key if row.key is not None else None
         place = partial(self._row_rect, number)
-        return AccessiblePart(
-            f"{number + 1}: {row.label} {figures}", place, value=figures, selected=marked, press=press
-        )
+        skipped = trn("after {count} token that is not shown", "after {count} tokens that are not shown", row.skipped)
+        name = f"{row.label} ({skipped.format(count=row.skipped)})" if row.skipped else row.label
+        return AccessiblePart(f"{number + 1}: {name} {figures}", place, value=figures, selected=marked, press=press)
 
     def _row_rect(self, number: int) -> QRect:
         layout = self._layout
-        return QRect(0, layout.head_height + number * layout.row_height, self.width(), layout.row_height)
+        return QRect(0, layout.tops[number], self.width(), layout.row_height)
 
     def mark_row(self, key: int | None) -> None:
         """Shade the row with that key; None shades none."""

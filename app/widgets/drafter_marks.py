@@ -50,7 +50,7 @@ def paint_drafter_mark(painter: QPainter, theme: Theme, number: int, box: QRectF
     painter.save()
     painter.setOpacity(painter.opacity() * opacity)
     painter.fillPath(drafter_shape(number, box), drafter_colour(theme, number))
-    font = theme.font(10, 700)
+    font = theme.font(11, 600)
     font.setPixelSize(max(1, round(box.height() * 0.66)))
     painter.setFont(font)
     painter.setPen(theme.color("on_accent"))

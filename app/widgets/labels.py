@@ -129,8 +129,9 @@ class TextBlock(QWidget):
 
     def set_min_text_height(self, pixels: int) -> None:
         """Reserve a minimum height, so that shorter texts move nothing."""
-        self._min_height = pixels
-        self.refit()
+        if pixels != self._min_height:
+            self._min_height = pixels
+            self._update_height()
 
     def refit(self) -> None:
         """Measure again after a change of font."""

@@ -1,4 +1,4 @@
-"""Legend of a colour scale: a wedge between two labels, and a hint."""
+"""Legends: of a colour scale (a wedge between two labels, and a hint), and of single colours (marks with words)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPolygonF
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
@@ -132,3 +132,82 @@ def _gradient(left: float, right: float, ramp: Callable[[float], object]) -> QLi
     for step in range(5):
         gradient.setColorAt(step / 4, ramp(step / 4))
     return gradient
+
+
+class LegendKey(NamedTuple):
+    """A word and its mark: area, disk (hatched), cell, hollow, or line (dashed)."""
+
+    word: str
+    colour: str
+    mark: str = "area"
+
+
+class KeyLegend(Themed, QWidget, AccessibleWidget):
+    """Marks with words, on as many lines as needed."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._keys: tuple[LegendKey, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.hide()
+
+    def set_keys(self, keys: Sequence[LegendKey]) -> None:
+        """Show these keys."""
+        if tuple(keys) != self._keys:
+            self._keys = tuple(keys)
+            self.setVisible(bool(keys))
+            self.setAccessibleName(tr("Colours: {colours}").format(colours=", ".join(key.word for key in keys)))
+            self.updateGeometry()
+            self.update()
+
+    def _key_rects(self) -> list[QRectF]:
+        theme, fm = self._theme, QFontMetricsF(self._theme.font(12))
+        places, x, y = [], 0.0, 0.0
+        for key in self._keys:
+            width = theme.px(17) + fm.horizontalAdvance(key.word)
+            if x and x + width > self.width():
+                x, y = 0.0, y + theme.px(20)
+            places.append(QRectF(x, y, width, theme.px(20)))
+            x += width + theme.px(16)
+        return places
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Update the size for a new width."""
+        super().resizeEvent(event)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Return a height for all lines."""
+        places = self._key_rects()
+        return QSize(self._theme.px(120), round(places[-1].bottom()) if places else self._theme.px(20))
+
+    minimumSizeHint = sizeHint
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the marks and words."""
+        theme, painter = self._theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(12))
+        for key, place in zip(self._keys, self._key_rects(), strict=True):
+            size = theme.px(10)
+            box = QRectF(place.left() + 0.5, place.center().y() - size / 2, size, size)
+            _paint_mark(painter, key, box, theme)
+            painter.setPen(theme.color("muted"))
+            fm = QFontMetricsF(painter.font())
+            painter.drawText(QPointF(place.left() + theme.px(17), place.center().y() + fm.capHeight() / 2), key.word)
+        painter.end()
+
+
+def _paint_mark(painter: QPainter, key: LegendKey, box: QRectF, theme: Theme) -> None:
+    painter.setPen(QPen(theme.color(key.colour), 1) if key.mark != "cell" else Qt.PenStyle.NoPen)
+    painter.setBrush(Qt.BrushStyle.NoBrush if key.mark == "hollow" else theme.color(key.colour, 0.38))
+    if key.mark == "cell":
+        painter.setBrush(theme.color(key.colour))
+    if key.mark == "line":
+        painter.setPen(QPen(theme.color(key.colour), 1.4 * theme.scale, Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(box.left(), box.center().y()), QPointF(box.right(), box.center().y()))
+        return
+    radius = 2 if key.mark in ("cell", "hollow") else 0
+    painter.drawRoundedRect(box, radius, radius)
+    if key.mark == "disk":
+        painter.fillRect(box, QBrush(theme.color(key.colour), Qt.BrushStyle.BDiagPattern))

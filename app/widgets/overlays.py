@@ -60,7 +60,7 @@ class DropOverlay(Themed, QWidget):
         width = min(frame.width() - 2 * theme.px(MARGIN), theme.px(TEXT_WIDTH))
         flags = Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap
         room = QRectF(frame.center().x() - width / 2, 0, width, frame.height())
-        title_font, detail_font = theme.font(22), theme.font(14)
+        title_font, detail_font = theme.font(22), theme.font(13)
         painter.setFont(title_font)
         title = painter.boundingRect(room, flags, self.title)
         painter.setFont(detail_font)

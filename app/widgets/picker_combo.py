@@ -1,16 +1,18 @@
-"""A combo box with two lines: the choice, and a muted subtitle."""
+"""A combo box with two lines, the choice and a muted subtitle; its list can be searched and has groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import (
     QAccessibleInterface,
     QColor,
     QEnterEvent,
     QFontMetrics,
+    QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -20,74 +22,21 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.theme.theme import Theme
-from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import icons
 from decodescope.app.widgets.accessibility import AccessibleWidget
 from decodescope.app.widgets.building import set_up
-from decodescope.app.widgets.inputs import LazyComboBox
-from decodescope.app.widgets.painted_rows import Index, ThemedDelegate
+from decodescope.app.widgets.picker_items import Picker, PickerItem
 from decodescope.app.widgets.plain_text import tooltip
-from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QStyleOptionViewItem
+    from PySide6.QtWidgets import QAbstractItemView
 
-MIN_LIST_WIDTH, MAX_LIST_WIDTH = 300, 640
-"""Minimum and maximum width of the list in pixels at 100 %; longer subtitles wrap."""
+    from decodescope.app.widgets.picker_popup import PickerPopup
+
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
-
-
-class PickerItem(NamedTuple):
-    """One list item. With a `reason` it is shown but cannot be chosen."""
-
-    title: str
-    data: Any
-    subtitle: str = ""
-    reason: str = ""
-    help: str = ""
-
-
-class TwoLineDelegate(ThemedDelegate):
-    """Paints an item's title and subtitle, muted if the item is disabled."""
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """Return the height that the subtitle needs at the list's width."""
-        if self.theme is None:
-            return super().sizeHint(option, index)
-        height = self.theme.px(46)
-        subtitle = index.data(SUBTITLE)
-        if subtitle and (width := self._view_width(option)):
-            metrics = QFontMetrics(self.theme.font(11))
-            room = QRect(0, 0, width - 2 * self.theme.px(10), 10_000)
-            needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, subtitle).height()
-            height += max(0, needed - metrics.height())
-        return QSize(0, height)
-
-    @staticmethod
-    def _view_width(option: QStyleOptionViewItem) -> int:
-        from PySide6.QtWidgets import QAbstractItemView  # import only when the list is opened
-
-        view = option.widget
-        return view.viewport().width() if isinstance(view, QAbstractItemView) else 0
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        if self.theme is None:
-            super().paint(painter, option, index)
-            return
-        from PySide6.QtWidgets import QStyle  # its many enums take 5 ms to create
-
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self.theme.color("tint"))
-            painter.drawRoundedRect(QRectF(option.rect).adjusted(1, 1, -1, -1), 6, 6)
-        enabled = bool(index.flags() & Qt.ItemFlag.ItemIsEnabled)
-        margin = self.theme.px(10)
-        paint_two_lines(painter, self.theme, option.rect.adjusted(margin, self.theme.px(5), -margin, -self.theme.px(5)),
-                  index.data(), index.data(SUBTITLE) or "", enabled)  # fmt: skip
-        painter.restore()
+MAX_WIDTH = 440
+"""Largest width of the box in pixels at 100 %; longer texts are elided."""
 
 
 def paint_two_lines(
@@ -105,10 +54,7 @@ def paint_two_lines(
     painter.setFont(theme.font(11))
     painter.setPen(QPen(theme.muted))  # also for disabled items: the reason must be readable
     metrics = painter.fontMetrics()
-    if bottom.height() >= 2 * metrics.lineSpacing():
-        painter.drawText(bottom, side | Qt.TextFlag.TextWordWrap, subtitle)
-    else:
-        painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
+    painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
 
 
 def _standard_item(item: PickerItem) -> QStandardItem:
@@ -117,16 +63,13 @@ def _standard_item(item: PickerItem) -> QStandardItem:
     row.setData(item.data, Qt.ItemDataRole.UserRole)
     row.setData(subtitle, SUBTITLE)
     row.setToolTip(tooltip(item.reason or item.help or item.subtitle))
-    row.setAccessibleText(", ".join(part for part in (item.title, subtitle) if part))
+    row.setAccessibleText(item.accessible_text)
     row.setEnabled(not item.reason)
     return row
 
 
-class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
-    """Shows title and subtitle in the box and in its list."""
-
-    delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
-    """The delegate of the list."""
+class PickerCombo(Picker, AccessibleWidget):
+    """Shows title and subtitle; opens a `PickerPopup` below."""
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -135,11 +78,9 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         self._assigned_width: int | None = None
         self._subtitle: str | None = None
         self._hovered = False
-        self.items: tuple[PickerItem, ...] = ()
-        """The current list items."""
-        self._delegate: TwoLineDelegate | None = None
+        self._popup: PickerPopup | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMaxVisibleItems(12)
+        self.currentIndexChanged.connect(self._on_index)
 
     def accessible_interface(self) -> QAccessibleInterface:
         """Return an interface that separates the box's name from its choice."""
@@ -149,14 +90,57 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
 
         return ComboInterface(self)
 
-    def prepare_list(self) -> None:
-        self._delegate = self.delegate_class(self)
-        self.setItemDelegate(self._delegate)
-        self._apply_theme_to_list()
+    @property
+    def popup(self) -> PickerPopup:
+        """The list with its search field, created on first use."""
+        if self._popup is None:
+            from decodescope.app.widgets.picker_popup import PickerPopup
 
-    def set_items(self, items: Iterable[PickerItem]) -> None:
+            self._popup = PickerPopup(self)
+        return self._popup
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the list is open."""
+        return self._popup is not None and not self._popup.isHidden()
+
+    def view(self) -> QAbstractItemView:
+        """Return the list of the popup."""
+        return self.popup.list
+
+    def showPopup(self) -> None:
+        self.popup.open()
+
+    def hidePopup(self) -> None:
+        if self._popup is not None:
+            self._popup.close_list()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Open or close the list, without Qt's own list."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.hidePopup() if self.is_open else self.showPopup()
+        event.accept()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open the list on Alt+Down, F4, Space and Enter, and on a letter, which becomes the search."""
+        key, has_alt = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.AltModifier)
+        opening = (Qt.Key.Key_F4, Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Select)
+        text = event.text()
+        other = event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.MetaModifier)
+        if key in opening or (has_alt and key in (Qt.Key.Key_Down, Qt.Key.Key_Up)):
+            self.showPopup()
+        elif text and text.isprintable() and not has_alt and not other:
+            self.showPopup()
+            self.popup.field.setText(text)
+        else:
+            super().keyPressEvent(event)
+
+    def set_items(self, items: Iterable[PickerItem], recent: Iterable[PickerItem] = ()) -> None:
         """Replace the items and keep the choice if it still exists. Emits a signal only if the choice changes."""
-        self.items = tuple(items)
+        self.items, self.recent_items = tuple(items), tuple(recent)
         chosen = self.currentData()
         blocked = self.blockSignals(True)
         self.clear()
@@ -166,6 +150,9 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         self.blockSignals(blocked)
         if self.currentData() != chosen:
             self.currentIndexChanged.emit(self.currentIndex())
+        if self.is_open:
+            self.popup.refresh()
+        self.updateGeometry()
         self.update()
 
     def select_data(self, data: Any) -> bool:
@@ -176,45 +163,43 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         return index >= 0
 
     def show_list_at(self, data: Any) -> None:
-        """Open the list, scrolled to the item with that data."""
-        self.showPopup()
-        view, index = self.view(), self.model().index(self.findData(data), 0)
-        view.scrollTo(index, view.ScrollHint.PositionAtTop)
+        """Open the list at the item with that data."""
+        if not self.is_open:
+            self.showPopup()
+        self.popup.show_item(data)
 
     def set_subtitle(self, text: str | None) -> None:
         """Set the second line of the box; None for the chosen item's own."""
-        self._subtitle = text
+        if text != self._subtitle:
+            self._subtitle = text
+            self.updateGeometry()
         self.setAccessibleDescription(text or "")
         self.update()
 
     def restyle(self, theme: Theme) -> None:
-        self._apply_theme_to_list()
         self.updateGeometry()
         self.update()
 
-    def _apply_theme_to_list(self) -> None:
-        """Apply the theme to the list, if it exists, and fit its width to the subtitles."""
-        theme = self._theme
-        if self._delegate is None:
-            return
-        self._delegate.theme = theme
-        metrics = QFontMetrics(theme.font(11))
-        words = [str(self.itemData(row, SUBTITLE) or "") for row in range(self.count())]
-        widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * theme.px(10) + theme.px(24)
-        screen = available_rect(self).width()
-        self.view().setMinimumWidth(min(max(widest, theme.px(MIN_LIST_WIDTH)), theme.px(MAX_LIST_WIDTH), screen))
-        self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
-
     @property
     def preferred_width(self) -> int:
-        """Preferred width in pixels."""
-        return self._scaled(self._width).width()
+        """Preferred width in pixels: what its texts need, and not less than its usual width."""
+        return max(self._scaled(self._width).width(), self.text_width)
+
+    @property
+    def text_width(self) -> int:
+        """Width in pixels that shows both lines completely, within limits."""
+        second = QFontMetrics(self._theme.font(11)).horizontalAdvance(self._second_line())
+        return min(max(self.title_width, second + self._space_around), self._theme.px(MAX_WIDTH))
 
     @property
     def title_width(self) -> int:
-        """Width in pixels at which the first line is fully visible."""
-        around = self._theme.px(10) + self._theme.px(14) + self._theme.px(12)
-        return QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title()) + around + 2
+        """Width in pixels at which the first line is fully visible, within limits."""
+        first = QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title())
+        return min(first + self._space_around, self._theme.px(MAX_WIDTH))
+
+    @property
+    def _space_around(self) -> int:
+        return self._theme.px(10) + self._theme.px(14) + self._theme.px(12) + 2
 
     def set_assigned_width(self, width: int | None) -> None:
         """Set the width that the toolbar assigned; None for the preferred width."""
@@ -223,8 +208,8 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        preferred = self._scaled(self._width)
-        return preferred if self._assigned_width is None else QSize(self._assigned_width, preferred.height())
+        width = self.preferred_width if self._assigned_width is None else self._assigned_width
+        return QSize(width, self._theme.px(38))
 
     def minimumSizeHint(self) -> QSize:
         return self._scaled(64)
@@ -244,8 +229,9 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         self._paint_words(painter, self._theme)
 
     def _paint_box(self, painter: QPainter, theme: Theme) -> None:
-        border = theme.accent if self.hasFocus() else theme.faint if self._hovered else theme.line
-        width = 2 if self.hasFocus() else 1  # a colour alone would not stand out against the darker border on hover
+        is_active = self.hasFocus() or self.is_open
+        border = theme.accent if is_active else theme.faint if self._hovered else theme.line
+        width = 2 if is_active else 1  # a colour alone would not stand out against the darker border on hover
         pen = QPen(QColor(border))  # not from a brush, which would load the gradient classes
         pen.setWidth(width)
         painter.setPen(pen)
@@ -259,13 +245,20 @@ class PickerCombo(Themed, LazyComboBox, AccessibleWidget):
         icons.paint_icon(painter, "chevron-down", theme.muted, chevron)
         margin = theme.px(10)
         words = self.rect().adjusted(margin, theme.px(3), -(side + theme.px(12)), -theme.px(3))
-        own = self.currentData(SUBTITLE) or (self.accessibleName() if self.currentIndex() < 0 else "")
-        subtitle = own if self._subtitle is None else self._subtitle
-        paint_two_lines(painter, theme, words, self._title(), subtitle, self.isEnabled())
+        paint_two_lines(painter, theme, words, self._title(), self._second_line(), self.isEnabled())
 
     def _title(self) -> str:
         """Return the first line of the box."""
         return self.currentText() or tr("none")
+
+    def _second_line(self) -> str:
+        """Return the second line of the box."""
+        own = self.currentData(SUBTITLE) or (self.accessibleName() if self.currentIndex() < 0 else "")
+        return str(own if self._subtitle is None else self._subtitle)
+
+    @Slot()
+    def _on_index(self) -> None:
+        self.updateGeometry()
 
     def _add(self, item: PickerItem) -> None:
         model = self.model()

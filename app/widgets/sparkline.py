@@ -184,6 +184,11 @@ class Sparkline(Themed, QWidget, AccessibleWidget):
         else:
             super().keyPressEvent(event)
 
+    def index_at(self, x: float) -> int | None:
+        """Return the index of the value at a position of the widget; None if there is none."""
+        index = int((x - 2) // self.bar_pitch) if self.bar_pitch else -1
+        return index if 0 <= index < len(self._values) else None
+
     def set_tooltip_text(self, tip: Callable[[int], str]) -> None:
         """Set the function that returns the tooltip of value n."""
         self._tip = tip
@@ -191,8 +196,8 @@ class Sparkline(Themed, QWidget, AccessibleWidget):
     def event(self, event: QEvent) -> bool:
         """Show the tooltip of the value under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            index = int((event.pos().x() - 2) / self.bar_pitch) if self.bar_pitch else -1
-            tip = self._tip(index) if 0 <= index < len(self._values) else ""
+            index = self.index_at(event.pos().x())
+            tip = self._tip(index) if index is not None else ""
             show_tooltip(event.globalPos(), tip, self)
             return True
         return super().event(event)

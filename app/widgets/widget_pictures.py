@@ -13,6 +13,7 @@ from PySide6.QtCore import QBuffer, QByteArray, QCoreApplication, QEvent, QIODev
 from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
+from decodescope.app.theme.fonts import substitutes
 from decodescope.app.theme.theme import panel_stylesheet, theme_for
 from decodescope.app.theme.themed import Themed
 from decodescope.resources.language import tr
@@ -82,11 +83,13 @@ def _set_metadata(generator: QSvgGenerator, widget: QWidget) -> None:
 
 
 def _resolve_font_names(svg: bytes) -> bytes:
-    """Replace font families by their actual fonts with a generic fallback, because browsers do not recognize `Sans
-    Serif`.
+    """Replace font families by their actual fonts with fallbacks: other machines lack the program's fonts, and browsers
+    do not recognize `Sans Serif`.
     """
 
     def named(found: re.Match[str]) -> str:
+        if names := substitutes(unescape(found[1])):
+            return f'font-family="{names}"'
         font = QFontInfo(QFont(unescape(found[1])))
         generic = "monospace" if font.fixedPitch() else "sans-serif"
         return f'font-family="{escape(font.family())}, {generic}"'

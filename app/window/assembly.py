@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QWidget
 from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from decodescope.app.control.borrowed_settings import BorrowedSettings, SettingsSources
-from decodescope.app.control.chat import ChatController
+from decodescope.app.control.chat import ChatController, ChatLibrary
+from decodescope.app.control.chat_fit import ChatFitController
 from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
 from decodescope.app.control.export import CopyController, ExportController
 from decodescope.app.control.help import GlossaryController, WelcomeController
@@ -22,7 +23,9 @@ from decodescope.app.control.model_choice import DraftChoice, ModelChoice, Model
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.registry_choice import CacheChoice, StrategyChoice
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder, RunInput
@@ -30,6 +33,7 @@ from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -40,6 +44,7 @@ from decodescope.app.features.media.controller.prompt_media import MediaBarContr
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -51,7 +56,6 @@ from decodescope.app.panels.toolbar import Toolbar
 from decodescope.app.panels.window_layout import SideSplitter, WindowBody
 from decodescope.app.session.session import Session
 from decodescope.app.storage import examples
-from decodescope.app.storage.chat_file import separate_chat_notice
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.language import missing_notice
 from decodescope.app.views import VIEWS
@@ -105,10 +109,14 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     session.eventsArrived.connect(services.chat_saver.save_soon)
     window.firstPainted.connect(services.history.open_later)
     parts = _build_parts(window, services)
-    if notices := [*store.notices, *services.chat_store.notices]:
+    chats = services.chat_saver.store
+    if notices := [*store.notices, *chats.take_notices()]:
         parts.messages.show_notice("\n".join(notices), tr("Settings repaired"))
-    elif notice := separate_chat_notice(services.chat_store):
-        parts.messages.show_notice(notice, tr("Another window is open"))
+    elif chats.is_last_elsewhere:
+        parts.messages.show_notice(
+            tr("The last chat is open in another window. This window has a new one; all chats are in the list."),
+            tr("Another window is open"),
+        )
     elif notice := missing_notice(services.language_switch.choice):
         _show_missing_translations(parts, notice)
     services.language_switch.languageChosen.connect(partial(_check_translations, window))
@@ -241,11 +249,12 @@ def _build_controllers(
     media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data_folder)
     borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
     setup = SettingsController(chosen, panels.setup, media, borrowed, settings.choices)
-    chat = ChatController(panels.setup.prompt, panels.centre, services.conversation)
+    chat = ChatController(panels.setup.prompt, panels.centre, services.chat_saver, settings.chat)
     adapters = AdapterController(
         panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
     )
-    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute, adapters)
+    length = PromptLengthController(session, panels.setup.prompt, chat, loading, chosen.cache, messages)
+    requests = RequestBuilder(chosen, RunInput(chat, media, length), loading, settings.compute, adapters)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
@@ -260,6 +269,8 @@ def _build_controllers(
         borrowed=borrowed,
         loading=loading,
         adapters=adapters,
+        prompt_length=length,
+        model_task=ModelTaskController(chosen.model, chosen.strategy, panels.setup.prompt, messages),
         requests=requests,
         runs=runs,
         run_tree=RunTreeController(session, panels.centre, services.history, services.family),
@@ -270,7 +281,10 @@ def _build_controllers(
         media=media,
         media_bar=media_bar,
         chat=chat,
+        chat_fit=ChatFitController(session, chat, panels.setup.prompt, requests),
+        chats=ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat),
         memory_fit=MemoryFitController(session, panels.setup, requests),
+        word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
@@ -298,6 +312,7 @@ def _build_controllers(
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
+        serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -309,9 +324,11 @@ def _labs(
     """Return the lab windows with their makers."""
 
     def scale(window: QWidget) -> ScaleView:
-        from decodescope.app.features.labs.controller.scale import ScaleController
+        from decodescope.app.features.labs.controller.scale import ScaleController, ScaleExport
 
-        return ScaleController(window, services.labs.scale()).lab
+        lab = ScaleController(window, services.labs.scale()).lab
+        ScaleExport(lab, export)
+        return lab
 
     def preference(window: QWidget) -> PreferenceLabDialog:
         from decodescope.app.features.labs.controller.preference import PreferenceController
@@ -355,7 +372,7 @@ def _export_parts(
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return ExportParts(
         recorded_runs=recorded,
-        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded, messages),
         clipboard=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         demos=_demos(panels, session, messages, appearance),
@@ -440,7 +457,7 @@ def _restore(parts: WindowParts) -> None:
     """Restore the state from when the window was closed."""
     layout = parts.settings.layout
     parts.appearance.apply()
-    parts.setup.parameters.set_advanced(layout.advanced)
+    parts.setup.parameters.restore_groups(layout.groups)
     parts.centre.show_view(layout.view)
     parts.layout.restore(layout)
     parts.setup.prompt.editor.setFocus()
@@ -456,6 +473,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.services.labs.stop_all,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
+        parts.serving.close,
         parts.services.live.close,
         parts.session.shut_down,
         parts.services.chat_saver.stop,
@@ -480,7 +498,7 @@ def _store_layout(window: MainWindow, parts: WindowParts) -> None:
     """Store the layout of panels and window in the settings."""
     layout = parts.settings.layout
     own = parts.borrowed.own_settings
-    layout.advanced, layout.view = own.is_advanced, own.view
+    layout.groups, layout.view = dict(own.open_groups), own.view
     parts.layout.store(layout)
     window.store_geometry()
 
@@ -499,6 +517,9 @@ def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     return (
         parts.loading.stop,
         parts.memory_fit.stop,
+        parts.chat_fit.stop,
+        parts.word_spellings.stop,
+        parts.prompt_length.stop,
         parts.status.stop_timer,
         parts.media_bar.stop,
         parts.updates.stop,

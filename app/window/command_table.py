@@ -81,6 +81,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "get_model": controllers.model_download.open,
         "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,
+        "serve_model": controllers.serving.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,
@@ -90,6 +91,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "save_run": controllers.recorded_runs.choose_save_path,
         "save_preset": controllers.presets.save_preset,
         "export_gguf": controllers.model_export.choose_file,
+        "save_page": controllers.export.save_page,
         "save_picture": controllers.export.open_dialog,
         "copy_picture": controllers.export.copy_picture,
         "copy_text": controllers.clipboard.copy_text,
@@ -161,6 +163,10 @@ def _appearance_actions(
         panels.centre.show_view("compare")
         panels.centre.columns[0].current_view.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def compare_temperatures() -> None:
+        compare()
+        panels.centre.columns[0].current_view.compare_temperatures()
+
     def toggle_full_screen() -> None:
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
@@ -168,6 +174,7 @@ def _appearance_actions(
         "full_screen": toggle_full_screen,
         "split_views": panels.centre.split_button.toggle,
         "compare": compare,
+        "compare_temperatures": compare_temperatures,
         "enlarge_text": appearance.enlarge_text,
         "reduce_text": appearance.reduce_text,
         "reset_text": appearance.reset_text,

@@ -53,6 +53,7 @@ class DropController(QObject):
             drop_offers.MODEL: folders.use,
             drop_offers.ADAPTER: adapters.add,
             drop_offers.SETTINGS: library.use_preset_file,
+            drop_offers.GRAMMAR: library.use_grammar_file,
             drop_offers.MEDIA: lambda *paths: media.add(paths),
             drop_offers.TEXT: self._use_text,
             drop_offers.HUB: self._find_on_hub,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout
 
+from decodescope.app.features.guess.state import CHOICES
 from decodescope.app.features.presentation.controller.step_controls import StepControls
 from decodescope.app.panels.centre import Centre
 from decodescope.app.session.session import Session
@@ -69,6 +71,7 @@ class PresentationMode(QObject):
             self.open_page()
         for key in self._shortcut_objects:
             key.setEnabled(True)
+        self.step_controls.take_focus()
         self.changed.emit(True)
 
     @Slot()
@@ -161,6 +164,7 @@ class PresentationMode(QObject):
             "=": lambda: presenter.change_pace(1),
             "-": lambda: presenter.change_pace(-1),
             "P": self.open_page,
+            **{str(number + 1): partial(self.step_controls.pick, number) for number in range(CHOICES)},
             "Ctrl+PgDown": lambda: self._centre.show_adjacent_view(1),
             "Ctrl+PgUp": lambda: self._centre.show_adjacent_view(-1),
         }

@@ -44,6 +44,7 @@ class ViewEventBuffer(QObject):
         for signal in (session.cursorMoved, session.selectionChanged):
             signal.connect(self.deliver)
         session.eventsArrived.connect(self.on_events)
+        view.signals.updateRequested.connect(self.deliver)
         view.installEventFilter(self)
 
     @Slot(object)

@@ -7,7 +7,8 @@ from typing import NamedTuple, dataclass_transform
 from decodescope.app.control.adapters import AdapterController
 from decodescope.app.control.audible_feedback import ScreenReaderText, SoundEffectController
 from decodescope.app.control.borrowed_settings import BorrowedSettings
-from decodescope.app.control.chat import ChatController
+from decodescope.app.control.chat import ChatController, ChatLibrary
+from decodescope.app.control.chat_fit import ChatFitController
 from decodescope.app.control.dialogs import CodeController, Diagnostics, Dialogs
 from decodescope.app.control.export import CopyController, ExportController
 from decodescope.app.control.help import GlossaryController, WelcomeController
@@ -17,14 +18,17 @@ from decodescope.app.control.model_choice import ModelFolders
 from decodescope.app.control.model_export import ModelExportController
 from decodescope.app.control.model_list import ModelList
 from decodescope.app.control.model_loading import ModelLoadController, WeightsController
+from decodescope.app.control.model_task import ModelTaskController
 from decodescope.app.control.persistence import ChatSaver, SettingsSaver
 from decodescope.app.control.prefixes import PrefixController, ReuseMarks
+from decodescope.app.control.prompt_length import PromptLengthController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.control.requests import ChosenSettings, RequestBuilder
 from decodescope.app.control.run_control import EmptyViewAction, RunController
 from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
+from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -38,6 +42,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -48,9 +53,8 @@ from decodescope.app.panels.toolbar import Toolbar
 from decodescope.app.panels.window_layout import SideSplitter
 from decodescope.app.session.kernel_builder import KernelBuilder
 from decodescope.app.session.session import Session
-from decodescope.app.state.conversation import Conversation
 from decodescope.app.state.run_history import RunTrees
-from decodescope.app.storage.chat_file import ChatStore, claim_chat
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.settings import Settings
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.views.inspector.panel import Inspector
@@ -73,9 +77,7 @@ class AppServices(NamedTuple):
     settings_saver: SettingsSaver
     history: History
     run_navigation: RunNavigation
-    chat_store: ChatStore
     chat_saver: ChatSaver
-    conversation: Conversation
     family: RunTrees
     models: ModelList
     downloads: LazyDownloads
@@ -88,8 +90,7 @@ class AppServices(NamedTuple):
 
 def create_services(store: SettingsStore, session: Session, switch: LanguageSwitch) -> AppServices:
     """Create the services and restore the chat."""
-    keeper, chats, conversation = SettingsSaver(store), claim_chat(store.folder), Conversation()
-    chats.restore(conversation)
+    keeper = SettingsSaver(store)
     history = History(session, lambda: store.data_folder, store.settings.history, keeper)
     return AppServices(
         store=store,
@@ -98,9 +99,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         settings_saver=keeper,
         history=history,
         run_navigation=RunNavigation(session, history),
-        chat_store=chats,
-        chat_saver=ChatSaver(conversation, chats, keeper),
-        conversation=conversation,
+        chat_saver=ChatSaver(ChatStore(store.folder), keeper),
         family=RunTrees(),
         models=ModelList(),
         downloads=LazyDownloads(session),
@@ -168,6 +167,8 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     borrowed: BorrowedSettings
     loading: ModelLoadController
     adapters: AdapterController
+    prompt_length: PromptLengthController
+    model_task: ModelTaskController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
@@ -178,7 +179,10 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     media: MediaController
     media_bar: MediaBarController
     chat: ChatController
+    chats: ChatLibrary
+    chat_fit: ChatFitController
     memory_fit: MemoryFitController
+    word_spellings: WordSpellingsController
     model_export: ModelExportController
     prefixes: PrefixController
     labs: LabWindows
@@ -195,6 +199,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     screen_reader_text: ScreenReaderText
     palette: PaletteController
     plugins: PluginController
+    serving: ServingController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from decodescope.app.state.token_stats import most_surprising
 from decodescope.app.storage.settings import UsageSection
 from decodescope.app.window.actions import bind_view_keys
 from decodescope.app.window.command_table import WindowMenuState
@@ -60,6 +61,7 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
     ):
         signal.connect(slot)
     parts.inspector.internalsCreated.connect(partial(_connect_layer_inspection, parts))
+    parts.session.finished.connect(partial(_select_most_surprising, parts))
     _connect_kernel_builder(parts)
     _connect_history(parts)
     _connect_tours(parts)
@@ -73,7 +75,7 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
         parts.settings_controller.changed,
         parts.layout.changed,
         parts.splitter.splitterMoved,
-        parts.setup.parameters.advancedToggled,
+        parts.setup.parameters.groupsToggled,
         parts.centre.viewShown,
         parts.appearance.changed,
         parts.appearance.wordingChanged,
@@ -84,13 +86,20 @@ def connect_autosave(parts: WindowParts, updated_settings: Callable[[], Abstract
 def _connect_chat(parts: WindowParts) -> None:
     """Connect session and chat."""
     session, chat = parts.session, parts.chat
+    chat.is_run_own = lambda: session.busy
     for signal, slot in (
         (session.runStarted, chat.on_started),
         (session.promptTrimmed, chat.on_trimmed),
         (session.finished, chat.on_finished),
         (session.modelReady, chat.on_model),
+        (session.runShown, chat.on_shown),
+        (parts.run_feed.buttonStateChanged, chat.set_button_mode),
+        (parts.dialogs.changed, chat.follow_settings),
         (chat.settled, parts.services.chat_saver.save),
-        (chat.answerRequested, parts.runs.regenerate),
+        (chat.answerRequested, parts.runs.answer),
+        (chat.sendRequested, parts.runs.run_or_stop),
+        (chat.settingsRequested, parts.settings_controller.apply_saved_settings),
+        (parts.chats.listToggled, parts.settings_saver.save_soon),
         (chat.promptRequested, parts.settings_controller.focus_prompt),
     ):
         signal.connect(slot)
@@ -117,6 +126,10 @@ def _connect_setup(parts: WindowParts) -> None:
     setup, chosen = parts.settings_controller, parts.chosen
     for signal, slot in (
         (chosen.model.ready, setup.show_model),
+        (chosen.drafts.removed, parts.messages.show_notice),
+        (parts.prompt_length.shortenRequested, setup.focus_prompt),
+        (parts.prompt_length.modelRequested, parts.toolbar.model.showPopup),
+        (parts.prompt_length.retryRequested, parts.runs.run),
         (setup.notice, parts.messages.show_notice),
         (setup.panelRequested, parts.layout.show_setup),
         (parts.inspector.stagesWanted, setup.order_stages),
@@ -153,6 +166,15 @@ def _connect_setup(parts: WindowParts) -> None:
         signal.connect(slot)
 
 
+def _select_most_surprising(parts: WindowParts, _outcome: object) -> None:
+    """Select the token worth explaining after a run, unless the user has selected one or is looking at another step."""
+    run = parts.session.run
+    if run is None or run.finished is None or not run.is_following or run.selected is not None:
+        return
+    if not (parts.presentation.is_on or parts.guess.is_on or run.is_withheld):
+        parts.session.select_token(most_surprising(run.tokens))
+
+
 def _connect_history(parts: WindowParts) -> None:
     """Connect the history panel."""
     history, panel = parts.history, parts.history_panel
@@ -184,6 +206,7 @@ def _connect_tours(parts: WindowParts) -> None:
     parts.guess.started.connect(parts.timeline.hide_future)
     parts.guess.ended.connect(parts.timeline.show_future)
     parts.tours.playerCreated.connect(parts.presentation.step_controls.connect_tours)
+    parts.presentation.step_controls.connect_guess(parts.guess)
 
 
 def _connect_language(parts: WindowParts) -> None:

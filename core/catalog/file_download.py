@@ -32,7 +32,7 @@ DOWNLOADING, VERIFYING, WAITING, FINISHED = "downloading", "verifying", "waiting
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """The progress of a download at one moment."""
 
     name: str
@@ -57,7 +57,7 @@ class DownloadMeter:
         self,
         name: str,
         total: int,
-        listener: Callable[[Progress], object] | None,
+        listener: Callable[[DownloadProgress], object] | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name, self._total, self._listener, self._clock = name, total, listener, clock
@@ -91,7 +91,7 @@ class DownloadMeter:
         if speed:
             seconds_left = (self._total - self._done) / speed
         file = "" if state == FINISHED else self._file
-        self._listener(Progress(self._name, file, self._done, self._total, speed, seconds_left, state))
+        self._listener(DownloadProgress(self._name, file, self._done, self._total, speed, seconds_left, state))
 
     def _speed(self) -> float:
         """Return the speed in bytes per second, or 0 until it can be measured."""
@@ -249,7 +249,7 @@ def _retries_exhausted_error(file: HubFile, context: DownloadContext, received: 
 
 
 def verify(
-    name: str, progress: Callable[[Progress], object] | None = None, *, stop: threading.Event | None = None
+    name: str, progress: Callable[[DownloadProgress], object] | None = None, *, stop: threading.Event | None = None
 ) -> tuple[str, ...]:
     """Return the paths of damaged files; `download(name, again=…)` downloads them again.
 

@@ -56,7 +56,7 @@ class Sibling(msgspec.Struct):
     lfs: LfsInfo | None = None
 
 
-class ModelInfo(msgspec.Struct):
+class HubModelInfo(msgspec.Struct):
     """A repository, as returned by a search or a request for its details."""
 
     id: _Text
@@ -79,16 +79,16 @@ def is_valid_model_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and not any(odd)
 
 
-def read_models(data: bytes) -> list[ModelInfo]:
+def read_models(data: bytes) -> list[HubModelInfo]:
     """Parse the models of a search result and skip invalid ones.
 
     Raises InvalidResponseError if all are invalid, or if the data is not a list.
     """
     listed = _decode(data, list[msgspec.Raw])[:MAX_MODELS]
-    found, trouble = list[ModelInfo](), None
+    found, trouble = list[HubModelInfo](), None
     for item in listed:
         try:
-            found.append(_validate(_decode(item, ModelInfo)))
+            found.append(_validate(_decode(item, HubModelInfo)))
         except InvalidResponseError as error:
             trouble = error
     if trouble is not None and not found:
@@ -96,9 +96,9 @@ def read_models(data: bytes) -> list[ModelInfo]:
     return found
 
 
-def read_model(data: bytes) -> ModelInfo:
+def read_model(data: bytes) -> HubModelInfo:
     """Parse one model. Raises InvalidResponseError."""
-    return _validate(_decode(data, ModelInfo))
+    return _validate(_decode(data, HubModelInfo))
 
 
 def read_limited(pieces: Iterable[bytes], limit: int, seconds: float = TOTAL_TIMEOUT_SECONDS) -> bytes:
@@ -122,7 +122,7 @@ def _decode(data: bytes | msgspec.Raw, kind: type[_Decoded]) -> _Decoded:
         raise InvalidResponseError(str(error)) from None
 
 
-def _validate(model: ModelInfo) -> ModelInfo:
+def _validate(model: HubModelInfo) -> HubModelInfo:
     if not is_valid_model_name(model.id):
         raise InvalidResponseError(tr("“{name}” is not a valid model name").format(name=model.id[:_MAX_NAME_LENGTH]))
     if model.config is not None and not _is_depth_allowed(model.config):
@@ -171,7 +171,7 @@ def check_download_name(name: str) -> None:
     check_name(repository if _VARIANT.fullmatch(variant) else "")
 
 
-def search_models(text: str, limit: int) -> list[ModelInfo]:
+def search_models(text: str, limit: int) -> list[HubModelInfo]:
     """Search for models, the most downloaded first."""
     query = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
     if not text:
@@ -180,7 +180,7 @@ def search_models(text: str, limit: int) -> list[ModelInfo]:
         return read_models(read_limited(answer.iter_bytes(), SEARCH_BYTES))
 
 
-def get_model(name: str) -> ModelInfo:
+def get_model(name: str) -> HubModelInfo:
     """Request the details of one model, with the sizes and digests of its files."""
     check_name(name)
     with (

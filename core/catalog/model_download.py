@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from decodescope.core.catalog.download_store import DownloadStore
-from decodescope.core.catalog.file_download import FINISHED, DownloadContext, DownloadMeter, Progress, fetch
+from decodescope.core.catalog.file_download import FINISHED, DownloadContext, DownloadMeter, DownloadProgress, fetch
 from decodescope.core.catalog.hub_model import HubFile, HubModel, is_index, is_safe, select_files
 from decodescope.core.catalog.model_search import look
 from decodescope.core.errors import CorruptWeightsError, PickledWeightsError, TransferError
@@ -19,7 +19,7 @@ from decodescope.resources.language import tr
 
 def download(
     name: str,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[DownloadProgress], object] | None = None,
     *,
     stop: threading.Event | None = None,
     allow_pickle: bool = False,

@@ -39,7 +39,7 @@ from decodescope.core.system.file_writing import temporary_folder
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from decodescope.core.catalog.hub_requests import ModelInfo, Sibling
+    from decodescope.core.catalog.hub_requests import HubModelInfo, Sibling
 
 RESULT_LIMIT = 12
 """Maximum number of search results."""
@@ -274,11 +274,11 @@ def _missing_details_error(name: str, detail: str) -> TransferError:
     )
 
 
-def _licence_of(info: ModelInfo) -> str:
+def _licence_of(info: HubModelInfo) -> str:
     return next(_licences(info), "")
 
 
-def _licences(info: ModelInfo) -> Iterator[str]:
+def _licences(info: HubModelInfo) -> Iterator[str]:
     """Read the licence from the tags, because the model card may be long and is not always included."""
     for tag in info.tags or []:
         if tag.startswith("license:"):

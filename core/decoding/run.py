@@ -29,7 +29,7 @@ from decodescope.core.decoding.prefill import (
     can_read_in_chunks,
     prefill_prompt,
 )
-from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading, build_pipeline
+from decodescope.core.decoding.processor_pipeline import ActiveStage, ProcessorPipeline, StageHeading, build_pipeline
 from decodescope.core.decoding.prompt import encode
 from decodescope.core.decoding.prompt_inputs import prepare_prompt
 from decodescope.core.decoding.run_generator import make_generator
@@ -38,6 +38,7 @@ from decodescope.core.decoding.run_preparation import (
     check_media_cache,
     check_new_token_limit,
     check_scores,
+    check_step_back,
     resolve_cache,
 )
 from decodescope.core.decoding.score_cache import ScoreCache
@@ -60,6 +61,7 @@ from decodescope.core.decoding.stopping import StopReason, build_stopping_criter
 from decodescope.core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import Settings
+from decodescope.core.processors.banned_phrases import STEP_BACK, PhraseBan
 from decodescope.core.processors.base import Context
 from decodescope.core.request import Request
 from decodescope.core.system.gpu import synchronize
@@ -139,6 +141,8 @@ class DecodingRun:
     ) -> None:
         self.model, self.request, self.strategy, self.settings, self.cancel = model, request, strategy, settings, cancel
         self.backend = resolve_cache(request, model, strategy)
+        if self.steps_back:
+            check_step_back(model, request, self.backend, strategy, max(self.beams, self.sequences))
         self.inputs = prepare_prompt(model, request, settings, self.backend.unbounded)
         check_media_cache(self.backend, self.inputs.media)
         self.prompt_ids, self.start_ids = self.inputs.prompt, self.inputs.start
@@ -161,7 +165,7 @@ class DecodingRun:
         self._recorded_metrics: Metrics | None = None
         self.stopped = False
         self.counters = RunCounters(device, self.inputs.length, 1 if self.beams > 1 else self.sequences)
-        self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar)
+        self.writer = SequenceWriter(model, self.stopping, self.counters, self.text, self.apply_grammar, self.is_forced)
 
     @property
     def config(self) -> GenerationConfig:
@@ -218,6 +222,31 @@ class DecodingRun:
         return replace(stop_reason, whole=progress != "open")
 
     @cached_property
+    def forcing_stages(self) -> list[ActiveStage]:
+        """The stages that may write a token by force."""
+        return [stage for stage in self.pipeline.stages if stage.processor.forces is not None]
+
+    def is_forced(self, ids: Sequence[int], sequence: int = 0) -> bool:
+        """Return whether the token after new tokens `ids` of a sequence is written by force instead of chosen."""
+        if not self.forcing_stages:
+            return False
+        answer = [*self.inputs.beginning, *ids]
+        tests = ((one.processor.forces, one.process) for one in self.forcing_stages)
+        return any(forces is not None and forces(process, answer, sequence) for forces, process in tests)
+
+    @cached_property
+    def phrase_ban(self) -> PhraseBan | None:
+        """The stage with the words to avoid, if the run steps back to their beginnings."""
+        if not self.steps_back:
+            return None
+        return next(stage.process for stage in self.pipeline.stages if isinstance(stage.process, PhraseBan))
+
+    @property
+    def steps_back(self) -> bool:
+        """Whether the run withdraws tokens that complete a word to avoid."""
+        return bool(self.settings.get(STEP_BACK.name) and self.settings.get("banned_phrases"))
+
+    @cached_property
     def context(self) -> Context:
         """The context that processors are built from."""
         texts = 1 if self.beams > 1 else self.sequences
@@ -243,6 +272,7 @@ class DecodingRun:
             media=self.inputs.media.media if self.inputs.media is not None else (),
             adapters=self.model.adapters.used(),
             placement=self.model.placement,
+            thinking=self.model.thinking_marks,
         )
 
     def prefill(
@@ -290,9 +320,11 @@ class DecodingRun:
         """After a stop during prefill, store what has been read for later runs."""
         self._reuse.store_text(self.forward, self.inputs.cache_keys, 1)
 
-    def finish_step(self, step: int) -> Iterator[Event]:
-        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock."""
-        if is_cache_measured(step):
+    def finish_step(self, step: int, rows: int = 1) -> Iterator[Event]:
+        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock. `rows`: the
+        cache's rows.
+        """
+        if is_cache_measured(step, rows):
             yield self.measure_cache(step)
         self.counters.restart_clock()
 
@@ -398,6 +430,6 @@ class DecodingRun:
     def _build_cache(self) -> Cache | None:
         """Build an empty cache; with drafts, one whose tokens can be removed."""
         cache = self.backend.build(self.model, self.cache_capacity, self.request.cache_options)
-        if self.strategy.speculates and cache is not None:
+        if (self.strategy.speculates or self.steps_back) and cache is not None:
             record_past(cache, True)
         return cache

@@ -20,6 +20,7 @@ from decodescope.core.decoding.tensor_utils import row_max
 from decodescope.core.errors import CacheError, NumericError, ParameterError, PromptError
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import Settings, check_values, short_repr
+from decodescope.core.processors.banned_phrases import STEP_BACK
 from decodescope.core.request import Request
 from decodescope.resources.language import tr, trn
 
@@ -53,6 +54,24 @@ def resolve_cache(request: Request, model: LoadedModel, strategy: DecodingStrate
             tr("Choose another cache or another model."),
         )
     return backend
+
+
+def check_step_back(
+    model: LoadedModel, request: Request, backend: CacheBackend, strategy: DecodingStrategy, rows: int
+) -> None:
+    """Raise ParameterError or CacheError if a run cannot withdraw tokens (`banned_phrases_step_back`)."""
+    if strategy.speculates or rows > 1 or strategy.name == "contrastive":
+        raise ParameterError(
+            tr("A run steps back only while it writes one text, token by token: not with drafts, beams, several "
+               "sequences or contrastive search."),
+            tr("Turn off “Step back to the beginning”: the words are then avoided at their last token."),
+            STEP_BACK.name,
+        )  # fmt: skip
+    if reason := backend.unsupported_reason(model, frozenset({"truncate"}), request.cache_options):
+        raise CacheError(
+            tr("A run that steps back cannot use this cache: {reason}").format(reason=reason),
+            tr("Choose another cache, or turn off “Step back to the beginning”."),
+        )
 
 
 def _check_cache_options(backend: CacheBackend, options: Settings) -> None:

@@ -23,6 +23,7 @@ from decodescope.core.events import (
     Origin,
     SequenceFinished,
     TokenChosen,
+    WithdrawnPhrase,
 )
 from decodescope.core.events.columns import mutable_builder
 from decodescope.core.models.loaded_model import LoadedModel
@@ -34,9 +35,11 @@ _MEASURE_INTERVAL = 16
 """Steps between two measurements of the cache."""
 
 
-def is_cache_measured(step: int) -> bool:
-    """Return whether the cache is measured after this step, and compacted where drafts leave gaps."""
-    return step % _MEASURE_INTERVAL == 0
+def is_cache_measured(step: int, rows: int = 1) -> bool:
+    """Return whether the cache is measured after this step, and compacted where drafts leave gaps. With many `rows`
+    (beams) the cache grows faster and a step takes longer: it is measured more often.
+    """
+    return step % max(1, _MEASURE_INTERVAL // rows) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,10 @@ class AppendedToken(NamedTuple):
     text: str
     seconds: float
     stop: StopReason | None
+    is_forced: bool = False
+    """Whether it was written by force instead of chosen."""
+    withdrawn: tuple[WithdrawnPhrase, ...] = ()
+    """What was written from here on before, and withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +182,8 @@ class FinishedSequence:
 
 StopFilter = Callable[[StopReason | None, Sequence[int]], StopReason | None]
 """(stop reason, new tokens) → stop reason adjusted by the grammar."""
+ForcedTest = Callable[[Sequence[int], int], bool]
+"""(new tokens, number of the sequence) → whether the next one is written by force."""
 
 
 class SequenceWriter:
@@ -187,17 +196,21 @@ class SequenceWriter:
         counters: RunCounters,
         text: TextStream,
         stop_filter: StopFilter,
+        is_forced: ForcedTest,
     ) -> None:
         """Start sequences with `text`, the stream before the first new token."""
         self._model, self._stopping, self._counters, self._text = model, stopping, counters, text
-        self._stop_filter = stop_filter
+        self._stop_filter, self._is_forced = stop_filter, is_forced
 
     def new_sequence(self, number: int) -> SequenceState:
         """Return a new sequence."""
         return SequenceState(number, self._text.copy())
 
-    def append_token(self, sequence: SequenceState, token: int) -> AppendedToken:
-        """Append a token to its sequence and check whether it ends there."""
+    def append_token(
+        self, sequence: SequenceState, token: int, withdrawn: tuple[WithdrawnPhrase, ...] = ()
+    ) -> AppendedToken:
+        """Append a token to its sequence and check whether it ends there. `withdrawn`: what stood there before."""
+        is_forced = self._is_forced(sequence.ids, sequence.number)
         text = sequence.stream.push(token)
         sequence.ids.append(token)
         sequence.texts.append(text)
@@ -205,7 +218,7 @@ class SequenceWriter:
         sequence.stop = self._stop_filter(
             self._stopping.check(sequence.number, token, len(sequence.ids), text), sequence.ids
         )
-        return AppendedToken(len(sequence.ids) - 1, token, text, seconds, sequence.stop)
+        return AppendedToken(len(sequence.ids) - 1, token, text, seconds, sequence.stop, is_forced, withdrawn)
 
     def emit_token(
         self,
@@ -245,8 +258,9 @@ def build_token_event(
     made.raw_log_probability, made.log_probability = stats.raw_log_probability, stats.log_probability
     made.rank, made.final_rank = stats.rank, stats.final_rank
     made.entropy, made.varentropy = stats.entropy, stats.varentropy
-    made.method, made.origin, made.layer_choice = method, origin, layer_choice
-    made.seconds = appended.seconds + seconds
+    made.method, made.layer_choice = method, layer_choice
+    made.origin = "forced" if appended.is_forced else origin
+    made.seconds, made.withdrawn = appended.seconds + seconds, appended.withdrawn
     made.source = stats.details
     made.__class__ = TokenChosen
     closed: TokenChosen = made

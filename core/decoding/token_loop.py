@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import torch
 
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
+from decodescope.core.decoding.keyed_noise import KeyedNoise, token_keys
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
@@ -22,7 +23,7 @@ from decodescope.core.decoding.step_stats import (
     compute_steps_stats,
 )
 from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
-from decodescope.core.events import Event, LayerChoice, Method
+from decodescope.core.events import Event, LayerChoice, Method, WithdrawnPhrase
 from decodescope.core.native.tensor_address import unreadable_reason
 from decodescope.resources.language import tr
 
@@ -69,15 +70,16 @@ class StepEventWriter:
         self._batch_started = time.perf_counter()
 
     def write(
-        self, number: int, scores: list[torch.Tensor], choice: TokenChoice, layer: LayerChoice | None = None
-    ) -> Iterator[Event]:
+        self, number: int, scores: list[torch.Tensor], choice: TokenChoice, layer: LayerChoice | None = None,
+        withdrawn: tuple[WithdrawnPhrase, ...] = (),
+    ) -> Iterator[Event]:  # fmt: skip
         """Append the tokens of one step; `scores` decided them. Stop reasons are set when this returns."""
         tokens = choice.ids
         if unknown := [token for token in tokens if not 0 <= token < self._run.model.vocabulary]:
             problem = tr("the chosen token id {id} is not one of the model's ids, 0 to {last:,}")
             raise ValueError(problem.format(id=unknown[0], last=self._run.model.vocabulary - 1))
         notes = [
-            (row, track, self._run.writer.append_token(track, token))
+            (row, track, self._run.writer.append_token(track, token, withdrawn))
             for row, (track, token) in enumerate(zip(self._sequences, tokens, strict=True))
             if track.stop is None
         ]
@@ -189,6 +191,79 @@ class SeededMultinomialPicker:
         return numbers[0] if rows == 1 else torch.cat(numbers)
 
 
+class KeyedPicker:
+    """Samples by noise that depends on (seed, position, token) alone: argmax(scores + noise); text n uses `seed + n`.
+
+    The random numbers of stages are keyed by the position too. A run that continues another one, or has other settings,
+    meets the same noise at the same position of the answer.
+    """
+
+    method: Method = "sampled"
+
+    def __init__(self, run: DecodingRun, seeds: Sequence[int]) -> None:
+        self._noise = [KeyedNoise(seed, token_keys(run.model)) for seed in seeds]
+        self.first_position = self._position = len(run.inputs.beginning)
+        self._draws, self._device = 0, run.device
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+        """Return the token of each row of scores [B, V]; every call is one position."""
+        rows = scores.double().cpu().numpy()
+        found = [int((row + own.gumbel(self._position)).argmax()) for row, own in zip(rows, self._noise, strict=True)]
+        self.move_to(self._position + 1)
+        return torch.tensor(found, device=scores.device)
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return a number in (0, 1) for each row; different for each call at one position."""
+        self._draws += 1
+        numbers = [own.uniform(self._position, self._draws) for own in self._noise[:rows]]
+        return torch.tensor(numbers, device=self._device)
+
+    def move_to(self, position: int) -> None:
+        """Go to a position of the answer, its required beginning included."""
+        self._position, self._draws = position, 0
+
+
+class KeyedReplay(StepReplayer):
+    """Replays a step of a run whose noise is keyed by position."""
+
+    def replay_rng(self, rows: int, sequence: int) -> RngReplay:
+        """Return the noise of one text, position by position."""
+        return KeyedRngReplay(self.run, self.run.request.seed + sequence)
+
+
+class KeyedRngReplay(RngReplay):
+    """Replays the noise of one text step by step."""
+
+    def __init__(self, run: DecodingRun, seed: int) -> None:
+        self._run, self._seed, self._step = run, seed, -1
+
+    def next_step(self) -> StepRng:
+        """Return the noise of the next step."""
+        self._step += 1
+        return self.same_step()
+
+    def same_step(self) -> StepRng:
+        """Return the noise of the last step again."""
+        picker = KeyedPicker(self._run, [self._seed])
+        picker.move_to(picker.first_position + self._step)
+        return KeyedStepRng(picker)
+
+
+class KeyedStepRng(StepRng):
+    """The noise of one step."""
+
+    def __init__(self, picker: KeyedPicker) -> None:
+        self._picker = picker
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return the next random number of the step, [1]."""
+        return self._picker.uniform(1)
+
+    def sample(self, scores: torch.Tensor) -> int:
+        """Return the token that the noise chooses from scores [1, V]."""
+        return int(self._picker.pick(scores))
+
+
 class SeededReplay(StepReplayer):
     """Replays a step of a text with its own seed."""
 
@@ -261,7 +336,12 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     ids = growable_ids(run.start_ids, rows, run.device)
     funnel = ContrastPipeline(run.pipeline, contrast) if contrast else run.pipeline
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
-    yield from writer.write_all(_decode_steps(run, tracks, ids, picker, funnel, writer))
+    steps = _decode_steps(run, tracks, ids, picker, funnel, writer)
+    if run.phrase_ban is not None:
+        from decodescope.core.decoding.step_back import decode_with_step_back  # rarely needed
+
+        steps = decode_with_step_back(run, tracks[0], ids, picker, funnel, writer, run.phrase_ban)
+    yield from writer.write_all(steps)
     yield from run.finish(tracks)
 
 
@@ -269,7 +349,7 @@ _PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
 """Pickers whose tokens can be fed before the host has read them: they are always ids of the vocabulary."""
 
 
-class _PendingChoice(NamedTuple):
+class PendingChoice(NamedTuple):
     """Tokens [B] that a step chose from its scores; on a GPU, the host has not read them yet."""
 
     tokens: torch.Tensor
@@ -278,14 +358,14 @@ class _PendingChoice(NamedTuple):
     pending: PendingStats | TokenChoice
 
 
-def _choose_tokens(
+def choose_tokens(
     run: DecodingRun,
     ids: torch.Tensor,
     picker: TokenPicker,
     funnel: ProcessorPipeline | ContrastPipeline,
     output: ForwardOutput,
     step: int,
-) -> _PendingChoice:
+) -> PendingChoice:
     """Choose the tokens after ids [B, T] from the output of their pass."""
     raw = run.replace_invalid(output.last)
     values: torch.Tensor | None = None
@@ -296,12 +376,12 @@ def _choose_tokens(
         scores = funnel.trace(ids, raw)
     if output.choice is not None:
         chosen, packed = output.choice
-        return _PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
+        return PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
     run.check_before_choice(scores, step)
     chosen = picker.pick(scores[-1], run.generator)
     if type(picker) not in _PICKERS:
         chosen = _checked_tokens(chosen, scores[-1])
-    return _PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
+    return PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
 
 
 def _checked_tokens(chosen: object, scores: torch.Tensor) -> torch.Tensor:
@@ -348,7 +428,7 @@ def _decode_steps(
         forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
     runs_ahead = feeds_unread and forward.can_retract
     while True:
-        chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
+        chosen, scores, pending = choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
         if feeds_unread:  # before the next pass, which may overwrite them
             ids.append(chosen[:, None])

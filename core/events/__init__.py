@@ -67,6 +67,8 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         TokenCompared,
         TopCut,
         WatermarkSign,
+        WithdrawnPhrase,
+        WithdrawnToken,
         is_method_name,
     )
 

@@ -148,6 +148,10 @@ class RunStarted(Event):
     """(device, bytes of weights) of a model that is spread over several devices."""
     call_facts: CallFacts = ()
     """Captured runs: what the call used that a request cannot contain."""
+    thinking: tuple[tuple[str, str, str], ...] = ()
+    """Marks around the model's thinking: opening, closing, and text that may follow before the answer
+    (`core.thinking.ThinkingMark`); () if it has none of its own.
+    """
     generator: str = ""
     """Hash of the state in which the random generator was, where that is not the one after `seed`, which is 0 then."""
 

@@ -169,8 +169,10 @@ def is_method_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_METHOD_LENGTH and value.isprintable()
 
 
-Origin = Literal["target", "draft", "correction", "bonus"]
-"""Who proposed a token."""
+Origin = Literal["target", "draft", "correction", "bonus", "forced"]
+"""Who proposed a token. `forced`: it was written by a setting such as a thinking budget; its probability after
+processing is 1, and `raw_probability` is the model's own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,25 @@ class _LazyDetailEvent(LazyDetails, Event):
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawnToken:
+    """A token that was chosen and withdrawn."""
+
+    id: int
+    text: str
+    raw_probability: float
+    special: bool | None = None
+    """Whether the tokenizer marks it as special (skipped in decoding); None if unknown (older recordings)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnPhrase:
+    """Tokens that were withdrawn because they completed a word to avoid; the first one was then forbidden here."""
+
+    phrase: str
+    tokens: tuple[WithdrawnToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TokenChosen(_LazyDetailEvent):
     """A token was chosen for one sequence."""
 
@@ -293,6 +314,8 @@ class TokenChosen(_LazyDetailEvent):
     """Σ p (−ln p − H)² of the model's raw distribution, in nats²: how unevenly surprise is spread. None in older files
     and for the tokens of a beam.
     """
+    withdrawn: tuple[WithdrawnPhrase, ...] = ()
+    """What was written from this token on, and withdrawn before the token was chosen (`banned_phrases_step_back`)."""
 
     @property
     def is_special(self) -> bool | None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
 from decodescope.core.explain.words import (
     decimal,
+    final_share,
     format_full,
     format_log,
     format_score,
     format_share_pair,
+    is_only_survivor,
     ordinal,
     percent,
     quote,
@@ -83,11 +85,6 @@ def runner_up(event: TokenChosen) -> Alternative | None:
     return max(others, key=lambda item: item.probability, default=None)
 
 
-def is_only_survivor(event: TokenChosen) -> bool:
-    """Return whether processing left no other token."""
-    return bool(event.funnel) and event.funnel[-1].survivors == 1
-
-
 _BEST = SentenceTemplate(
     mark("{name} was the best mix of likely ({share}) and new."),
     mark("{name} had the best balance of likelihood ({share}) and novelty."),
@@ -119,7 +116,7 @@ def explain_contrastive(event: TokenChosen) -> Sentence:
     """Explain why this candidate was chosen, compared with its rival."""
     tried = [item for item in event.alternatives if item.score is not None and item.probability > 0]
     mine = next((item for item in tried if item.id == event.id), None)
-    facts = {"name": quote(event.piece, event.is_special), "share": share(event.probability)}
+    facts = {"name": quote(event.piece, event.is_special), "share": final_share(event)}
     if mine is None:
         return _BEST.say(**facts)
     if len(tried) == 1:

@@ -305,7 +305,7 @@ def _explain_ratio(node: DraftNode, event: DraftRound) -> Sentence:
     digits = next((n for n in range(depth.pick(2, 2, 4), 9) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 9)
     accepted, rejected = (_LEFT_ACCEPTED, _LEFT_REJECTED) if is_rest else (_RANDOMLY_ACCEPTED, _RANDOMLY_REJECTED)
     saying = accepted if node.fate == "accepted" else rejected
-    return saying.say(chance=share(ratio), ratio=f"{ratio:.{digits}f}", die=f"{die:.{digits}f}")
+    return saying.say(chance=share(ratio, is_exact=True), ratio=f"{ratio:.{digits}f}", die=f"{die:.{digits}f}")
 
 
 def is_residual_ratio(node: DraftNode, event: DraftRound) -> bool:

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import NamedTuple
 
 from decodescope.resources import depth
-from decodescope.resources.language import tr
+from decodescope.resources.language import start_sentence, tr
 
 _NARROW = ("%", "−")
 _CLOSING = "。！？；："
@@ -55,8 +55,8 @@ class SentenceTemplate(NamedTuple):
 
 
 def capitalize(sentence: Sentence) -> Sentence:
-    """Capitalize the first letter of a sentence."""
-    return Sentence(sentence[:1].upper() + sentence[1:], sentence.figures)
+    """Capitalize the first letter of a sentence that does not begin with a name."""
+    return Sentence(start_sentence(sentence), sentence.figures)
 
 
 def fill(template: str, *values: str, **named: str) -> Sentence:

@@ -91,7 +91,7 @@ def explain_grammar(found: GrammarFigures | None) -> Sentence:
     if not found.overruled:
         return (_NEVER_AT_ONE if is_single else _NEVER).say(**facts)
     return (_ACTED_AT_ONE if is_single else _ACTED).say(
-        **facts, acted=f"{found.overruled:,}", rate=share(found.overruled / found.steps)
+        **facts, acted=f"{found.overruled:,}", rate=share(found.overruled / found.steps, is_exact=True)
     )
 
 

@@ -10,10 +10,22 @@ import math
 from typing import TYPE_CHECKING
 
 from decodescope.core.explain import choice, settings
-from decodescope.core.explain.choice import final_rank, is_only_survivor, rank_fields, runner_up, sampling_template
+from decodescope.core.explain.choice import final_rank, rank_fields, runner_up, sampling_template
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
-from decodescope.core.explain.words import format_log, format_share_pair, ordinal, quote, quote_both, share
-from decodescope.resources.language import mark
+from decodescope.core.explain.words import (
+    CERTAIN,
+    final_share,
+    format_log,
+    format_share_pair,
+    is_only_survivor,
+    ordinal,
+    quote,
+    quote_both,
+    share,
+)
+from decodescope.core.processors import registry
+from decodescope.core.processors.pipeline_stages import stage_phrase
+from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import Origin, TokenChosen
@@ -88,7 +100,6 @@ def _explain_model_rank(event: TokenChosen) -> Sentence:
     )  # fmt: skip
 
 
-_CERTAIN = 0.95
 _NEARLY_ALL = 0.9995
 
 _ONLY = SentenceTemplate(
@@ -191,6 +202,11 @@ _BONUS = SentenceTemplate(
     mark("Every drafted token before it was accepted, so it came as a bonus."),
     mark("Every drafted token before it was accepted, so it came as a bonus of the same pass."),
 )
+_FORCED = SentenceTemplate(
+    mark("{name} was written by a setting, not chosen: the model alone gave it {raw}."),
+    mark("{name} was written by force ({setting}), not chosen: the model gave it {raw}."),
+    mark("{name} was forced by {setting}: raw p = {raw}, raw rank {rank}; it is no sample of p."),
+)
 _ORIGINS: dict[Origin, SentenceTemplate] = {"draft": _DRAFTED, "correction": _CORRECTED, "bonus": _BONUS}
 
 
@@ -198,7 +214,10 @@ def explain_token(event: TokenChosen) -> Sentence:
     """Explain why a token was chosen, at the current level of detail and language."""
     if is_remote(event):
         return explain_remote_token(event)
+    if event.origin == "forced":
+        return _explain_forced(event)
     return together(
+        _explain_withdrawn(event),
         settings.explain_overruled(event) or settings.explain_largest_change(event),
         settings.explain_largest_cut(event),
         _EXPLAINERS.get(event.method, _explain_other)(event),
@@ -206,11 +225,39 @@ def explain_token(event: TokenChosen) -> Sentence:
     )
 
 
+_WITHDRAWN = SentenceTemplate(
+    mark("{phrase} had been written here; it is to be avoided, so it was taken back."),
+    mark("{phrase} had been written here and was withdrawn, because it contains “{word}”."),
+    mark("{phrase} was withdrawn (contains “{word}”; p = {raw} for its first token, forbidden here since)."),
+)
+
+
+def _explain_withdrawn(event: TokenChosen) -> str:
+    """Explain what had been written at this place before, at most the last three."""
+    shown = [
+        _WITHDRAWN.say(
+            phrase=quote("".join(token.text for token in one.tokens)),
+            word=one.phrase,
+            raw=share(one.tokens[0].raw_probability) if one.tokens else "",
+        )
+        for one in event.withdrawn[-3:]
+    ]
+    return " ".join(map(str, shown))
+
+
+def _explain_forced(event: TokenChosen) -> Sentence:
+    """Explain a token that a setting wrote: the first stage that left only this token names the setting."""
+    names = {processor.name for processor in registry.values() if processor.forces is not None}
+    forcing = [stage for stage in event.funnel if stage.name in names and stage.survivors == 1]
+    setting = stage_phrase(forcing[0]) if forcing else tr("a setting")
+    return _FORCED.say(**_processed_fields(event), setting=setting)
+
+
 def _processed_fields(event: TokenChosen) -> dict[str, str]:
     """Return the sentence fields after processing, with the raw probability and rank."""
     return {
         "name": quote(event.piece, event.is_special),
-        "share": share(event.probability),
+        "share": final_share(event),
         "log": format_log(event.log_probability),
         "raw": share(event.raw_probability),
         "rank": f"{event.rank:,}",
@@ -222,7 +269,7 @@ def _explain_greedy(event: TokenChosen) -> Sentence:
     facts = _processed_fields(event)
     if is_only_survivor(event):
         return _ONLY.say(**facts)
-    if min(event.raw_probability, event.probability) > _CERTAIN:
+    if min(event.raw_probability, event.probability) > CERTAIN:
         return _CERTAIN_OF.say(**facts)
     rival = runner_up(event)
     if rival is None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from decodescope.core.explain.sentence import SentenceNumber
 from decodescope.resources import depth
-from decodescope.resources.language import mark, tr, trc, trn
+from decodescope.resources.language import join_sentences, mark, tr, trc, trn
 
 if TYPE_CHECKING:
-    from decodescope.core.events import Ending, MediumRead, SequenceFinished
+    from decodescope.core.events import Ending, MediumRead, SequenceFinished, TokenChosen
 
 _ORDINALS = (
     "",
@@ -54,7 +54,7 @@ class EndingTexts(NamedTuple):
 
 ENDINGS: dict[Ending, EndingTexts] = {
     "eos": EndingTexts(mark("finished"), mark("EOS"), mark("The text ends here with an end token")),
-    "length": EndingTexts(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
+    "length": EndingTexts(mark("length reached"), mark("length limit reached"), mark("The limit ends the text here")),
     "context": EndingTexts(
         mark("context full"), mark("context full"), mark("The model's context is full, so the text ends here")
     ),
@@ -92,42 +92,72 @@ def ending(reason: Ending | None) -> str:
     return tr(depth.pick(_PLAIN_ENDINGS.get(reason, usual), usual, usual))
 
 
-def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
+CERTAIN = 0.95
+"""Probability above which sentences call the model nearly certain."""
+_ROUNDED_TO_ALL = "≈ 100"
+"""A probability of 1.0 that floating-point numbers rounded: other tokens have a little."""
+
+
+def is_only_survivor(event: TokenChosen) -> bool:
+    """Return whether processing left no other token, so that a final probability of 1 is exact."""
+    return bool(event.funnel) and event.funnel[-1].survivors == 1
+
+
+def percent_text(number: str) -> str:
+    """Write a percentage as the language does: `31 %`, in Chinese `31%`."""
+    return tr("{number} %").format(number=number)
+
+
+def percent(share: float, below_text: str = "<", above_text: str = ">", is_exact: bool = False) -> str:
     """Format a probability as a rounded percentage: `0.314` → `31 %`, with more digits where it would round to 0 or
     100.
 
-    `under` and `over` are the words for the ends, `< 0.001 %` and `> 99.99 %`.
+    `below_text` and `above_text` are the words for the ends, `< 0.001 %` and `> 99.99 %`. `is_exact`: 1.0 means all,
+    as in a ratio of counts, and is no rounded probability.
     """
     value = share * 100
     if math.isnan(value):
         return UNKNOWN
-    if value <= 0 or value >= 100:
-        return f"{min(max(value, 0), 100):.0f} %"
+    if value >= 100:
+        return percent_text("100" if is_exact else _ROUNDED_TO_ALL)
+    if value <= 0:
+        return percent_text("0")
     if value < 0.001:
-        return f"{below_text} 0.001 %"
+        return percent_text(f"{below_text} 0.001")
     if value >= 99.995:
-        return f"{above_text} 99.99 %"
+        return percent_text(f"{above_text} 99.99")
     if value < 0.0995:
-        return f"{value:.3f} %"
+        return percent_text(f"{value:.3f}")
     if value < 0.995 or value > 99:
-        return f"{value:.2f} %"
-    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+        return percent_text(f"{value:.2f}")
+    return percent_text(f"{value:.1f}") if value < 9.95 else percent_text(f"{value:.0f}")
 
 
-def brief_percent(share: float) -> str:
-    """Format a rounded percentage for a table: `0.314` → `31 %`; never 100 for less, nor 0 for more."""
+def brief_percent(share: float, is_exact: bool = False) -> str:
+    """Format a rounded percentage for a table: `0.314` → `31 %`; never 100 for less, nor 0 for more. `is_exact` as for
+    `percent`.
+    """
     value = share * 100
     if math.isnan(value):
         return UNKNOWN
+    if value >= 100:
+        return percent_text("100" if is_exact else _ROUNDED_TO_ALL)
     if value <= 0:
-        return "0 %"
+        return percent_text("0")
     if 99.95 <= value < 100:
-        return "> 99.9 %"
+        return percent_text("> 99.9")
     if 99 < value < 100:
-        return f"{value:.1f} %"
+        return percent_text(f"{value:.1f}")
     if value >= 9.95:
-        return f"{min(value, 100):.0f} %"
-    return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+        return percent_text(f"{value:.0f}")
+    return percent_text(f"{value:.1f}") if value >= 0.05 else percent_text("< 0.1")
+
+
+def thinking_share(thinking: int, tokens: int) -> str:
+    """Return how many of an answer's tokens are thinking: `34 of 56 tokens (61 %)`."""
+    return trn("{part:,} of {count:,} token ({share})", "{part:,} of {count:,} tokens ({share})", tokens).format(
+        part=thinking, count=tokens, share=whole_percent(thinking / tokens)
+    )
 
 
 def whole_percent(share: float) -> str:
@@ -136,19 +166,19 @@ def whole_percent(share: float) -> str:
     if math.isnan(value):
         return UNKNOWN
     if 0 < value < 0.5:
-        return "< 1 %"
-    return "> 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
+        return percent_text("< 1")
+    return percent_text("> 99") if 99.5 <= value < 100 else percent_text(f"{value:.0f}")
 
 
 def compact_share(share: float) -> str:
-    """Format a probability in three characters for a tree node: `.46`; `<.01`, `>.99` and `1` at the ends."""
+    """Format a probability in three characters for a tree node: `.46`; `<.01`, `>.99` and `≈1` at the ends."""
     if math.isnan(share):
         return UNKNOWN
     if 0 < share < 0.005:
         return "<.01"
     if 0.995 <= share < 1:
         return ">.99"
-    return "1" if share >= 1 else f"{max(share, 0):.2f}".removeprefix("0")
+    return "≈1" if share >= 1 else f"{max(share, 0):.2f}".removeprefix("0")
 
 
 LONGEST_PERCENT = "> 99.9 %"
@@ -279,12 +309,25 @@ _ABOUT = mark("about {count} in {base}")
 _ALMOST_ALL = 0.995
 
 
-def share(value: float) -> SentenceNumber:
-    """Format a probability as a number in a sentence."""
+def share(value: float, is_exact: bool = False) -> SentenceNumber:
+    """Format a probability as a number in a sentence. `is_exact` as for `percent`."""
     if math.isnan(value):
         return SentenceNumber(UNKNOWN)
-    how = {depth.PLAIN: _approximate_fraction, depth.EXACT: format_full}.get(depth.current_depth())
-    return SentenceNumber(how(value) if how else percent(value, trc("share", "under"), trc("share", "over")))
+    if depth.current_depth() == depth.PLAIN:
+        return SentenceNumber(_approximate_fraction(value, is_exact))
+    if depth.current_depth() == depth.EXACT:
+        return SentenceNumber("≈ 1" if value >= 1 and not is_exact else format_full(value))
+    return SentenceNumber(percent(value, trc("share", "under"), trc("share", "over"), is_exact))
+
+
+def final_share(event: TokenChosen) -> SentenceNumber:
+    """Format a token's probability after processing as a number in a sentence."""
+    return share(event.probability, is_only_survivor(event))
+
+
+def final_percent(event: TokenChosen) -> str:
+    """Format a token's probability after processing as `percent` does."""
+    return percent(event.probability, is_exact=is_only_survivor(event))
 
 
 def format_share_pair(one: float, other: float) -> tuple[SentenceNumber, SentenceNumber]:
@@ -313,8 +356,8 @@ def format_score(value: float) -> str:
     return decimal(value, 4 if depth.current_depth() == depth.EXACT else 2)
 
 
-def _approximate_fraction(value: float) -> str:
-    if value >= 1:
+def _approximate_fraction(value: float, is_exact: bool = False) -> str:
+    if value >= 1 and is_exact:
         return tr("10 in 10")
     if value >= _ALMOST_ALL:
         return tr("more than 99 in 100")
@@ -330,8 +373,12 @@ def _count_in_base(value: float, base: int) -> str:
 
 
 def medium_label(medium: MediumRead) -> str:
-    """Return a short label: `picture 3 × 3 patches`, `sound 0.0–4.0 s`."""
+    """Return a short label: `picture 3 × 3 patches`, `sound 0.0–4.0 s`, with the length of a longer recording."""
     if medium.kind == "sound":
+        if is_cut_short(medium):
+            return tr("sound {begin:.1f}–{end:.1f} s of {whole:.1f} s").format(
+                begin=0.0, end=medium.heard, whole=medium.seconds
+            )
         return tr("sound {begin:.1f}–{end:.1f} s").format(begin=0.0, end=medium.seconds)
     if medium.rows:
         return tr("picture {rows} × {columns} patches").format(rows=medium.rows, columns=medium.columns)
@@ -339,8 +386,15 @@ def medium_label(medium: MediumRead) -> str:
     return trn("picture, {count:,} position", "picture, {count:,} positions", count).format(count=count)
 
 
+def is_cut_short(medium: MediumRead) -> bool:
+    """Return whether a recording is longer than what the model reads of it."""
+    return medium.kind == "sound" and 0 < medium.heard < medium.seconds - 0.05
+
+
 def medium_sentence(medium: MediumRead) -> str:
-    """Return a sentence on how the model reads it, and as how many positions."""
+    """Return a sentence on how the model reads it, and as how many positions; one more if it reads only the beginning
+    of a recording.
+    """
     count = medium.last - medium.first + 1
     match medium.place:
         case "prompt":
@@ -359,7 +413,11 @@ def medium_sentence(medium: MediumRead) -> str:
                 "An encoder turns it into {count:,} positions once; every generated token attends to all of them.",
                 count,
             )
-    return template.format(count=count)
+    sentence = template.format(count=count)
+    if not is_cut_short(medium):
+        return sentence
+    cut = tr("Only its first {heard:.1f} s are read, because the model hears no more at once.")
+    return join_sentences(cut.format(heard=medium.heard), sentence)
 
 
 def medium_part(medium: MediumRead, position: int) -> str:

@@ -33,7 +33,7 @@ from decodescope.core.parameter import short_repr
 from decodescope.core.request import Request
 from decodescope.core.settings import check_top_n
 from decodescope.core.trace import LiveAddress, Recorder, failure_of
-from decodescope.core.trace.page.html_page import ShownRun, page, runs_page
+from decodescope.core.trace.page.html_page import PageRun, page, runs_page
 from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class CapturedRun(Result):
 
         return inline_runs([self._shown()])
 
-    def _shown(self) -> ShownRun:
+    def _shown(self) -> PageRun:
         failure = f"{type(self.failure).__name__}: {self.failure}" if self.failure is not None else ""
-        return ShownRun(self.events, failure)
+        return PageRun(self.events, failure)
 
 
 class _OpenRun:
@@ -153,7 +153,7 @@ def _header_extra(id: str, parent_id: str) -> dict[str, object]:
     return {"captured": {"id": id, "parent": parent_id}}
 
 
-class RunList:
+class CapturedRunList:
     """Runs in the order in which they began. They do not keep their models alive.
 
     `releases`: whether a run is emptied once a window has received it.
@@ -201,14 +201,14 @@ class Capture:
 
     def __init__(
         self, module: torch.nn.Module, loaded: LoadedModel, top_n: int, window: LiveAddress | None,
-        runs: RunList | None = None,
+        runs: CapturedRunList | None = None,
     ) -> None:  # fmt: skip
         """Append the runs to `runs`, which several captures may share."""
         self.loaded, self.top_n = loaded, top_n
         self.troubles: list[Exception] = []
         """Errors because of which a call was not recorded completely."""
         self._module, self._window = module, window
-        self._runs = RunList() if runs is None else runs
+        self._runs = CapturedRunList() if runs is None else runs
         self._open: dict[CallRecorder, list[_OpenRun]] = {}
         """Runs of the decoding loops in progress."""
         self._recorded = 0
@@ -350,7 +350,7 @@ def capture(
     top_n: int = 10,
     live: bool = False,
     name: str | None = None,
-    runs: RunList | None = None,
+    runs: CapturedRunList | None = None,
 ) -> Capture:
     """Capture every `generate` of `model` inside a `with` block.
 

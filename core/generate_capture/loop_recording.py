@@ -18,7 +18,7 @@ from decodescope.core.decoding.prompt import encode
 from decodescope.core.decoding.step_stats import compute_step_stats
 from decodescope.core.decoding.stopping import StopReason
 from decodescope.core.errors import ParameterError
-from decodescope.core.generate_capture.capture import CapturedRun, RunList, live_address, load_for_capture
+from decodescope.core.generate_capture.capture import CapturedRun, CapturedRunList, live_address, load_for_capture
 from decodescope.core.generate_recording.call_facts import peft_adapters, read_generator
 from decodescope.core.generate_recording.run_writer import CapturedPrompt, RunOrigin, RunWriter
 from decodescope.core.models.weight_samples import hash_weights
@@ -51,7 +51,7 @@ class LoopRecording:
     ) -> None:  # fmt: skip
         self._loaded, self._prompt, self._name, self._rows = loaded, prompt, name, rows
         self._settings, self._top_n, self._window = settings, top_n, window
-        self._runs = RunList()
+        self._runs = CapturedRunList()
         self._writer: RunWriter | None = None
         self._lock = threading.Lock()
         self._banning: set[str] = set()

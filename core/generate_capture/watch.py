@@ -24,7 +24,7 @@ from decodescope.resources.language import tr, trn
 if TYPE_CHECKING:
     import torch
 
-    from decodescope.core.generate_capture.capture import Capture, CapturedRun, RunList
+    from decodescope.core.generate_capture.capture import Capture, CapturedRun, CapturedRunList
 
 
 class ScriptWatcher:
@@ -33,7 +33,7 @@ class ScriptWatcher:
     def __init__(self, *, top_n: int = 10, live: bool = True, releases: bool = False) -> None:
         """`releases`: whether runs are emptied once an open window has received them."""
         self._top_n, self._live, self._releases = top_n, live, releases
-        self._runs: RunList | None = None
+        self._runs: CapturedRunList | None = None
         self._captures: weakref.WeakSet[Capture] = weakref.WeakSet()
         """One capture per model. Only the model itself refers to it, so that the script can free the model."""
         self._known: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -63,7 +63,7 @@ class ScriptWatcher:
         self, original: Callable[..., object], model: torch.nn.Module, args: Sequence[object],
         kwargs: Mapping[str, object],
     ) -> object:  # fmt: skip
-        from decodescope.core.generate_capture.capture import RunList, capture
+        from decodescope.core.generate_capture.capture import CapturedRunList, capture
         from decodescope.core.generate_recording.generate_hooks import (
             GenerateHooks,
             is_call_in_progress,
@@ -76,7 +76,7 @@ class ScriptWatcher:
                 self._known.add(model)
                 tokenizer = kwargs.get("tokenizer") or find_tokenizer(model)
                 if self._runs is None:
-                    self._runs = RunList(self._releases)
+                    self._runs = CapturedRunList(self._releases)
                 try:
                     made = capture(model, tokenizer, top_n=self._top_n, live=self._live, runs=self._runs)
                     self._captures.add(made.__enter__())

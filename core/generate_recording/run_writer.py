@@ -128,7 +128,7 @@ class RunWriter:
             sequences=len(self.sequences), vocabulary=model.vocabulary, context=model.context,
             beginning=self._beginning, identity=replace(model.identity, memory_hash=self._origin.memory_hash),
             adapters=(*model.adapters.used(), *self._origin.adapters), placement=model.placement,
-            call_facts=self._origin.facts, generator=self._origin.generator.hash,
+            call_facts=self._origin.facts, generator=self._origin.generator.hash, thinking=model.thinking_marks,
         ))  # fmt: skip
 
     def prefilled(self) -> None:

@@ -63,6 +63,7 @@ from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
 from decodescope.core.system.torch_state import isolated_construction
+from decodescope.resources.depth import pick
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ def _unused_reason(
     if name == "min_length" and settings.get("min_new_tokens") is not None:
         return tr("min_new_tokens takes precedence.")
     if name in settings_without_effect(strategy, settings):
-        return tr("Sampling is off (do_sample).")
+        off = tr("Sampling is off.")
+        return pick(off, off, tr("Sampling is off (do_sample)."))
     if name == "num_assistant_tokens_schedule":
         return "" if strategy.speculates else _not_used_sentence(title)
     if name in strategy.parameter_names or name in COMMON_FIELDS or name in PROCESSOR_FIELDS:

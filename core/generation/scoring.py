@@ -145,6 +145,7 @@ def build_start_event(model: LoadedModel, given_text: GivenText, second: str) ->
         context=model.context,
         second=second,
         adapters=model.adapters.used(),
+        thinking=model.thinking_marks,
     )
 
 

@@ -240,6 +240,11 @@ def _check_replayable(run: DecodingRun, title: str) -> None:
             ).format(strategy=title),
             tr("Choose a strategy that generates one token at a time."),
         )
+    if run.steps_back:
+        raise StrategyError(
+            tr("The run stepped back to avoid words, so its random numbers and what it had forbidden are unknown."),
+            tr("Run again without “Step back to the beginning”."),
+        )
     throwing = [stage.name for stage in run.pipeline.stages if stage.processor.uses_rng]
     if throwing and run.strategy.speculates:
         raise StrategyError(

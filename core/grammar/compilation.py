@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from decodescope.core.errors import ParameterError
+from decodescope.core.grammar.gbnf import to_lark
 from decodescope.core.grammar.grammar_setting import TITLES, grammar_format_problem, kind_of, schema_of
 from decodescope.core.system.optional_deps import why_missing
 from decodescope.resources.language import tr
@@ -103,6 +104,8 @@ def _text_grammar(value: Mapping[str, Any]) -> dict[str, Any]:
         return {"lark_grammar": "start: " + " | ".join(json.dumps(word, ensure_ascii=False) for word in content)}
     if kind == "lark":
         return {"lark_grammar": content}
+    if kind == "gbnf":
+        return {"lark_grammar": to_lark(content)}
     if kind == "regex":
         made = LLMatcher.grammar_from_regex(content)
     else:

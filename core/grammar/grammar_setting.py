@@ -1,4 +1,4 @@
-"""The grammar setting: one of four kinds, with its content. Imports neither torch nor llguidance."""
+"""The grammar setting: one of five kinds, with its content. Imports neither torch nor llguidance."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from decodescope.core.grammar.gbnf import gbnf_problem
 from decodescope.resources.language import mark, tr
 
-GrammarKind = Literal["json_schema", "regex", "lark", "choice"]
+GrammarKind = Literal["json_schema", "regex", "lark", "gbnf", "choice"]
 GrammarProgress = Literal["open", "whole", "closed"]
 """open: the beginning of a text of the grammar; whole: a complete text that may continue; closed: one that may not."""
 KINDS: tuple[GrammarKind, ...] = get_args(GrammarKind)
@@ -16,6 +17,7 @@ TITLES: dict[GrammarKind, str] = {
     "json_schema": mark("JSON schema"),
     "regex": mark("regular expression"),
     "lark": mark("Lark grammar"),
+    "gbnf": mark("GBNF grammar"),
     "choice": mark("choice"),
 }
 MAX_LENGTH = 100_000
@@ -84,6 +86,10 @@ def _regex_problem(content: object) -> str:
     return tr("The regular expression ends with an incomplete backslash escape.") if slashes % 2 else ""
 
 
+def _gbnf_problem(content: object) -> str:
+    return _text_problem(content) or gbnf_problem(str(content))
+
+
 def _choice_problem(content: object) -> str:
     if not isinstance(content, (list, tuple)) or not all(isinstance(word, str) for word in content):
         return tr("The choice is not a list of strings. Pass a list of strings.")
@@ -115,4 +121,7 @@ def _depth(value: object) -> int:
     return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
 
 
-_PROBLEMS = {"json_schema": _schema_problem, "regex": _regex_problem, "lark": _text_problem, "choice": _choice_problem}
+_PROBLEMS = {
+    "json_schema": _schema_problem, "regex": _regex_problem, "lark": _text_problem, "gbnf": _gbnf_problem,
+    "choice": _choice_problem,
+}  # fmt: skip

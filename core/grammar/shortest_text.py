@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from decodescope.core.grammar.gbnf import to_lark
 from decodescope.core.grammar.grammar_setting import kind_of, schema_of
 from decodescope.core.grammar.length_bounds import (
     BYTE_MEASURES,
@@ -312,8 +313,9 @@ def min_tokens(
         if min(map(len, words)) <= limit:
             return 0
         return min(map(covering().min_spelling, words))
-    if kind == "lark":
-        return _bound_from_parts(partial(lark_lower_bound, value[kind]), covering, limit)
+    if kind in ("lark", "gbnf"):
+        lark = value[kind] if kind == "lark" else to_lark(value[kind])
+        return _bound_from_parts(partial(lark_lower_bound, lark), covering, limit)
     if kind == "regex":
         return _bound_from_parts(partial(regex_lower_bound, value[kind]), covering, limit)
     return _bound_from_parts(partial(schema_lower_bound, schema_of(value[kind])), covering, limit)

@@ -23,6 +23,7 @@ from decodescope.core.events import ModelIdentity
 from decodescope.core.models import catalog, token_bytes
 from decodescope.core.models.adapters.adapter_choice import Choice, check_adapters
 from decodescope.core.models.adapters.adapter_set import AdapterSet
+from decodescope.core.models.chat_templates import render_chat
 from decodescope.core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
 from decodescope.core.models.devices import SPREAD, choose_device, choose_weights
 from decodescope.core.models.gguf.file_names import is_gguf, split_files
@@ -43,6 +44,7 @@ from decodescope.core.models.token_bytes import word_spellings
 from decodescope.core.models.tokenizers import load_processor, load_tokenizer
 from decodescope.core.parameter import short_repr
 from decodescope.core.system.torch_state import isolated_construction
+from decodescope.core.thinking import ThinkingMark, derive_marks
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -223,6 +225,19 @@ class LoadedModel:
         """The model's own default decoding settings."""
         config: GenerationConfig = self.model.generation_config
         return config
+
+    @cached_property
+    def thinking_marks(self) -> tuple[ThinkingMark, ...]:
+        """The marks around its thinking, from its chat template and its added tokens, the likeliest first."""
+        if self.tokenizer is None:
+            return ()
+        template = getattr(self.tokenizer, "chat_template", None)
+        if isinstance(template, dict):
+            template = template.get("default")
+        source = template if isinstance(template, str) else ""
+        special = getattr(self.tokenizer, "special_tokens_map", {})
+        names = self.tokenizer.get_added_vocab() if hasattr(self.tokenizer, "get_added_vocab") else ()
+        return derive_marks((lambda chat: render_chat(source, chat, special)) if source else None, source, names)
 
     @property
     def is_encoder_decoder(self) -> bool:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from decodescope.core.events import Event
-from decodescope.core.trace.page.html_page import ShownRun, page_text, runs_page_text
+from decodescope.core.trace.page.html_page import PageRun, page_text, runs_page_text
 from decodescope.resources.language import tr
 
 _HEIGHT = 640
@@ -21,7 +21,7 @@ def inline_page(events: Iterable[Event], title: str = "", failure: str = "") -> 
     return error + _frame(page_text(events, title=title, is_inline=True))
 
 
-def inline_runs(runs: Sequence[ShownRun]) -> str:
+def inline_runs(runs: Sequence[PageRun]) -> str:
     """Return a frame with one page of all runs, which has a selector."""
     if len(runs) == 1:
         return inline_page(runs[0].events, failure=runs[0].failure)

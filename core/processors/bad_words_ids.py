@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Processor, transformers_processors
 from decodescope.resources.language import mark
 
@@ -18,6 +18,8 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "bad_words_ids", mark("Banned phrases"), "tokens", None,
         mark("Phrases that must not appear, one per line, or lists of token ids."), form="phrases", advanced=True,
+        group=WORDS,
     ),
     shown=20,
+    score_rule="token",
 )  # fmt: skip

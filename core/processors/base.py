@@ -28,6 +28,19 @@ if TYPE_CHECKING:
     """(row, its scores [V] before and after the stage, chosen token) → a factory for the step's picture. The factory
     copies what it needs, because the stage's own state has changed by the time it is called."""
 
+ScoreRule = Literal[
+    "", "token", "common", "division", "count", "mass", "ratio", "probability", "entropy", "typical", "deviation"
+]
+"""How a stage's new scores depend on the old ones, for statements about all values of a setting
+(`core.counterfactuals.score_bounds`).
+
+- token: each token's new score depends on its own score and the text alone, and is linear on either side of zero.
+- common: all scores change by the same amount.
+- division: all scores are divided by the setting.
+- count, mass, ratio, probability, entropy, typical, deviation: a cut like top-k, top-p, min-p, epsilon, eta, typical
+  and top-nσ sampling.
+- empty: unknown.
+"""
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """The panel that shows the setting; the first two are for strategies that sample."""
 
@@ -72,8 +85,19 @@ class ProcessorModel(Protocol):
         """Texts of its tokens."""
 
     @property
+    def tokenizer(self) -> Any:
+        """transformers' tokenizer; None for a model without one."""
+
+    @property
+    def thinking_marks(self) -> Sequence[tuple[str, str, str]]:
+        """Marks around its thinking (`core.thinking.ThinkingMark`)."""
+
+    @property
     def token_bytes(self) -> Sequence[bytes | None] | None:
         """Bytes that each token adds after other tokens; None for a model without tokenizer."""
+
+    def spellings(self, text: str) -> list[list[int]]:
+        """Return the token ids that spell `text`, with and without a space before it."""
 
     def strips_first_space(self, before: Sequence[int]) -> bool:
         """Return whether an answer after the tokens `before` loses the leading space of its first token."""
@@ -164,6 +188,7 @@ class Processor:
     """Whether it is used only while sampling."""
     uses_scores_only: bool = False
     """Whether it depends only on the scores, not on the text, so that all nodes of a draft are processed at once."""
+    score_rule: ScoreRule = ""
     drafts: bool = True
     """Whether drafters apply it too, to predict the model's choice better; never needed for exactness."""
     reads: bool = False
@@ -188,6 +213,10 @@ class Processor:
     """(transform) → an observer of its last call, requested after each traced step."""
     progress: Callable[[Any, Sequence[int]], GrammarProgress] | None = None
     """(transform, an answer's tokens without an end token) → the progress of the text in its required form."""
+    forces: Callable[[Any, Sequence[int], int], bool] | None = None
+    """(transform, an answer's tokens, number of the sequence) → whether its next token is written by force instead of
+    chosen.
+    """
     make_detector: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
     """(value, `Request.options`, model) → the detector of its watermark in a given text; raises ValueError like `make`.
     None if it leaves no watermark.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, transformers_processors
 from decodescope.resources.language import mark
 
@@ -32,7 +32,8 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "begin_suppress_tokens", mark("Suppressed at the start"), "tokens", None,
-        mark("Token ids that cannot be the first token."), advanced=True,
+        mark("Token ids that cannot be the first token."), advanced=True, group=WORDS,
     ),
     shown=50,
+    score_rule="token",
 )  # fmt: skip

@@ -203,4 +203,5 @@ PROCESSOR = Processor(
     panel="penalties",
     shown=30,
     observe=DryPenalty.make_observer,
+    score_rule="token",
 )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.core.processors.score_stats import entropies
 from decodescope.resources.language import mark, tr
@@ -21,11 +21,12 @@ LOW = Parameter(
     "dynatemp_low", mark("Dynamic T from"), "float", 0.5,
     mark("Temperature of a step in which one token is certain."),
     minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True, option=True, advanced=True,
+    group=RANDOMNESS,
 )  # fmt: skip
 EXPONENT = Parameter(
     "dynatemp_exponent", mark("Dynamic T exponent"), "float", 1.0,
     mark("Above 1, only very uncertain steps get a high temperature; below 1, all but the most certain do."),
-    minimum=0.0, maximum=10.0, soft_maximum=3.0, step=0.1, exclusive=True, option=True, advanced=True,
+    minimum=0.0, maximum=10.0, soft_maximum=3.0, step=0.1, exclusive=True, option=True, advanced=True, group=RANDOMNESS,
 )  # fmt: skip
 
 
@@ -86,6 +87,7 @@ PROCESSOR = Processor(
         mark("Temperature of a step in which all tokens are equally likely; in between, it follows the "
             "entropy. Keep the normal temperature at 1."),
         minimum=0.0, maximum=100.0, soft_maximum=3.0, step=0.05, exclusive=True, option=True, advanced=True,
+        group=RANDOMNESS,
     ),
     extra_parameters=(LOW, EXPONENT),
     panel="sampling_advanced",

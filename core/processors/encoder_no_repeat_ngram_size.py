@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import REPETITION, Parameter
 from decodescope.core.processors.base import Processor, transformers_processors
 from decodescope.resources.language import mark
 
@@ -29,7 +29,9 @@ PROCESSOR = Processor(
         soft_maximum=10,
         step=1,
         advanced=True,
+        group=REPETITION,
     ),
     shown=70,
     applies=lambda context: context.encoder_ids is not None,
+    score_rule="token",
 )

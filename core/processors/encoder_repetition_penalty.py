@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import REPETITION, Parameter
 from decodescope.core.processors.base import Processor, is_not_one, transformers_processors
 from decodescope.resources.language import mark
 
@@ -20,9 +20,10 @@ PROCESSOR = Processor(
         "encoder_repetition_penalty", mark("Prompt faithfulness"), "float", 1.0,
         mark("Above 1, tokens of the source text become likelier (for encoder–decoder models and prompts "
             "alike)."),
-        minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True,
+        minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True, group=REPETITION,
     ),
     shown=60,
     is_on=is_not_one,
     applies=lambda context: context.encoder_ids is not None,
+    score_rule="token",
 )  # fmt: skip

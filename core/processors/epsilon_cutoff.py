@@ -27,4 +27,5 @@ PROCESSOR = Processor(
     is_on=is_inside_unit,
     samples=True,
     uses_scores_only=True,
+    score_rule="probability",
 )  # fmt: skip

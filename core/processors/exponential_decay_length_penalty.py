@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import STOPPING, Parameter
 from decodescope.core.processors.base import Processor, has_end, is_given, transformers_processors
 from decodescope.resources.language import mark
 
@@ -19,9 +19,10 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "exponential_decay_length_penalty", mark("Length decay"), "tokens", None,
         mark("[start, factor]: after this many new tokens, the end token's score rises exponentially."),
-        form="decay", advanced=True,
+        form="decay", advanced=True, group=STOPPING,
     ),
     shown=100,
     is_on=is_given,
     applies=has_end,
+    score_rule="token",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Processor, is_given, transformers_processors
 from decodescope.resources.language import mark
 
@@ -19,8 +19,9 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "forced_bos_token_id", mark("First token"), "int", None,
         mark("Id of the first generated token (translation models use it for the language)."),
-        minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True,
+        minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True, group=WORDS,
     ),
     shown=80,
     is_on=is_given,
+    score_rule="token",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import STOPPING, Parameter
 from decodescope.core.processors.base import Processor, is_given, transformers_processors
 from decodescope.resources.language import mark
 
@@ -19,9 +19,10 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "forced_eos_token_id", mark("Last token"), "tokens", None,
-        mark("Id of the token written when the length limit is reached."), advanced=True,
+        mark("Id of the token written when the length limit is reached."), advanced=True, group=STOPPING,
     ),
     shown=90,
     is_on=is_given,
     applies=lambda context: context.settings.get("grammar") is None,  # an end in the middle would violate the grammar
+    score_rule="token",
 )  # fmt: skip

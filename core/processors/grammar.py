@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress
-from decodescope.core.parameter import Parameter
+from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress, kind_of
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.resources.language import mark, tr
 
@@ -80,7 +80,7 @@ def _check_length(value: Mapping[str, object], context: Context, forced: bool) -
     if min_length is None:
         raise grammar_error(
             tr("these rules never allow a text to end: each text contains another one of the same kind.")
-            if "lark" in value
+            if kind_of(value) in ("lark", "gbnf")
             else tr("this schema never allows a text to end: each text contains another one of the same kind.")
         )
     if min_length > room:
@@ -103,13 +103,14 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "grammar", mark("Grammar"), "grammar", None,
-        mark("Generate only texts of this form: JSON by a schema, a regular expression, a Lark grammar, or "
-            "one of several texts."),
-        choices=KINDS, option=True, advanced=True, extra="grammar",
+        mark("Generate only texts of this form: JSON by a schema, a regular expression, a Lark or GBNF grammar, "
+            "or one of several texts."),
+        choices=KINDS, option=True, advanced=True, extra="grammar", group=WORDS,
     ),
     shown=5,
     is_on=is_given,
     reorder_rows=GrammarProcessor.reorder,
     before_contrast=True,
     progress=GrammarProcessor.progress,
+    score_rule="token",
 )  # fmt: skip

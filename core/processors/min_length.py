@@ -30,4 +30,5 @@ PROCESSOR = Processor(
     panel="length",
     shown=20,
     applies=_applies,
+    score_rule="token",
 )  # fmt: skip

@@ -24,4 +24,5 @@ PROCESSOR = Processor(
     panel="length",
     shown=10,
     applies=has_end,
+    score_rule="token",
 )  # fmt: skip

@@ -26,4 +26,5 @@ PROCESSOR = Processor(
     shown=40,
     samples=True,
     uses_scores_only=True,
+    score_rule="ratio",
 )  # fmt: skip

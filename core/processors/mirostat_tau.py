@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.core.processors.score_stats import cut_below, last_token_scores, max_and_logsumexp
 from decodescope.resources.language import mark
@@ -21,6 +21,7 @@ ETA = Parameter(
     "mirostat_eta", mark("Mirostat learning rate"), "float", 0.1,
     mark("How far the cut moves when a token is more or less surprising than the target."),
     minimum=0.0, maximum=10.0, soft_maximum=1.0, step=0.01, exclusive=True, option=True, advanced=True,
+    group=RANDOMNESS,
 )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ PROCESSOR = Processor(
         mark("Target surprise of the text in bits per token; the cut moves after every token. 5 is usual "
             "for large models; 2 suits the small bundled ones."),
         minimum=0.0, maximum=20.0, soft_maximum=8.0, step=0.1, exclusive=True, option=True, advanced=True,
+        group=RANDOMNESS,
     ),
     extra_parameters=(ETA,),
     panel="sampling_advanced",

@@ -23,4 +23,5 @@ PROCESSOR = Processor(
     ),
     panel="penalties",
     shown=20,
+    score_rule="token",
 )  # fmt: skip

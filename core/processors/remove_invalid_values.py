@@ -20,4 +20,5 @@ PROCESSOR = Processor(
     ),
     shown=110,
     uses_scores_only=True,
+    score_rule="token",
 )  # fmt: skip

@@ -20,4 +20,5 @@ PROCESSOR = Processor(
     shown=120,
     uses_scores_only=True,
     end="last",
+    score_rule="common",
 )  # fmt: skip

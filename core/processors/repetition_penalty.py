@@ -23,4 +23,5 @@ PROCESSOR = Processor(
     panel="penalties",
     shown=10,
     is_on=is_not_one,
+    score_rule="token",
 )  # fmt: skip

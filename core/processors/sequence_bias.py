@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Processor, transformers_processors
 from decodescope.resources.language import mark
 
@@ -17,7 +17,9 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "sequence_bias", mark("Sequence bias"), "tokens", None,
         mark("Make phrases more or less likely: a list of [[token ids], bias]."), form="biases", advanced=True,
+        group=WORDS,
     ),
     shown=30,
     before_diversity=True,
+    score_rule="token",
 )  # fmt: skip

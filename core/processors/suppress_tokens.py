@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Processor, transformers_processors
 from decodescope.resources.language import mark
 
@@ -24,7 +24,9 @@ PROCESSOR = Processor(
         None,
         mark("Token ids that are never generated."),
         advanced=True,
+        group=WORDS,
     ),
     shown=40,
     uses_scores_only=True,
+    score_rule="token",
 )

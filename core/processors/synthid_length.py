@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WATERMARK, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.resources.language import mark, tr
 
@@ -23,12 +23,12 @@ KEYS = Parameter(
     "654 400 836 123 340 443 597 160 57 29 590 639 13 715 468 990 966 226 324 585 118 504 421 521 129 669 732 225 90 "
     "960",
     mark("Integers, one for each tournament round; the watermark can only be detected with them."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 HISTORY = Parameter(
     "synthid_history", mark("SynthID history"), "int", 1024,
     mark("How many steps back a repeated context is detected; after such a context no watermark is added."),
-    minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True,
+    minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 MAX_KEY_DIGITS = 18
 """Maximum digits of a key, so that it fits into 64 bits."""
@@ -115,7 +115,7 @@ PROCESSOR = Processor(
         "synthid_length", mark("SynthID"), "int", None,
         mark("Number of consecutive tokens, including the next one, that determine a tournament whose "
             "winner is chosen more often, so that the text can be recognized. 5 is usual."),
-        minimum=2, maximum=64, soft_maximum=10, step=1, option=True, advanced=True,
+        minimum=2, maximum=64, soft_maximum=10, step=1, option=True, advanced=True, group=WATERMARK,
     ),
     extra_parameters=(KEYS, HISTORY),
     panel="sampling_advanced",

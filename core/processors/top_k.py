@@ -26,4 +26,5 @@ PROCESSOR = Processor(
     shown=30,
     samples=True,
     uses_scores_only=True,
+    score_rule="count",
 )  # fmt: skip

@@ -84,4 +84,5 @@ PROCESSOR = Processor(
     samples=True,
     uses_scores_only=True,
     observe=TopNSigma.make_observer,
+    score_rule="deviation",
 )  # fmt: skip

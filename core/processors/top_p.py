@@ -27,4 +27,5 @@ PROCESSOR = Processor(
     is_on=is_below_one,
     samples=True,
     uses_scores_only=True,
+    score_rule="mass",
 )  # fmt: skip

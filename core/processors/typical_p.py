@@ -29,4 +29,5 @@ PROCESSOR = Processor(
     is_on=is_below_one,
     samples=True,
     uses_scores_only=True,
+    score_rule="typical",
 )  # fmt: skip

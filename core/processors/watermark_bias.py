@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import WATERMARK, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.resources.language import mark
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 RATIO = Parameter(
     "watermark_ratio", mark("Green fraction"), "float", 0.25,
     mark("Fraction of the vocabulary that is green at each step."),
-    minimum=0.01, maximum=0.99, soft_maximum=0.9, step=0.05, option=True, advanced=True,
+    minimum=0.01, maximum=0.99, soft_maximum=0.9, step=0.05, option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 KEY = Parameter(
     "watermark_key", mark("Watermark key"), "int", 15485863,
     mark("Secret seed of the green lists; the watermark can only be detected with it."),
-    minimum=1, maximum=2_147_483_647, step=1, option=True, advanced=True,
+    minimum=1, maximum=2_147_483_647, step=1, option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 SCHEME = Parameter(
     "watermark_scheme", mark("Watermark hash"), "choice", "lefthash",
     mark("Whether the list depends on the previous tokens only, or also on the token itself, which is "
         "slower but harder to forge."),
-    choices=("lefthash", "selfhash"), option=True, advanced=True,
+    choices=("lefthash", "selfhash"), option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 WIDTH = Parameter(
     "watermark_width", mark("Watermark width"), "int", 1,
     mark("How many previous tokens determine the list (with selfhash including the token itself)."),
-    minimum=1, maximum=16, soft_maximum=4, step=1, option=True, advanced=True,
+    minimum=1, maximum=16, soft_maximum=4, step=1, option=True, advanced=True, group=WATERMARK,
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ PROCESSOR = Processor(
         "watermark_bias", mark("Watermark"), "float", 0.0,
         mark("Above 0, a secret part of the vocabulary gains this much score at every step, so that the "
             "text can be recognized. 2 is usual."),
-        minimum=0.0, maximum=50.0, soft_maximum=6.0, step=0.25, option=True, advanced=True,
+        minimum=0.0, maximum=50.0, soft_maximum=6.0, step=0.25, option=True, advanced=True, group=WATERMARK,
     ),
     extra_parameters=(RATIO, KEY, SCHEME, WIDTH),
     panel="more",

@@ -2,9 +2,23 @@
 
 from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.errors import StrategyError
-from decodescope.core.parameter import Parameter, Settings, quote_text
+from decodescope.core.parameter import (
+    DRAFTS,
+    FILTERS,
+    LENGTH,
+    OTHER,
+    RANDOMNESS,
+    REPETITION,
+    STOPPING,
+    THINKING,
+    WATERMARK,
+    WORDS,
+    Parameter,
+    Settings,
+    quote_text,
+)
 from decodescope.core.registry import Registry
-from decodescope.core.strategies.base import Flags, Strategy, flags_of
+from decodescope.core.strategies.base import GROUPS, Flags, Strategy, flags_of
 from decodescope.resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
@@ -31,6 +45,40 @@ def named(name: str) -> Strategy:
             tr("There is no strategy called {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
+
+
+_PANEL_GROUPS = {
+    "sampling": FILTERS, "sampling_advanced": FILTERS, "penalties": REPETITION, "length": LENGTH, "more": OTHER,
+}  # fmt: skip
+
+
+def setting_group(strategy: Strategy, parameter: Parameter) -> str:
+    """Return the title of the setting's group in English: its own, else that of its processor's panel, else that of
+    the strategy.
+    """
+    if parameter.group:
+        return parameter.group
+    from decodescope.core.processors import registry
+    from decodescope.core.processors.pipeline_stages import processor_settings
+
+    stages = (stage for stage in registry.values() if parameter.name in {one.name for one in processor_settings(stage)})
+    stage = next(stages, None)
+    if stage is not None:
+        return _PANEL_GROUPS.get(stage.panel, OTHER)
+    return DRAFTS if strategy.speculates else strategy.title
+
+
+def grouped_settings(strategy: Strategy) -> dict[str, list[Parameter]]:
+    """Return the strategy's settings by the English titles of their groups, in the order of a settings panel.
+
+    Length comes first, then what belongs to this strategy alone.
+    """
+    groups: dict[str, list[Parameter]] = {}
+    for parameter in strategy.parameters:
+        groups.setdefault(setting_group(strategy, parameter), []).append(parameter)
+    shared = (RANDOMNESS, FILTERS, REPETITION, WORDS, THINKING, STOPPING, WATERMARK, OTHER)
+    own = [title for title in groups if title != LENGTH and title not in shared]
+    return {title: groups[title] for title in (LENGTH, *own, *shared) if title in groups}
 
 
 def of_dice() -> tuple[Parameter, ...]:
@@ -81,6 +129,6 @@ def movable() -> tuple[str, ...]:
 
 
 __all__ = [
-    "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages",
-    "own_settings", "registry", "select", "selected_by",
+    "GROUPS", "Flags", "Parameter", "Strategy", "drawing", "flags_of", "grouped_settings", "movable", "named",
+    "of_dice", "of_stages", "own_settings", "registry", "select", "selected_by", "setting_group",
 ]  # fmt: skip

@@ -31,6 +31,11 @@ FLAG_PARAMETERS = (
 )
 """Settings that select a strategy; the ranges of the last two depend on it."""
 
+ONE_TOKEN, CONTRAST = mark("One token at a time"), mark("By contrast")
+SEVERAL_TEXTS, DRAFTS = mark("Several texts at once"), mark("With drafts")
+GROUPS = (ONE_TOKEN, SEVERAL_TEXTS, DRAFTS, CONTRAST)
+"""Titles of the strategies' groups, in the order of the picker; plug-ins may add more."""
+
 
 class Flags(NamedTuple):
     """Settings that determine the strategy; created by `flags_of`."""
@@ -154,6 +159,10 @@ class Strategy:
     """(options) → other draft sources, as shown to users."""
     required_settings: tuple[str, ...] = ()
     """Settings of which at least one is required, the usual one first."""
+    group: str = ""
+    """Title of its group in the picker; empty: one of `GROUPS` that follows from its other fields."""
+    is_starting_point: bool = False
+    """Whether the picker recommends it to begin with."""
     is_compared_by_default: bool = False
     """Whether it is in the default selection for comparisons."""
     rejection_reason: Callable[[LoadedModel, Request | None], str | None] | None = None
@@ -171,6 +180,15 @@ class Strategy:
     def parameter(self, name: str) -> Parameter:
         """Return the parameter with this name. Raises KeyError."""
         return {parameter.name: parameter for parameter in self.parameters}[name]
+
+    @property
+    def group_title(self) -> str:
+        """Title of its group in the picker, in English."""
+        if self.group:
+            return self.group
+        if self.speculates:
+            return DRAFTS
+        return ONE_TOKEN if self.rows is sequence_rows else SEVERAL_TEXTS
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from decodescope.core.common.hf_generation import removed_from_transformers
 from decodescope.core.parameter import Parameter
-from decodescope.core.strategies.base import Strategy
+from decodescope.core.strategies.base import CONTRAST, Strategy
 from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
 from decodescope.resources.language import mark, tr
 
@@ -71,6 +71,7 @@ STRATEGY = Strategy(
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",
     aliases=("contrastive_search",),
     order=30,
+    group=CONTRAST,
     is_compared_by_default=True,
     selects=lambda flags: flags.contrasts and not (flags.samples or flags.beams or flags.forced),
     needs=frozenset({"reorder"}),

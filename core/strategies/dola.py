@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decodescope.core.common.hf_generation import removed_from_transformers
-from decodescope.core.parameter import Parameter
-from decodescope.core.strategies.base import Strategy
+from decodescope.core.parameter import RANDOMNESS, Parameter
+from decodescope.core.strategies.base import CONTRAST, Strategy
 from decodescope.core.strategies.parameters import (
     EVERYWHERE,
     NEW_TOKENS,
@@ -35,6 +35,7 @@ SAMPLE = Parameter(
     "bool",
     False,
     mark("Sample from the contrasted distribution instead of taking its best token."),
+    group=RANDOMNESS,
 )
 
 
@@ -85,6 +86,7 @@ STRATEGY = Strategy(
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
     aliases=("dola_generation",),
     order=40,
+    group=CONTRAST,
     selects=lambda flags: (
         flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit or flags.heads)
     ),

@@ -33,6 +33,7 @@ STRATEGY = Strategy(
     flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     aliases=("greedy_search",),
     order=10,
+    is_starting_point=True,
     is_compared_by_default=True,
     selects=lambda flags: flags.plain and not flags.samples,
 )

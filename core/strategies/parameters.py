@@ -5,7 +5,7 @@ processors.
 from __future__ import annotations
 
 from decodescope.core import processors
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import LENGTH, OTHER, STOPPING, Parameter
 from decodescope.core.processors.base import Panel
 from decodescope.core.processors.pipeline_stages import OPTION
 from decodescope.resources.language import mark
@@ -13,26 +13,32 @@ from decodescope.resources.language import mark
 NEW_TOKENS = Parameter(
     "max_new_tokens", mark("New tokens"), "int", 120,
     mark("Maximum number of tokens to generate. Generation also stops at the model's end token."),
-    minimum=1, maximum=1_000_000, soft_maximum=400, step=1,
+    minimum=1, maximum=1_000_000, soft_maximum=400, step=1, group=LENGTH,
 )  # fmt: skip
 
 MAX_TIME = Parameter(
     "max_time", mark("Time limit (s)"), "float", None,
     mark("Stop after this many seconds; the current token is still finished."),
-    minimum=0.0, maximum=86_400.0, soft_maximum=60.0, step=0.5, exclusive=True, advanced=True,
+    minimum=0.0, maximum=86_400.0, soft_maximum=60.0, step=0.5, exclusive=True, advanced=True, group=STOPPING,
 )  # fmt: skip
 STOP_STRINGS = Parameter(
     "stop_strings", mark("Stop at text"), "lines", None,
-    mark("Stop as soon as one of these strings is written; one per line."), advanced=True,
+    mark("Stop as soon as one of these strings is written; one per line."), advanced=True, group=STOPPING,
 )  # fmt: skip
 SEQUENCES = Parameter(
     "num_return_sequences", mark("Number of sequences"), "int", 1,
     mark("How many sequences to generate from the same prompt at the same time."),
-    minimum=1, maximum=1_000_000, soft_maximum=8, step=1, advanced=True,
+    minimum=1, maximum=1_000_000, soft_maximum=8, step=1, advanced=True, group=LENGTH,
+)  # fmt: skip
+KEYED_NOISE = Parameter(
+    "keyed_noise", mark("Keyed noise"), "bool", False,
+    mark("Draw with random numbers that depend only on seed, position and token, so that runs with other "
+        "settings can be compared token by token. The probabilities are the same."),
+    option=True, advanced=True,
 )  # fmt: skip
 EOS = Parameter(
     "eos_token_id", mark("End tokens"), "tokens", None,
-    mark("Ids of the tokens that end a text; by default the model's own."), advanced=True,
+    mark("Ids of the tokens that end a text; by default the model's own."), advanced=True, group=STOPPING,
 )  # fmt: skip
 
 
@@ -40,7 +46,7 @@ STAGES = Parameter(
     OPTION, mark("Stage order"), "names", None,
     mark("The stages named here are applied in this order, in the positions they have among all stages. By "
         "default the order is that of transformers."),
-    choices=tuple(processors.registry), option=True, advanced=True,
+    choices=tuple(processors.registry), option=True, advanced=True, group=OTHER,
 )  # fmt: skip
 
 
@@ -85,7 +91,7 @@ EARLY_STOPPING = Parameter(
 RETURN_SEQUENCES = Parameter(
     "num_return_sequences", mark("Sequences shown"), "int", 1,
     mark("How many of the best sequences to return; at most the number of beams."),
-    minimum=1, maximum=100_000, soft_maximum=16, step=1,
+    minimum=1, maximum=100_000, soft_maximum=16, step=1, group=LENGTH,
 )  # fmt: skip
 BEAM_SETTINGS = (BEAMS, LENGTH_PENALTY, EARLY_STOPPING, RETURN_SEQUENCES)
 """Settings that every beam strategy supports."""

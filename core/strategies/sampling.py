@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
-from decodescope.core.parameter import Parameter
+from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.strategies.base import Strategy
 from decodescope.core.strategies.parameters import (
     EVERYWHERE,
+    KEYED_NOISE,
     NEW_TOKENS,
     PENALTIES,
     SAMPLING,
@@ -29,14 +30,24 @@ SEED_EACH = Parameter(
     "seed_each", mark("Seed per sequence"), "bool", False,
     mark("Each sequence gets its own seed: the second one equals a run with the next seed, and so on. Off: "
         "all share one random generator."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=RANDOMNESS,
 )  # fmt: skip
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Sample once from the processed distribution at every step, for all sequences as one batch."""
-    from decodescope.core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker, decode_single
+    from decodescope.core.decoding.token_loop import (
+        KeyedPicker,
+        MultinomialPicker,
+        SeededMultinomialPicker,
+        decode_single,
+    )
 
+    if run.settings.get(KEYED_NOISE.name, KEYED_NOISE.default):
+        keyed = KeyedPicker(run, [run.request.seed + row for row in range(run.sequences)])
+        run.rng = keyed.uniform
+        yield from decode_single(run, keyed)
+        return
     if not run.settings.get(SEED_EACH.name, SEED_EACH.default):
         yield from decode_single(run, MultinomialPicker())
         return
@@ -46,17 +57,21 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 
 def make_replayer(run: DecodingRun) -> StepReplayer:
-    """Return the replayer for the shared or for separate random generators."""
+    """Return the replayer for keyed noise, and for the shared or for separate random generators."""
     from decodescope.core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
-    from decodescope.core.decoding.token_loop import SeededReplay
+    from decodescope.core.decoding.token_loop import KeyedReplay, SeededReplay
 
+    if run.settings.get(KEYED_NOISE.name, KEYED_NOISE.default):
+        return KeyedReplay(run)
     return SeededReplay(run) if run.settings.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 
 
 def generate_equivalent(request: Request) -> GenerateEquivalent:
-    """Return the equivalent; only a reason with a seed per sequence: `generate` shares one random generator among all
-    texts of a batch.
+    """Return the equivalent; only a reason with a seed per sequence, because `generate` shares one random generator
+    among all texts of a batch, or with keyed noise.
     """
+    if request.settings.get(KEYED_NOISE.name):
+        return GenerateEquivalent(missing=tr("transformers has no noise that is keyed by position and token."))
     own = request.settings.get(SEED_EACH.name) and (request.settings.get("num_return_sequences") or 1) > 1
     return (
         GenerateEquivalent(
@@ -71,7 +86,7 @@ STRATEGY = Strategy(
     name="sampling",
     title=mark("Sampling"),
     summary=mark("Picks tokens at random by their probabilities, so every run can give a different text."),
-    parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
+    parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, KEYED_NOISE, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     make_replayer=make_replayer,
     generate_equivalent=generate_equivalent,
@@ -79,6 +94,7 @@ STRATEGY = Strategy(
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
+    is_starting_point=True,
     is_compared_by_default=True,
     selects=lambda flags: flags.plain and flags.samples,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from decodescope.core.caches.base import CacheOperation
 from decodescope.core.common.hf_generation import GenerateEquivalent
-from decodescope.core.parameter import Parameter, Settings
+from decodescope.core.parameter import RANDOMNESS, Parameter, Settings
 from decodescope.core.strategies.base import Strategy
 from decodescope.core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
 from decodescope.resources.language import mark, tr
@@ -25,7 +25,7 @@ SupportCheck = Callable[["LoadedModel", "Request | None"], "str | None"]
 SAMPLE = Parameter(
     "do_sample", mark("Sample"), "bool", False,
     mark("Choose tokens at random as sampling does. Off: the same text as greedy decoding (in half "
-        "precision, near ties may be decided differently)."),
+        "precision, near ties may be decided differently)."), group=RANDOMNESS,
 )  # fmt: skip
 SCHEDULE = Parameter(
     "schedule", mark("Draft length"), "choice", "auto",

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from chat import BOS, EOS, PAD, SPECIAL_TOKENS, TEMPLATE
 from corpus import tokenizer_texts
+from lexicon import language as chosen_language
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 VOCABULARY = 2048
+LONGEST = {"chinese": 12}
+"""Bytes of the longest token, four characters: there are no spaces that would end a word."""
 CONTEXT = 2048
 TEXTS = 6000
 
@@ -28,8 +31,8 @@ def _pieces() -> Iterator[str]:
 
 
 @cache
-def learn() -> Tokenizer:
-    """Learn the merges from the corpus; special tokens take the first ids."""
+def learn(language: str) -> Tokenizer:
+    """Learn the merges from the corpus in this language; special tokens take the first ids."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -40,6 +43,7 @@ def learn() -> Tokenizer:
         special_tokens=SPECIAL_TOKENS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
+        max_token_length=LONGEST.get(language),
     )
     tokenizer.train_from_iterator(_pieces(), trainer)
     return tokenizer
@@ -77,7 +81,7 @@ def _wrap(bos: str | None, template: str | None) -> PreTrainedTokenizerFast:
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(learn().to_str()),
+        tokenizer_object=Tokenizer.from_str(learn(chosen_language()).to_str()),
         pad_token=PAD,
         eos_token=EOS,
         model_max_length=CONTEXT,

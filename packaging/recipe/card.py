@@ -24,6 +24,8 @@ LIMITS = {
     **{family: medium.limits for family, medium in MEDIA.items()},
     "t5": "Knows only the words and forms of its grammar: other words, two adjectives at once or long sentences go "
     "wrong. Summaries take one form for each plot.",
+    "chinese": "Knows fifteen plots, eighteen animals and forty names. Asked about anything else it answers with "
+    "something from its own world.",
     "": "Knows about 700 words and fifteen plots. Asked about anything else it answers with something from its own "
     "world. Names beyond its forty fall apart into pieces that it cannot keep. "
     "Its answers fail most at colors and at which animal has which name; under greedy both characters can get "
@@ -36,7 +38,7 @@ def limits(shape: Shape) -> str:
     if "draft" in shape.name:
         mixed = "" if shape.teacher else " and mixes up names"
         return f"Made to draft for the storyteller, which corrects it: alone it answers fewer questions{mixed}."
-    return LIMITS.get(shape.family, LIMITS[""])
+    return LIMITS.get(shape.language, LIMITS.get(shape.family, LIMITS[""]))
 
 
 def percent(right: int, total: int) -> str:
@@ -122,7 +124,8 @@ def data_lines(shape: Shape) -> list[str]:
     if shape.family in MEDIA:
         data, held_out = MEDIA[shape.family].data
         return ["## Data", "", data, "", held_out, ""]
-    grammar = "A story grammar wrote everything (`packaging/recipe/data`); nothing was downloaded."
+    folder = "data" if shape.language == "english" else f"data/{shape.language}"
+    grammar = f"A story grammar wrote everything (`packaging/recipe/{folder}`); nothing was downloaded."
     held_out = "One text in twenty is held out by its checksum and never trained on; the figures below come from those."
     return ["## Data", "", f"{grammar} {CORPUS.get(shape.family, CORPUS[''])}", "", held_out, ""]
 

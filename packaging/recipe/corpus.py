@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from chat import BOS, EOS, turn
 from french import write_pair
-from lexicon import table
+from lexicon import language, table
 from questions import ask_about
 from rambles import write_ramble
 from stories import Story, write_story
@@ -120,19 +120,13 @@ def ramble(rng: random.Random, held_out: bool) -> Document:
 
 Mix = Mapping[Callable[[random.Random, bool], Document], int]
 """How often each kind of document comes."""
-MIX = {plain: 34, several: 2, ramble: 10, reading: 42, telling: 10, greeting: 2}
+MIX: Mix = {plain: 34, several: 2, ramble: 10, reading: 42, telling: 10, greeting: 2}
 TASKS = {"translate": 64, "summarize": 27, "question": 9}
 FRENCH_TASKS = {"translate": 92, "summarize": 6, "question": 2}
 EVEN_TASKS = {"translate": 40, "summarize": 42, "question": 18}  # what the tokenizer learns from
-READING_Mix = Mapping[Callable[[random.Random, bool], Document], int]
-"""How often each kind of document comes."""
-MIX = {plain: 24, several: 1, ramble: 10, reading: 60, telling: 3, greeting: 2}
-QUIZ_Mix = Mapping[Callable[[random.Random, bool], Document], int]
-"""How often each kind of document comes."""
-MIX = {plain: 20, several: 1, ramble: 10, quizzing: 60, telling: 5, greeting: 2}
-SECOND_Mix = Mapping[Callable[[random.Random, bool], Document], int]
-"""How often each kind of document comes."""
-MIX = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
+READING_MIX: Mix = {plain: 24, several: 1, ramble: 10, reading: 60, telling: 3, greeting: 2}
+QUIZ_MIX: Mix = {plain: 20, several: 1, ramble: 10, quizzing: 60, telling: 5, greeting: 2}
+SECOND_MIX: Mix = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
 
 
 def document(seed: int, index: int, held_out: bool = False, mix: Mix | None = None) -> Document:
@@ -170,4 +164,5 @@ def tokenizer_texts(count: int) -> Iterator[str]:
     """Texts from which the tokenizer learns its merges."""
     for index in range(count):
         yield document(0, index).text
-        yield from task(0, index, mix=EVEN_TASKS)[1:]
+        if language() == "english":  # the encoder-decoder reads English
+            yield from task(0, index, mix=EVEN_TASKS)[1:]

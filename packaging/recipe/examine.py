@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import torch
 from batches import encode, padded
 from chat import render
 from corpus import document, draw_story, draw_translation
-from lexicon import table
+from lexicon import PRONOUNS, language, table
 from questions import ask_about
 from torch.nn import functional
 
 HELD_OUT_SEED = 99
 ROWS = 16
 SENTENCES = 800  # that are translated for the figures
+STORY_BEGINNINGS = {"english": "Once upon a time, there was a little", "chinese": "从前，有一只小"}
 
 
 @torch.no_grad()
@@ -88,7 +90,8 @@ def summaries(model: Any, tokenizer: Any, count: int = 200) -> list[tuple[str, s
     if model.config.is_encoder_decoder:
         prompts = [tokenizer.encode(f"summarize: {story.text}") for story in stories]
     else:
-        chats = [[{"role": "user", "content": f"{story.text}\nSum up the story in one line."}] for story in stories]
+        request = table("questions")["summary_requests"][0]
+        chats = [[{"role": "user", "content": f"{story.text}\n{request}"}] for story in stories]
         prompts = [tokenizer.encode(render(one, add_generation_prompt=True), add_special_tokens=False) for one in chats]
     got = greedy(model, tokenizer, prompts, 48)
     return wrong([story.text for story in stories], [story.summary for story in stories], got)
@@ -101,9 +104,17 @@ def strangers(text: str) -> list[str]:
     """
     words = table("words")
     known = set(words["girls"] + words["boys"])
-    seen = [word.strip('.,!?"\n') for word in text.replace("\n", " ").split(" ")]
-    names = list(dict.fromkeys(word for word in seen if word in known))
+    names = list(dict.fromkeys(word for word in words_of(text) if word in known))
     return names[2:]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text; in Chinese, which has no spaces, only the names and pronouns."""
+    if language() == "chinese":
+        words = table("words")
+        found = re.findall("|".join(["他们", "她们", "她", "他", *words["girls"], *words["boys"]]), text)
+        return [word for word in found if not word.endswith("们")]
+    return [word.strip('.,!?"\n') for word in text.replace("\n", " ").split(" ")]
 
 
 def repeated_share(ids: list[int], n: int = 4) -> float:
@@ -116,11 +127,11 @@ def slips(text: str) -> list[str]:
     """Return pronouns that fit no character: in the first paragraph the hero, later either of the two."""
     words = table("words")
     genders = dict.fromkeys(words["girls"], "girl") | dict.fromkeys(words["boys"], "boy")
-    fits = {"she": "girl", "her": "girl", "he": "boy", "him": "boy", "his": "boy"}
+    fits = {pronoun: gender for gender, pronouns in PRONOUNS[language()].items() for pronoun in pronouns}
     present: set[str] = set()
     first, found = True, []
     for paragraph in text.split("\n"):
-        seen = [word.strip('.,!?"') for word in paragraph.split(" ")]
+        seen = words_of(paragraph)
         present |= {genders[word] for word in seen if word in genders and not (first and present)}
         wanted = {fits[word.lower()] for word in seen if word.lower() in fits}
         found += [word for word in seen if fits.get(word.lower()) in wanted - present]
@@ -132,7 +143,7 @@ def slips(text: str) -> list[str]:
 def kept_names(model: Any, tokenizer: Any, count: int = 50, new_tokens: int = 200) -> tuple[int, list[str]]:
     """Write stories at temperature 0.8; how many keep their two names and their pronouns, and all of them."""
     torch.manual_seed(HELD_OUT_SEED)
-    ids = torch.tensor([tokenizer.encode("Once upon a time, there was a little")] * count)
+    ids = torch.tensor([tokenizer.encode(STORY_BEGINNINGS[language()])] * count)
     out = model.generate(
         ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=0.8, top_k=0, max_new_tokens=new_tokens
     )

@@ -1,4 +1,4 @@
-"""Words of the story world: lists, characters and their pronouns."""
+"""Words of the story world in a language: lists, characters and their pronouns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,38 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).resolve().parent / "data"
-PRONOUNS = {"girl": ("she", "her", "her"), "boy": ("he", "him", "his")}
+PRONOUNS = {
+    "english": {"girl": ("she", "her", "her"), "boy": ("he", "him", "his")},
+    "chinese": {"girl": ("她", "她", "她的"), "boy": ("他", "他", "他的")},
+}
+_chosen = ["english"]
+
+
+def choose_language(language: str) -> None:
+    """Write everything from now on in ``english`` or ``chinese``."""
+    if language not in PRONOUNS:
+        raise ValueError(f"no story grammar for {language!r}; there are {', '.join(PRONOUNS)}")
+    _chosen[0] = language
+
+
+def language() -> str:
+    """The language that is written."""
+    return _chosen[0]
+
+
+def table(name: str) -> Any:
+    """A table of the grammar in the chosen language, read once from its folder of ``data``."""
+    return _read(DATA / ("" if language() == "english" else language()) / f"{name}.json")
 
 
 @cache
-def table(name: str) -> Any:
-    """A table of the grammar, read once from ``data/<name>.json``."""
-    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def joined(sentences: list[str]) -> str:
+    """Sentences as one paragraph; Chinese puts no space between them."""
+    return ("" if language() == "chinese" else " ").join(sentences)
 
 
 @dataclass(frozen=True)
@@ -29,15 +54,15 @@ class Character:
 
     @property
     def subject(self) -> str:
-        return PRONOUNS[self.gender][0]
+        return PRONOUNS[language()][self.gender][0]
 
     @property
     def object(self) -> str:
-        return PRONOUNS[self.gender][1]
+        return PRONOUNS[language()][self.gender][1]
 
     @property
     def possessive(self) -> str:
-        return PRONOUNS[self.gender][2]
+        return PRONOUNS[language()][self.gender][2]
 
 
 def article(noun: str) -> str:

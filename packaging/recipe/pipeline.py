@@ -15,6 +15,7 @@ from bpe import tokenizer_for
 from corpus import FRENCH_TASKS, MIX, QUIZ_MIX, READING_MIX, SECOND_MIX
 from distill import soft_loss, with_samples
 from export import export, load
+from lexicon import choose_language
 from media import MEDIA
 from networks import new_model
 from shapes import Shape
@@ -85,6 +86,7 @@ def train(shape: Shape, trainer: Trainer, output: Path) -> None:
 
 def build(shape: Shape, work: Path, output: Path, snapshot: bool = False) -> None:
     """Train the model (or go on training it), write its folder and its README."""
+    choose_language(shape.language)
     trainer = Trainer(starting_model(shape, output), shape, work / shape.name / "state.pt")
     if not snapshot:
         train(shape, trainer, output)

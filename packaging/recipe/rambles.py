@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from lexicon import table
+from lexicon import joined, table
 from questions import fix_articles
 
 
@@ -27,4 +27,4 @@ def write_ramble(rng: random.Random, sentences: int) -> str:
     written = [ramble_sentence(rng)]
     while len(written) < sentences:
         written.append(written[-1] if rng.random() < stay else ramble_sentence(rng))
-    return " ".join(written)
+    return joined(written)

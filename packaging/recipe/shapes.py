@@ -31,6 +31,7 @@ class Shape:
     second_mix: bool = False
     teacher: str | None = None
     start_from: str | None = None
+    language: str = "english"
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -92,6 +93,18 @@ SHAPES = {
             320,
             steps=1500,
             extra={"state_size": 8},
+        ),
+        Shape(
+            "storyteller-chinese",
+            "llama",
+            "A storyteller in Chinese",
+            192,
+            6,
+            6,
+            512,
+            steps=1500,
+            hills=(300, 250),
+            language="chinese",
         ),
         Shape(
             "listener",

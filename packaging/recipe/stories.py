@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from lexicon import Character, article, capital, cast, table, weighted
+from lexicon import Character, article, capital, cast, joined, table, weighted
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ def _facts(rng: random.Random, plot: dict[str, Any], hero: Character, helper: Ch
         **plot["draw"],
     }.items():
         facts[field] = rng.choice(words[source])
+    measures = words.get("measures", {})  # the measure word of a Chinese thing, as in 一顶帽子
+    facts |= {f"q_{field}": measures[word] for field, word in facts.items() if word in measures}
     facts["feel"] = rng.choice(plot["feels"])
     facts["moral"] = rng.choice(plot["morals"])
     return facts
@@ -74,5 +76,5 @@ def write_story(rng: random.Random, kind: str | None = None) -> Story:
     beginning += [frame["hobbies"]] * has_hobby + plot["setup"]
     ending = [*plot["outcome"], frame["feelings"], frame["morals"], frame["endings"]]
     paragraphs = [[_sentence(rng, slot, facts) for slot in part] for part in (beginning, plot["trouble"], ending)]
-    text = "\n".join(" ".join(sentences) for sentences in paragraphs)
+    text = "\n".join(joined(sentences) for sentences in paragraphs)
     return Story(plot["id"], hero, helper, facts, has_family, has_hobby, text)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from decodescope.app.state.conversation import DROP, RESTART, Conversation, trim
+from decodescope.app.state.conversation import DROP, RESTART, Conversation, ConversationTurn, TurnToken, trim
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import Outcome, RunRequest
 from decodescope.core.events import Prefilled, PromptToken, RunStarted
@@ -73,22 +73,97 @@ def test_failed_answer_keeps_question_for_retry() -> None:
     assert talk.start_answer(Run(RunRequest((user("Hi"),)))) == ()
 
 
-def test_regenerating_replaces_the_answer() -> None:
+def test_regenerating_adds_answer_beside_old_one() -> None:
     talk = Conversation()
     say(talk, "Hi", "One")
     say(talk, "And", "Two")
-    run = Run(RunRequest(talk.messages_before_answer()))
+    old = talk.turns[-1]
+    run = Run(RunRequest(talk.messages_before(old)))
     assert talk.start_answer(run) == ()
     assert [turn.content for turn in talk.turns] == ["Hi", "One", "And", ""]
+    assert (talk.turns[-1].number, len(old.siblings)) == (2, 2)
+    assert talk.show_sibling(talk.turns[-1], -1) is old
+    assert talk.turns[-1] is old
+    assert talk.show_sibling(old, -1) is old
     assert all(turn.is_in_context for turn in talk.turns)
 
 
-def test_remove_last_user_turn_returns_its_text() -> None:
+def test_failed_version_is_removed_and_old_one_is_shown() -> None:
     talk = Conversation()
+    say(talk, "Hi", "One")
+    run = Run(RunRequest(talk.messages_before(talk.turns[-1])))
+    talk.start_answer(run)
+    run.outcome = Outcome("failed")
+    talk.finish_answer(run)
+    assert [turn.content for turn in talk.turns] == ["Hi", "One"]
+    assert len(talk.turns[-1].siblings) == 1
+
+
+def test_answer_to_earlier_message_starts_branch_there() -> None:
+    talk = Conversation()
+    for text, reply in (("a", "A"), ("b", "B"), ("c", "C")):
+        say(talk, text, reply)
+    talk.start_answer(Run(RunRequest(talk.messages_before(talk.turns[3]))))
+    assert [turn.content for turn in talk.turns] == ["a", "A", "b", ""]
+    talk.show_sibling(talk.turns[3], -1)
+    assert [turn.content for turn in talk.turns] == ["a", "A", "b", "B", "c", "C"]
+
+
+def test_system_prompt_comes_first_and_is_no_turn() -> None:
+    talk = Conversation(system="Be kind")
     say(talk, "Hi")
-    say(talk, "And")
-    assert talk.remove_last_user_turn() == "And"
-    assert [turn.content for turn in talk.turns] == ["Hi", "Yes"]
+    assert [turn.role for turn in talk.turns] == ["user", "assistant"]
+    assert talk.with_turns([user("So?")])[0] == {"role": "system", "content": "Be kind"}
+    assert talk.messages_before(talk.turns[1]) == ({"role": "system", "content": "Be kind"}, user("Hi"))
+
+
+def tokens(*texts: str) -> tuple[TurnToken, ...]:
+    return tuple(TurnToken(100 + n, text) for n, text in enumerate(texts))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "expected"),
+    [
+        (("Yes", ",", " it"), "Yes, it", (100, 101, 102)),
+        (("Yes", ",", " it"), "Yes, i", (100, 101, " i")),
+        (("Yes", ",", " it"), "Yes, it was", (100, 101, 102, " was")),
+        (("Yes", ",", " it"), "No", ("No",)),
+        (("Yes", ",", " it"), "", ()),
+        (("Hi", "", "", "é", "!"), "Hié", (100, 101, 102, 103)),
+        (("Hi", "", "", "é", "!"), "Hi!", (100, "!")),
+        (("Hi", ""), "Hi", (100,)),
+        (("", "Hi", " you"), "Hi there", (100, 101, " there")),
+        ((), "Hi", ("Hi",)),
+    ],
+)
+def test_edited_answer_keeps_tokens_that_spell_its_beginning(
+    pieces: tuple[str, ...], text: str, expected: tuple[int | str, ...]
+) -> None:
+    turn = ConversationTurn("assistant", "".join(pieces), restored_tokens=tokens(*pieces))
+    assert turn.beginning_for(text) == expected
+    assert turn.beginning_for(text, is_same_model=False) == ((text,) if text else ())
+
+
+def test_remaining_end_token_is_left_out_when_answer_continues() -> None:
+    talk = Conversation()
+    run = say(talk, "Hi", "Yes")
+    assert talk.turns[-1].beginning_for("Yes") == tuple(token.id for token in run.tokens)
+
+
+def test_answer_cost_counts_given_beginning_as_read() -> None:
+    talk = Conversation()
+    say(talk, "Hi", "Yes", prompt=10)
+    assert talk.used_tokens == 13
+
+
+def test_title_is_beginning_of_first_message() -> None:
+    talk = Conversation()
+    assert talk.name == "New chat"
+    say(talk, "  Tell me\n a story  " + "x" * 200)
+    assert talk.name.startswith("Tell me a story x")
+    assert len(talk.name) <= 60
+    talk.title = "Foxes"
+    assert talk.name == "Foxes"
 
 
 def count(messages: Sequence[Mapping[str, str]]) -> int:

@@ -1,4 +1,4 @@
-"""The chat file: a round trip, and unreadable files are set aside and reported."""
+"""The saved chats: round trips, unreadable files, several windows, deleting and restoring."""
 
 from __future__ import annotations
 
@@ -11,62 +11,83 @@ from typing import Any
 
 import pytest
 
-from decodescope.app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
-from decodescope.app.storage import chat_file
-from decodescope.app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
+from decodescope.app.state.conversation import RESTART, AnswerCost, Conversation, ConversationTurn, TurnToken
+from decodescope.app.storage import chat_store, json_files
+from decodescope.app.storage.chat_store import ChatStore, ChatUnavailableError
 from decodescope.core.system import file_writing
 
 ROOT = Path(__file__).parents[2]
 
 
 def restored(folder: Path) -> tuple[Conversation, ChatStore]:
-    talk, store = Conversation(), ChatStore(folder)
-    store.restore(talk)
-    return talk, store
+    store = ChatStore(folder)
+    return store.restore_last(), store
 
 
-def test_missing_file_restores_empty_chat(config_dir: Path) -> None:
+def chat(*texts: str, **fields: Any) -> Conversation:
+    talk = Conversation(**fields)
+    for number, text in enumerate(texts):
+        talk.append(ConversationTurn(("user", "assistant")[number % 2], text))
+    return talk
+
+
+def contents(talk: Conversation) -> list[str]:
+    return [turn.content for turn in talk.turns]
+
+
+def saved(folder: Path, talk: Conversation) -> Conversation:
+    """Save a chat as a window does that is then closed."""
+    store = ChatStore(folder)
+    store.adopt(talk)
+    store.save(talk)
+    store.release()
+    return talk
+
+
+def test_missing_folder_restores_empty_chat(config_dir: Path) -> None:
     talk, store = restored(config_dir)
-    assert (talk.turns, talk.when_full, store.notices) == ([], DROP, [])
+    assert (talk.turns, talk.is_empty, store.notices) == ([], True, [])
+    assert list(store.summaries()) == []
 
 
 def test_saved_chat_is_restored_unchanged(config_dir: Path) -> None:
-    talk = Conversation(when_full=RESTART)
-    talk.turns = [
-        ConversationTurn("system", "Be kind"),
-        ConversationTurn("user", "Grüß dich\n„du“", is_in_context=False),
-        ConversationTurn("assistant", "Yes", restored_cost=AnswerCost(3, 4, 5)),
-        ConversationTurn("user", "And?"),
-        ConversationTurn("assistant", "half an ans", is_open=True),
-    ]
-    ChatStore(config_dir).save(talk)
+    talk = Conversation(when_full=RESTART, title="T", system="Be kind", draft="half a mess", settings={"seed": 3})
+    talk.append(ConversationTurn("user", "Grüß dich\n„du“", is_in_context=False))
+    first = talk.append(ConversationTurn("assistant", "Yes", restored_cost=AnswerCost(3, 4, 5), restored_run_id="ab12",
+                                         restored_tokens=(TurnToken(7, "Y"), TurnToken(9, ""), TurnToken(8, "es")),
+                                         made_with={"strategy": "greedy"}))  # fmt: skip
+    talk.append(ConversationTurn("user", "And?"))
+    talk.append(ConversationTurn("assistant", "No"), first.parent)
+    talk.append(ConversationTurn("assistant", "half an ans", is_open=True))
+    saved(config_dir, talk)
     again, store = restored(config_dir)
     assert [(turn.role, turn.content, turn.is_in_context) for turn in again.turns] == [
-        (turn.role, turn.content, turn.is_in_context) for turn in talk.turns[:4]
-    ]
-    assert (again.when_full, again.turns[2].answer_cost, store.notices) == (RESTART, (3, 4, 5), [])
-    assert again.turns[2].cost_text == "3 tokens reused · 4 computed · 5 written"
-    assert again.used_tokens > 12
+        ("user", "Grüß dich\n„du“", False), ("assistant", "No", True)
+    ]  # fmt: skip
+    assert (again.when_full, again.title, again.system, again.draft) == (RESTART, "T", "Be kind", "half a mess")
+    assert (again.id, again.settings, again.created, store.notices) == (talk.id, {"seed": 3}, talk.created, [])
+    shown = again.show_sibling(again.turns[1], -1)
+    assert (shown.answer_cost, shown.run_id, shown.made_with) == ((3, 4, 5), "ab12", {"strategy": "greedy"})
+    assert shown.tokens == first.tokens
+    assert contents(again) == ["Grüß dich\n„du“", "Yes", "And?"]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        "{not json",
-        "[]",
-        "[" * 100_000,
-    ],
-    ids=["cut", "list", "deep"],
-)
-def test_unreadable_file_is_set_aside(config_dir: Path, data: Any) -> None:
-    path, text = config_dir / "chat.json", data if isinstance(data, str) else json.dumps(data)
-    path.write_text(text, encoding="utf-8")
+def test_long_chat_is_restored_without_deep_nesting(config_dir: Path) -> None:
+    saved(config_dir, chat(*(f"turn {number}" for number in range(2000))))
+    assert len(restored(config_dir)[0].turns) == 2000
+
+
+@pytest.mark.parametrize("text", ["{not json", "[]", "[" * 100_000], ids=["cut", "list", "deep"])
+def test_unreadable_file_is_set_aside(config_dir: Path, text: str) -> None:
+    path = saved(config_dir, chat("Hi")).id
+    file = config_dir / "chats" / f"{path}.json"
+    file.write_text(text, encoding="utf-8")
     talk, store = restored(config_dir)
-    assert (talk.turns, talk.when_full) == ([], DROP)
-    aside = config_dir / "chat.json.bad-1"
+    assert talk.turns == []
+    aside = file.with_name(f"{file.name}.bad-1")
     assert aside.read_text(encoding="utf-8") == text
     assert aside.name in store.notices[0]
-    assert not path.exists()
+    assert not file.exists()
 
 
 GOOD = {"role": "user", "content": "Hello"}
@@ -81,93 +102,150 @@ GOOD = {"role": "user", "content": "Hello"}
         ({"turns": [{**GOOD, "figures": [1, 2]}]}, "statistics"),
         ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "statistics"),
         ({"turns": [{**GOOD, "held": "yes"}]}, "statistics"),
+        ({"turns": [{**GOOD, "tokens": ["1 2", "3"]}]}, "statistics"),
+        ({"turns": [{**GOOD, "tokens": ["1 x", "3 4"]}]}, "statistics"),
+        ({"turns": [{**GOOD, "made_with": 3}]}, "statistics"),
+        ({"turns": [{**GOOD, "parent": 3}]}, "statistics"),
         ({"turns": [GOOD], "when_full": ["drop"]}, "full context"),
+        ({"turns": [GOOD], "title": 5}, "title could not be read"),
+        ({"turns": [GOOD], "settings": []}, "settings could not be read"),
         ({"turns": [GOOD], "version": 99}, "it was written by a newer version of Decodescope"),
         ({"turns": [GOOD], "version": 1e999}, "version is not a number"),
     ],
     ids=str,
 )
 def test_invalid_value_is_dropped_and_rest_is_kept(config_dir: Path, data: dict[str, Any], why: str) -> None:
-    (config_dir / "chat.json").write_text(json.dumps(data), encoding="utf-8")
+    (config_dir / "chats").mkdir()
+    file = config_dir / "chats" / "a.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
     talk, store = restored(config_dir)
     assert [(turn.role, turn.content, turn.is_in_context, turn.answer_cost) for turn in talk.turns] == [
         ("user", "Hello", True, None)
     ]
-    assert (talk.when_full, why in store.notices[0]) == (DROP, True)
-    assert json.loads((config_dir / "chat.json.bad-1").read_text(encoding="utf-8")) == data
+    assert why in store.notices[0]
+    assert json.loads(file.with_name("a.json.bad-1").read_text(encoding="utf-8")) == data
 
 
-def _use_version_two(monkeypatch: pytest.MonkeyPatch, migrator: Any) -> None:
-    monkeypatch.setattr(chat_file, "VERSION", 2)
-    monkeypatch.setattr(chat_file, "MIGRATORS", {1: migrator})
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [{**GOOD, "id": "a", "parent": "missing"}],
+        [{**GOOD, "id": "a", "parent": "a"}],
+        [{**GOOD, "id": "a"}, {**GOOD, "id": "a", "parent": "a"}],
+        [{**GOOD, "id": "a", "parent": "b"}, {**GOOD, "id": "b", "parent": "a"}],
+        [{**GOOD, "tokens": ["1 2", "9 9"]}],
+    ],
+)
+def test_inconsistent_turns_are_read_without_loss(config_dir: Path, turns: list[dict[str, Any]]) -> None:
+    (config_dir / "chats").mkdir()
+    (config_dir / "chats" / "a.json").write_text(json.dumps({"turns": turns}), encoding="utf-8")
+    talk, _store = restored(config_dir)
+    assert len(list(talk.all_turns)) == len(turns)
+    assert all(turn.tokens == () for turn in talk.all_turns)
 
 
 def test_migration_keeps_copy_of_old_file(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (config_dir / "chats").mkdir()
+    file = config_dir / "chats" / "a.json"
     text = '{"version": 1,  "said": [{"role": "user", "content": "Hello"}]}'
-    (config_dir / "chat.json").write_text(text, encoding="utf-8")
-    _use_version_two(monkeypatch, lambda data: {"version": 2, "turns": data["said"]})
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(chat_store, "VERSION", 2)
+    monkeypatch.setattr(chat_store, "MIGRATORS", {1: lambda data: {"version": 2, "turns": data["said"]}})
     talk, store = restored(config_dir)
-    assert ([turn.content for turn in talk.turns], store.notices) == (["Hello"], [])
+    assert (contents(talk), store.notices) == (["Hello"], [])
     store.save(talk)
-    assert (config_dir / "chat.json.old-1").read_text(encoding="utf-8") == text
-    assert [turn.content for turn in restored(config_dir)[0].turns] == ["Hello"]
-    assert not (config_dir / "chat.json.old-2").exists()
+    assert file.with_name("a.json.old-1").read_text(encoding="utf-8") == text
 
 
 def test_failed_migration_keeps_file_unchanged(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = '{"version": 1,  "turns": []}'
-    (config_dir / "chat.json").write_text(text, encoding="utf-8")
-    _use_version_two(monkeypatch, lambda data: {"turns": data["no such key"]})
+    (config_dir / "chats").mkdir()
+    file = config_dir / "chats" / "a.json"
+    file.write_text('{"version": 1,  "turns": []}', encoding="utf-8")
+    monkeypatch.setattr(chat_store, "VERSION", 2)
+    monkeypatch.setattr(chat_store, "MIGRATORS", {1: lambda data: {"turns": data["no such key"]}})
     talk, store = restored(config_dir)
     assert talk.turns == []
     assert "data of version 1 could not be read" in store.notices[0]
-    assert (config_dir / "chat.json").read_text(encoding="utf-8") == text
-    store.save(talk)
-    assert (config_dir / "chat.json.bad-1").read_text(encoding="utf-8") == text
+    assert file.read_text(encoding="utf-8") == '{"version": 1,  "turns": []}'
 
 
-def test_turns_of_wrong_type_are_reported(config_dir: Path) -> None:
-    (config_dir / "chat.json").write_text('{"turns": "none"}', encoding="utf-8")
+def test_last_opened_chat_is_restored(config_dir: Path) -> None:
+    first, second = saved(config_dir, chat("One")), saved(config_dir, chat("Two"))
     talk, store = restored(config_dir)
-    assert (talk.turns, "the turns are not a list" in store.notices[0]) == ([], True)
+    assert contents(talk) == ["Two"]
+    assert contents(store.open(first.id)) == ["One"]
+    store.release()
+    assert contents(restored(config_dir)[0]) == ["One"]
+    assert second.id != first.id
 
 
-def test_saves_of_two_windows_keep_turns_of_both(config_dir: Path) -> None:
-    Path(config_dir / "chat.json").write_text(json.dumps({"turns": [GOOD]}), encoding="utf-8")
-    (result, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
-    for words in ("Mine", "Yours", "Mine again", "Bye"):
-        talk, store = (result, my_store) if words.startswith("Mine") else (yours, your_store)
-        talk.turns.append(ConversationTurn("user", words))
-        store.save(talk)
-    last, _ = restored(config_dir)
-    assert [turn.content for turn in last.turns] == ["Hello", "Mine", "Mine again", "Yours", "Bye"]
-    assert [turn.is_in_context for turn in last.turns] == [True, False, False, True, True]
-    result.clear()
-    my_store.save(result)
-    assert [turn.content for turn in restored(config_dir)[0].turns] == ["Yours", "Bye"]
+def test_list_finds_words_of_all_turns(config_dir: Path) -> None:
+    saved(config_dir, chat("About whales", "They SING"))
+    saved(config_dir, chat("About owls", "They hoot", title="Birds"))
+    (config_dir / "chats" / "broken.json").write_text("{", encoding="utf-8")
+    store = ChatStore(config_dir)
+    found = list(store.summaries())
+    assert [(one.name, one.turns) for one in found] == [("Birds", 2), ("About whales", 2)]
+    assert [one.name for one in found if one.matches("sing whales")] == ["About whales"]
+    assert [one.name for one in found if one.matches("birds")] == ["Birds"]
+
+
+def test_renamed_chat_keeps_its_turns(config_dir: Path) -> None:
+    talk = saved(config_dir, chat("Hi", "Yes"))
+    store = ChatStore(config_dir)
+    store.rename(talk.id, "Greetings")
+    assert next(store.summaries()).name == "Greetings"
+    assert contents(store.read(talk.id)) == ["Hi", "Yes"]
+
+
+def test_deleted_chat_is_restored_until_window_closes(config_dir: Path) -> None:
+    talk = saved(config_dir, chat("Hi"))
+    store = ChatStore(config_dir)
+    store.delete(talk.id)
+    assert list(store.summaries()) == []
+    assert store.undelete() == talk.id
+    assert contents(store.read(talk.id)) == ["Hi"]
+    store.delete(talk.id)
+    store.commit_deletions()
+    assert store.undelete() == ""
+    assert [path.name for path in (config_dir / "chats").iterdir()] == [".lock"]
+
+
+def test_chat_open_elsewhere_is_refused(config_dir: Path) -> None:
+    talk = saved(config_dir, chat("Hi"))
+    mine, store = restored(config_dir)
+    other = ChatStore(config_dir)
+    assert contents(mine) == ["Hi"]
+    assert other.restore_last().turns == []
+    assert other.is_last_elsewhere
+    for change in (other.open, other.delete, lambda name: other.rename(name, "x")):
+        with pytest.raises(ChatUnavailableError, match="another window"):
+            change(talk.id)
+    store.release()
+    assert contents(other.open(talk.id)) == ["Hi"]
 
 
 _OTHER = """
 import sys
 from pathlib import Path
-from decodescope.app.state.conversation import Conversation, ConversationTurn
-from decodescope.app.storage.chat_file import claim_chat
-store, talk = claim_chat(Path(sys.argv[1])), Conversation()
-store.restore(talk)
-print(store.path.name, [turn.content for turn in talk.turns], flush=True)
+from decodescope.app.state.conversation import ConversationTurn
+from decodescope.app.storage.chat_store import ChatStore
+store = ChatStore(Path(sys.argv[1]))
+talk = store.restore_last()
+print([turn.content for turn in talk.turns], flush=True)
 for line in sys.stdin:
-    talk.turns.append(ConversationTurn("user", line.strip()))
+    talk.append(ConversationTurn("user", line.strip()))
     store.save(talk)
     print("saved", flush=True)
 """
 
 
-def start_claiming_process(folder: Path) -> subprocess.Popen[str]:
+def start_other_window(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", _OTHER, str(folder)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def describe_reply(other: subprocess.Popen[str], words: str = "") -> str:
+def reply_of(other: subprocess.Popen[str], words: str = "") -> str:
     assert other.stdin is not None
     assert other.stdout is not None
     if words:
@@ -176,34 +254,35 @@ def describe_reply(other: subprocess.Popen[str], words: str = "") -> str:
     return other.stdout.readline().strip()
 
 
-def test_each_process_claims_its_own_chat_file(config_dir: Path) -> None:
-    result, talk = claim_chat(config_dir), Conversation()
-    others = [start_claiming_process(config_dir), start_claiming_process(config_dir)]
-    assert sorted(map(describe_reply, others)) == ["chat-2.json []", "chat-3.json []"]
-    for number in range(3):
-        talk.turns.append(ConversationTurn("user", f"mine {number}"))
-        result.save(talk)
-        for other in others:
-            assert describe_reply(other, f"other {number}") == "saved"
-    for other in others:
-        other.kill()  # its lock goes with it
-        other.communicate()
-    assert [turn.content for turn in restored(config_dir)[0].turns] == ["mine 0", "mine 1", "mine 2"]
-    assert separate_chat_notice(result) == ""
-    second = claim_chat(config_dir)
-    assert (second.path.name, "chat-2.json" in separate_chat_notice(second)) == ("chat-2.json", True)
-    result.release()
-    result.release()
-    third = start_claiming_process(config_dir)
-    assert describe_reply(third) == "chat.json ['mine 0', 'mine 1', 'mine 2']"
-    third.kill()
-    third.communicate()
-    second.release()
+def test_killed_window_loses_nothing_and_leaves_chat_free(config_dir: Path) -> None:
+    saved(config_dir, chat("Hi"))
+    other = start_other_window(config_dir)
+    assert reply_of(other) == "['Hi']"
+    assert reply_of(other, "More") == "saved"
+    with pytest.raises(ChatUnavailableError):
+        ChatStore(config_dir).open(next(ChatStore(config_dir).summaries()).id)
+    other.kill()  # its lock goes with it
+    other.communicate()
+    talk, store = restored(config_dir)
+    assert (contents(talk), store.is_last_elsewhere) == (["Hi", "More"], False)
 
 
-def test_claim_chat_without_lock_support_uses_default_file(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_without_locks_keep_turns_of_both(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
+    monkeypatch.setattr(json_files, "try_lock", refuse)
     monkeypatch.setattr(file_writing, "try_lock", refuse)
-    assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]
+    saved(config_dir, chat("Hello"))
+    (mine, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
+    for words in ("Mine", "Yours", "Mine again", "Bye"):
+        talk, store = (mine, my_store) if words.startswith("Mine") else (yours, your_store)
+        talk.append(ConversationTurn("user", words))
+        store.save(talk)
+    last = ChatStore(config_dir).read(mine.id)
+    assert {turn.content for turn in last.all_turns} == {"Hello", "Mine", "Mine again", "Yours", "Bye"}
+    assert contents(last) == ["Hello", "Yours", "Bye"]
+    for words in ("Later", "At last"):  # the file does not change in between
+        yours.append(ConversationTurn("user", words))
+        your_store.save(yours)
+    assert len(list(ChatStore(config_dir).read(mine.id).all_turns)) == 7

@@ -14,6 +14,7 @@ import pytest
 from decodescope.app.start import display
 from decodescope.app.start.cli import CommandLineOptions, parse, parser
 from decodescope.app.state.suggestions import unknown_name_message
+from decodescope.core import strategies
 from decodescope.resources.language import set_language, tr
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,7 @@ def test_argparse_messages_are_translated(chinese: Chinese, capsys: pytest.Captu
         "decodescope：错误：参数 --run：不接受值 '5'",
         reported[3].splitlines()[-1],  # how choices are written differs between Pythons
         "decodescope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
-        "decodescope：错误：无法识别的参数：--sead=4。您是不是想输入“--seed”？",
+        "decodescope：错误：无法识别的参数：--sead=4。你是不是想输入“--seed”？",
     ]
     assert argparse.ArgumentParser(prog="other").format_usage() == "usage: other [-h]\n"  # others are left alone
 
@@ -194,3 +195,21 @@ def test_help_and_version_without_qt_libraries_are_printed(words: list[str], exp
     answer = subprocess.run([sys.executable, "-c", WITHOUT_QT, *words], cwd=ROOT, capture_output=True, text=True)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert expected in answer.stdout
+
+
+def test_unknown_name_among_many_lists_the_nearest_ones() -> None:
+    names = strategies.registry["sampling"].parameter_names
+    message = unknown_name_message("setting", "temprature", names)
+    assert message.startswith("Unknown setting “temprature”. Did you mean “temperature”? The nearest of ")
+    listed = message.partition("names: ")[2].rstrip(".").split(", ")
+    assert listed[0] == "temperature"
+    assert len(listed) == 5
+    assert set(listed) <= set(names)
+
+
+@pytest.mark.parametrize("name", ["temprature", "top_kk", "zzz", "x" * 5000])
+def test_no_error_for_an_unknown_setting_lists_all_settings(name: str) -> None:
+    from decodescope.core.settings import unknown_setting_error
+
+    error = unknown_setting_error(strategies.registry["assisted"], name)
+    assert len(error.remedy.split(", ")) <= 5

@@ -19,9 +19,10 @@ from decodescope.app.session.mailbox import WorkerJob
 from decodescope.app.session.queries.step_replay import StepReplayQuery
 from decodescope.app.session.worker import Worker
 from decodescope.app.session.worker_jobs import with_phrase_ids
-from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.app.state.worker_messages import LoadRequest, RunRequest, make_error_report
 from decodescope.core.errors import CacheError, ModelNotFoundError, ParameterError
 from decodescope.core.events import Finished, RunStarted
+from decodescope.resources.depth import depth_context
 from decodescope.resources.language import ENGLISH, set_language
 
 REQUEST = RunRequest("Once upon a time", config={"max_new_tokens": 6}, load=LoadRequest("storyteller"))
@@ -55,8 +56,8 @@ def test_load_returns_model_info(engine: CoreEngine) -> None:
     [
         (False, False, None, "no GPU found"),
         (False, False, "13.0", "no GPU found"),
-        (False, True, None, "no GPU supported by this torch version"),
-        (False, True, "13.0", "GPU found, but this torch version cannot use its driver"),
+        (False, True, None, "this installation does not use the GPU"),
+        (False, True, "13.0", "GPU found, but its driver does not suit this installation"),
         (True, True, "13.0", "these weights are for the CPU"),
     ],
 )
@@ -187,3 +188,17 @@ def test_open_libraries_runs_only_before_torch_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)
     assert done.stdout.strip() == "True False 2.0"
+
+
+@pytest.mark.parametrize("depth", ["plain", "usual", "exact"])
+def test_code_words_appear_only_in_the_exact_wording(monkeypatch: pytest.MonkeyPatch, depth: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(worker_jobs, "_has_nvidia_driver", lambda: True)
+    error = ParameterError("Top-k (top_k) is -1, which is out of range.", "It must be 0 or more.", "top_k")
+    with depth_context(depth):
+        assert ("torch" in worker_jobs._device_note("auto", "cpu")) == (depth == "exact")
+        report = make_error_report(error)
+    assert report.cause == ("Top-k (top_k) is -1, which is out of range." if depth == "exact" else
+                            "Top-k is -1, which is out of range.")  # fmt: skip
+    assert report.parameter == "top_k"

@@ -19,7 +19,7 @@ from decodescope.app.views import VIEWS, ViewSpec
 from decodescope.core import caches, strategies
 from decodescope.core.events import DraftRound
 from tests.guide import pages
-from tests.guide.matching import Difference, difference
+from tests.guide.__main__ import difference
 from tests.guide.runs import GuideRuns
 
 Entry = strategies.Strategy | caches.CacheBackend
@@ -189,14 +189,18 @@ def _drawn(words: str, shift: float = 0.0) -> QImage:
     return picture
 
 
-def test_picture_difference_tolerates_rasterization_but_not_other_text(qapp: QApplication) -> None:
+def test_picture_difference_tolerates_nothing(qapp: QApplication, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.png", tmp_path / "other.png"
     picture = _drawn("and then a fox came by")
-    assert difference(picture, picture) == Difference(0.0, 0.0)
-    moved = difference(picture, _drawn("and then a fox came by", 0.2))
-    assert moved.matches
-    assert not difference(picture, _drawn("and then a dog ran off")).matches
-    assert not difference(picture, picture.scaled(1099, 700)).matches
-    assert not difference(picture, QImage()).matches
+    picture.save(str(one))
+    picture.save(str(other))
+    assert difference(one, other) == ""
+    picture.setPixelColor(10, 20, QColor(1, 2, 3))
+    picture.save(str(other))
+    assert difference(one, other) == "1 rows of pixels differ, from 20 to 20"
+    picture.scaled(1099, 700).save(str(other))
+    assert difference(one, other) == "the sizes differ"
+    assert difference(one, tmp_path / "missing.png") == "the sizes differ"
 
 
 def test_history_page_has_current_keys_and_numbers() -> None:

@@ -20,17 +20,18 @@ HAMMER = """
 import sys
 from pathlib import Path
 from decodescope.app.state.conversation import Conversation, ConversationTurn
-from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.settings_file import SettingsStore
 
 folder, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-store, chat, talk = SettingsStore(folder), ChatStore(folder), Conversation()
+store, chat = SettingsStore(folder), ChatStore(folder)
+talk = chat.adopt(Conversation(id="shared"))  # the second process has no lock, as on a disk without locks
 settings = store.load()
 for n in range(rounds):
     settings.models.folders.append(f"{name}-{n}")
     settings.choices.values[name] = {"top_k": n}
     store.save()
-    talk.turns.append(ConversationTurn("user", f"{name} {n}"))
+    talk.append(ConversationTurn("user", f"{name} {n}"))
     chat.save(talk)
     assert SettingsStore(folder).load().models.folders
 print(store.notices + chat.notices)
@@ -46,9 +47,9 @@ def test_concurrent_saves_of_two_processes_keep_all_data(tmp_path: Path) -> None
     expected = {f"{name}-{n}" for name in ("one", "two") for n in range(rounds)}
     assert set(settings.models.folders) == expected
     assert settings.choices.values == {name: {"top_k": rounds - 1} for name in ("one", "two")}
-    turns = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["turns"]
+    turns = json.loads((tmp_path / "chats" / "shared.json").read_text(encoding="utf-8"))["turns"]
     assert sorted(turn["content"] for turn in turns) == sorted(name.replace("-", " ") for name in expected)
-    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", json_files.LOCK_NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chats", json_files.LOCK_NAME}
 
 
 @pytest.mark.slow

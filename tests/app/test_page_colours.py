@@ -17,6 +17,7 @@ NAMES = {
     "window": "window", "panel": "panel", "field": "field", "line": "line", "ink": "text", "muted": "muted",
     "faint": "faint", "accent": "accent", "on-accent": "on_accent", "tint": "tint", "hover": "hover", "kept": "kept",
     "pruned": "pruned", "best": "best", "finished": "finished", "refused": "refused",
+    "thinking": "thinking",
 }  # fmt: skip
 
 

@@ -169,6 +169,6 @@ def test_invalid_preset_name_is_rejected(tmp_path: Path, name: str) -> None:
 
 def test_shipped_presets_load_without_notices() -> None:
     shipped = presets.folder_presets(resources.path("presets"))
-    assert [name for name, _path in shipped] == ["Careful", "KoboldCpp", "Playful", "llama.cpp"]
+    assert [name for name, _path in shipped] == ["Balanced", "Predictable", "Surprising", "Wide choice"]
     for _name, path in shipped:
         assert presets.load_preset(path).notice == ""

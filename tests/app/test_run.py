@@ -87,7 +87,7 @@ def test_notices_are_kept() -> None:
     ("reason", "string", "limit", "words"),
     [
         ("eos", "", None, "EOS after 1 token"),
-        ("length", "", 1, "length limit after 1 token"),
+        ("length", "", 1, "length limit reached after 1 token"),
         ("time", "", 2.5, "time limit of 2.5 s after 1 token"),
         ("stop_string", "The end", None, "stop text after 1 token: 'The end'"),
     ],

@@ -316,7 +316,7 @@ SPECULATION_RUNS: dict[str, dict[str, Any]] = {
     "lookahead": {"strategy": "lookahead"},
 }  # fmt: skip
 NAME = r"(“.+?”|⟨.+?⟩|[Aa] line break|[Aa] space|[Ww]hite space|[Aa]n empty token)"
-SHARE = r"((?:over |under |[<>] )?[\d.]+ %)"
+SHARE = r"((?:over |under |[<>≈] )?[\d.]+ %)"
 
 
 def _length(entry: DraftRound) -> int:

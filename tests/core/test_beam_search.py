@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 from decodescope import core
 from decodescope.core.errors import NumericError, ParameterError
-from decodescope.core.events import BeamsRanked, BeamStep, Finished, RunStarted, SequenceFinished
+from decodescope.core.events import BeamsRanked, BeamStep, CacheMeasured, Finished, RunStarted, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import exhaustive, run
 from tests.core.test_against_generate import PROCESSORS
@@ -279,3 +279,12 @@ def test_candidates_report_their_raw_rank_and_probability(settings: dict[str, An
             assert item.raw_log_probability == pytest.approx(float(own[item.id].log()), abs=1e-3)
             assert item.raw_rank == 1 + sum(float(p) > float(own[item.id]) * (1 + 1e-5) for p in own)
             assert item.entropy == pytest.approx(float(-(own * own.log()).sum()), rel=1e-3)
+
+
+@pytest.mark.parametrize(("beams", "interval"), [(4, 4), (16, 1)])
+def test_cache_is_measured_more_often_with_many_beams(beams: int, interval: int) -> None:
+    """A step of many beams takes longer, and the cache grows by as many rows."""
+    request = core.Request("Once upon a time", config={"num_beams": beams, "max_new_tokens": 9})
+    events = core.run(core.load("storyteller"), request).events
+    steps = [event.step for event in events if isinstance(event, CacheMeasured)]
+    assert steps == [*range(0, 9, interval), 9]

@@ -20,7 +20,7 @@ import pytest
 
 from decodescope import core
 from decodescope.core import errors
-from decodescope.core.catalog import Progress, download_store, file_download, hub_requests, model_search
+from decodescope.core.catalog import DownloadProgress, download_store, file_download, hub_requests, model_search
 from decodescope.core.catalog.file_download import DownloadMeter
 from decodescope.core.catalog.hub_model import HubFile, is_safe, select_files
 from tests import fake_hub
@@ -110,7 +110,7 @@ def test_search_names_why_a_model_cannot_be_loaded(here: Hub, folder: Path) -> N
 
 
 def test_download_reports_progress_and_is_loaded_by_name(here: Hub) -> None:
-    reported: list[Progress] = []
+    reported: list[DownloadProgress] = []
     place = core.catalog.download(NAME, reported.append)
     assert reported[-1].state == "finished"
     assert reported[-1].done == reported[-1].total == whole(here.models[NAME])
@@ -144,7 +144,7 @@ def test_paused_download_resumes_at_the_same_byte(here: Hub) -> None:
     here.held.clear()
     small = whole(here.models[NAME]) - len(here.models[NAME].files[WEIGHTS])
 
-    def until_weights(now: Progress) -> None:
+    def until_weights(now: DownloadProgress) -> None:
         if now.done > small + 500:
             stop.set()
             here.held.set()
@@ -199,7 +199,7 @@ def test_persistent_disconnection_raises_and_keeps_partial_data(here: Hub) -> No
 
 
 def test_download_restarts_when_the_hub_ignores_ranges(here: Hub) -> None:
-    reported: list[Progress] = []
+    reported: list[DownloadProgress] = []
     here.models[NAME].cuts[WEIGHTS] = [20_000]
     here.ignores_ranges = True
     core.catalog.download(NAME, reported.append)
@@ -263,13 +263,13 @@ def test_token_is_sent_to_the_hub_only(
 
 
 def test_rate_limited_request_is_retried_after_the_given_time(here: Hub) -> None:
-    reported: list[Progress] = []
+    reported: list[DownloadProgress] = []
     busy = (429, {"Retry-After": "0"})
     here.refusals[:] = [busy, busy]
     assert core.catalog.find("stories")
     here.models[NAME].cuts[WEIGHTS] = [20_000]
 
-    def once(now: Progress) -> None:
+    def once(now: DownloadProgress) -> None:
         reported.append(now)
         if now.done > 20_000 and not any(one.state == "waiting" for one in reported):
             here.refusals[:] = [(429, {"RateLimit": '"resolvers";r=0;t=0'})]
@@ -309,7 +309,7 @@ def test_temporary_server_error_is_retried(here: Hub) -> None:
     here.refusals[:] = []
     tried = []
 
-    def trouble(now: Progress) -> None:
+    def trouble(now: DownloadProgress) -> None:
         if now.file == WEIGHTS and not tried:
             tried.append(now)
             here.refusals[:] = [(503, {})]

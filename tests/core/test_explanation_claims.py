@@ -24,7 +24,7 @@ from tests.core import tiny
 from tests.long import every, slow
 
 NAME = r"(“.+?”|⟨.+?⟩|[Aa] line break|[Aa] space|[Ww]hite space|[Aa]n empty token)"
-SHARE = r"((?:over |under )?[\d.]+ %)"
+SHARE = r"((?:over |under |≈ )?[\d.]+ %)"
 PROMPT = "I saw a red bird in the forest. The bird"
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

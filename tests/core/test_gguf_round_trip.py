@@ -99,7 +99,7 @@ def check_changes(kind: str, some: Any, tmp_path: Path) -> Counter[str]:
 def test_every_field_is_written_or_refused_by_name(kind: str, tmp_path: Path) -> None:
     found = check_changes(kind, changes(kind), tmp_path)
     assert found["right"] > 5
-    assert found["refused"] > 1
+    assert found["refused"] > 0
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "deepseek_v3"])

@@ -252,8 +252,8 @@ def test_events_report_the_grammar_stage() -> None:
         ({"choice": ["a", ""]}, "One of the choices is empty"),
         ({"choice": "red"}, "Pass a list of strings"),
         ({"choice": ["a"] * 2000}, "2,000 choices"),
-        ({"choice": ["a"], "regex": "a"}, "Specify one of json_schema, regex, lark, choice"),
-        ({"gbnf": "x"}, "no grammar type “gbnf”"),
+        ({"choice": ["a"], "regex": "a"}, "Specify one of json_schema, regex, lark, gbnf, choice"),
+        ({"ebnf": "x"}, "no grammar type “ebnf”"),
         ("a+", "Specify one of"),
     ],
 )

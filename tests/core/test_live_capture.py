@@ -22,7 +22,7 @@ from decodescope import core
 from decodescope.core.errors import TraceError
 from decodescope.core.events import Finished, TokenChosen
 from decodescope.core.generate_capture import live_sender, watch
-from decodescope.core.generate_capture.capture import RunList
+from decodescope.core.generate_capture.capture import CapturedRunList
 from decodescope.core.trace import LiveAddress, TraceStream
 from decodescope.core.trace.live_address import address_file
 from tests.core import tiny
@@ -359,7 +359,7 @@ def test_watch_keeps_runs_and_releases_models() -> None:
 def test_a_captured_model_is_freed_inside_the_block() -> None:
     network = tiny.make("llama").model
     reference = weakref.ref(network)
-    runs = RunList()
+    runs = CapturedRunList()
     core.capture(network, runs=runs).__enter__()
     _generate(network)
     del network

@@ -158,6 +158,16 @@ def test_positions_are_labelled_by_patch_or_time() -> None:
     assert core.medium_place(sound, 1500) is None
 
 
+def test_recording_longer_than_the_window_is_labelled_by_what_is_read() -> None:
+    long = MediumRead("a.wav", "sound", "", "encoder", first=0, last=79, seconds=44.0, heard=4.0)
+    assert core.medium_label(long) == "sound 0.0–4.0 s of 44.0 s"
+    assert core.medium_part(long, 79) == "3.95–4.00 s of a.wav"
+    assert core.medium_sentence(long).startswith("Only its first 4.0 s are read")
+    whole = MediumRead("a.wav", "sound", "", "encoder", first=0, last=79, seconds=4.0, heard=4.0)
+    assert core.medium_label(whole) == "sound 0.0–4.0 s"
+    assert "Only" not in core.medium_sentence(whole)
+
+
 def test_text_model_refuses_media(folder: Path) -> None:
     model = core.load("storyteller")
     assert model.modalities == core.Modalities()

@@ -9,12 +9,13 @@ from typing import get_args
 import pytest
 
 from decodescope.core import words
-from decodescope.core.events import Ending
+from decodescope.core.events import Ending, Stage, TokenChosen
+from decodescope.resources import depth
 
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
+    [(0.0, "0 %"), (1.0, "≈ 100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
      (0.999, "99.90 %"), (0.99696, "99.70 %"), (0.99994, "99.99 %"),
      (0.9992, "99.92 %"), (0.99996, "> 99.99 %"), (0.0999, "10 %"), (0.00999, "1.0 %"),
      (0.000001, "< 0.001 %")],
@@ -26,7 +27,7 @@ def test_percentages(share: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [(0.0001, "< 0.1 %"), (0.0042, "0.4 %"), (0.0949, "9.5 %"), (0.312, "31 %"), (0.9992, "99.9 %"),
-     (0.9969, "99.7 %"), (0.99999, "> 99.9 %"), (0.0, "0 %"), (1.0, "100 %")],
+     (0.9969, "99.7 %"), (0.99999, "> 99.9 %"), (0.0, "0 %"), (1.0, "≈ 100 %")],
 )  # fmt: skip
 def test_brief_percentages(share: float, said: str) -> None:
     assert words.brief_percent(share) == said
@@ -44,10 +45,28 @@ def test_whole_percentages_reach_0_and_100_only_exactly(share: float, said: str)
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0.0, ".00"), (0.001, "<.01"), (0.46, ".46"), (0.996, ">.99"), (1.0, "1"), (math.nan, "–")],
+    [(0.0, ".00"), (0.001, "<.01"), (0.46, ".46"), (0.996, ">.99"), (1.0, "≈1"), (math.nan, "–")],
 )
 def test_percentages_of_tree_nodes_are_formatted(share: float, said: str) -> None:
     assert words.compact_share(share) == said
+
+
+def test_probability_rounded_to_one_is_no_exact_100_percent() -> None:
+    """In float32, the first of these logits leaves the others 1e-11 and less."""
+    assert [words.percent(1.0), words.brief_percent(1.0)] == ["≈ 100 %"] * 2
+    assert [words.percent(1.0, is_exact=True), words.brief_percent(1.0, is_exact=True)] == ["100 %"] * 2
+    with depth.depth_context("plain"):
+        assert [words.share(1.0), words.share(1.0, is_exact=True)] == ["more than 99 in 100", "10 in 10"]
+    with depth.depth_context("exact"):
+        assert [words.share(1.0), words.share(1.0, is_exact=True)] == ["≈ 1", "1"]
+
+
+@pytest.mark.parametrize(("survivors", "said"), [(1, "100 %"), (3, "≈ 100 %")])
+def test_only_survivor_has_exactly_100_percent(survivors: int, said: str) -> None:
+    event = TokenChosen(
+        0, 0, 5, " a", " a", 0.9, 1.0, -0.1, 0.0, 1, 0.3, 0.0, funnel=(Stage("top_k", "", survivors, 1, 1),)
+    )
+    assert words.final_percent(event) == said
 
 
 def test_percentages_at_the_ends_use_the_given_words() -> None:
@@ -58,14 +77,14 @@ def test_percentages_at_the_ends_use_the_given_words() -> None:
 def test_formatted_percentages_are_monotonic(say: object) -> None:
     def number(share: float) -> float:
         reported = say(share)  # type: ignore[operator]
-        return float(reported.strip("<>% ")) + (
+        return float(reported.strip("<>≈% ")) + (
             1e-9 if reported.startswith(">") else -1e-9 if reported.startswith("<") else 0
         )
 
     shares = sorted({n / 7919 for n in range(7920)} | {10**-n for n in range(9)} | {1 - 10**-n for n in range(9)})
     assert all(number(one) <= number(other) for one, other in pairwise(shares))
     assert all(abs(number(share) - 100 * share) < 0.51 for share in shares)
-    assert [share for share in shares if say(share) == "100 %"] == [1.0]  # type: ignore[operator]
+    assert [share for share in shares if say(share) == "≈ 100 %"] == [1.0]  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

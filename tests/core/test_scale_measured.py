@@ -22,7 +22,8 @@ from decodescope.core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 def check(found: Measured) -> None:
     assert found.ranks == found.predicted
-    assert set(found.traffic) == {found.predicted_traffic}
+    # parts of tensors that cannot be divided evenly differ by an element or two for each collective
+    assert found.traffic == pytest.approx(found.expected_traffic, rel=1e-4)
     assert found.losses == pytest.approx(found.alone, rel=1e-5)
     assert found.losses[0] > found.loss
 
@@ -32,7 +33,7 @@ def test_zero_3_memory_equals_the_plan() -> None:
     found = measure("storyteller", "zero3", 2)
     check(found)
     assert found.ranks[0].parameters == core.labs.scale.plan(5_706_432, 2, "zero3", "float32").parameters
-    assert found.traffic[0] == found.paper_traffic
+    assert found.traffic[0] == pytest.approx(found.paper_traffic, rel=1e-4)
 
 
 @pytest.mark.fuzz
@@ -147,8 +148,9 @@ def test_uneven_partition_sizes_match_a_manual_computation() -> None:
     assert [parts.optimizer for parts in predicted_parts(sizes, 2, "zero3")] == [4 * (16 + 2), 4 * (10 + 2)]
     assert [parts.optimizer for parts in predicted_parts(sizes, 2, "zero1")] == [4 * (20 + 1), 4 * (6 + 1)]
     assert predicted_parts(sizes, 2, "zero2")[1].parameters == 4 * 13
-    assert predicted_traffic(sizes, 2, "zero1") == 4 * 3 * 13
-    assert predicted_traffic(sizes, 2, "zero3") == 4 * 3 * 16  # padded: 6 × 2 and 4
+    assert predicted_traffic(sizes, 2, "zero1") == (4 * (13 + 10), 4 * (13 + 3))  # the matrix is the first rank's
+    assert predicted_traffic(sizes, 2, "zero3") == (4 * 3 * 16 // 2,) * 2  # padded: 6 × 2 and 4
+    assert predicted_traffic(sizes, 1, "zero1") == predicted_traffic(sizes, 1, "ddp") == (0,)
 
 
 @pytest.mark.slow
@@ -159,7 +161,7 @@ def test_tensor_parallel_generates_and_trains_like_one_process() -> None:
     assert found.written is not None
     assert found.written.ids == found.written.alone
     assert len(found.written.ids) == 24
-    assert found.written.sent == found.expected_written > 0
+    assert found.written.sent == pytest.approx(found.expected_written, rel=1e-4)
     assert found.ranks[0].parameters < 0.51 * 4 * 5_706_432
 
 
@@ -171,7 +173,7 @@ def test_tensor_parallel_with_remainders(processes: int) -> None:
     assert found.difference < 1e-5
     assert found.written is not None
     assert found.written.ids == found.written.alone
-    assert found.written.sent == found.expected_written
+    assert found.written.sent == pytest.approx(found.expected_written, rel=1e-3)
 
 
 def test_tensor_parallel_prediction_matches_a_manual_computation() -> None:
@@ -194,9 +196,9 @@ def test_tensor_parallel_prediction_matches_a_manual_computation() -> None:
     first, last = expected_load.rank_parts(tiny, 2)
     assert first.parameters == 4 * (2 * (8 + 8 + 16 + 16) + 20 + 4)
     assert last.parameters == 4 * (2 * (8 + 8 + 12 + 12) + 16 + 4)
-    assert expected_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
-    assert expected_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
-    assert expected_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
+    assert expected_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10) // 2
+    assert expected_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4 // 2
+    assert expected_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10) // 2
     with pytest.raises(ParameterError, match="2 attention heads cannot be divided evenly among 4"):
         expected_load.check_divisible(tiny, 4)
     with pytest.raises(ParameterError, match="no tensor parallelism plan for summarizer"):

@@ -56,8 +56,10 @@ def test_plan_parts_are_exact_to_the_byte() -> None:
     assert plan(10, 4, "ddp", "float32").states == 40 + 40 + 80
 
 
-def test_traffic_equals_that_of_the_paper() -> None:
-    assert [traffic(10, 4, scheme) for scheme in ("ddp", "zero1", "zero2", "zero3")] == [20, 20, 20, 30]
+def test_traffic_is_that_of_a_ring() -> None:
+    """Each device sends all but its own part, for every pass around the ring."""
+    assert [traffic(12, 4, scheme) for scheme in ("ddp", "zero1", "zero2", "zero3")] == [18, 18, 18, 27]
+    assert [traffic(64, devices, "ddp") for devices in (1, 2, 8, 64)] == [0, 64, 112, 126]
     assert traffic(10, 1, "zero3") == 0
 
 
@@ -149,10 +151,10 @@ def test_cluster_estimate_matches_a_manual_computation() -> None:
     first = -(-(2 * 1040 + 128) // 2)
     assert (found.data, found.stages[0].parameters, found.stages[0].optimizer) == (2, 2 * first, 12 * first // 2)
     one = 2 * 4 * 8  # elements of one layer's input
-    assert found.traffic.tensor == 2 * 4 * (one * 2 * 3) * 2
+    assert found.traffic.tensor == 2 * 4 * (one * 2 * 3) * 2 // 2, "half of it on two devices"
     assert found.traffic.pipeline == one * 2 * 3 * 2
     last = -(-(2 * 1040 + 128 + 8) // 2)
-    assert found.traffic.data == 2 * last * 2
+    assert found.traffic.data == 2 * last * 2 // 2
     assert found.traffic.seconds == pytest.approx(found.traffic.tensor / 100 + (found.traffic.data + 768) / 10)
     assert found.idle == pytest.approx(1 / 4)
     layer = one * (10 + (24 + 5 * 2 * 4 / 8) / 2)

@@ -64,7 +64,8 @@ def test_partitioned_checkpoints_keep_the_gradients(processes: int) -> None:
         assert stored.squares == pytest.approx(without.squares, rel=1e-5)
     assert found.without[0].buffer == found.expected_without.buffer
     assert found.kept[0].checkpoints == found.expected.checkpoints
-    assert found.sent == found.expected.sent == whole
+    assert found.sent == pytest.approx(found.expected.sent, rel=1e-4)
+    assert found.expected.sent == whole * (processes - 1) // processes
     assert found.difference < 1e-5
     before, after = found.arenas
     assert before.most["checkpoint"] == whole

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -11,6 +13,8 @@ import torch.distributed as dist
 
 from decodescope.core.errors import ParameterError
 from decodescope.core.labs.scale import ring
+from decodescope.core.labs.scale.ring_collectives import FLOAT_BYTES, sent_by_ring
+from tests.core.socket_bytes import count_socket_bytes
 
 TENSORS = [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0], [100.0, 200.0, 300.0]]
 
@@ -60,3 +64,38 @@ def test_invalid_ring_arguments_are_refused() -> None:
         ring("gossip", TENSORS)
     with pytest.raises(ParameterError):
         ring("all_reduce", [[1.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 64])
+@pytest.mark.parametrize(("kind", "passes"), [("all_reduce", 2), ("reduce_scatter", 1), ("all_gather", 1)])
+def test_bytes_sent_by_ring_are_those_of_its_steps(kind: str, passes: int, count: int) -> None:
+    elements = 7 * 64 * 3
+    sent = [sent_by_ring(kind, elements, device, count) for device in range(count)]
+    assert sum(sent) == passes * elements * (count - 1)
+    assert max(sent) - min(sent) <= 2
+    if count <= 8:
+        steps = ring(kind, [[0.0] * elements] * count)
+        assert [FLOAT_BYTES * each for each in sent] == list(steps[-1].sent)
+
+
+def test_broadcast_is_passed_on_by_all_but_the_last_device() -> None:
+    assert [sent_by_ring("broadcast", 10, device, 4, root=2) for device in range(4)] == [10, 0, 10, 10]
+    assert sent_by_ring("send", 10, 1, 4) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's counters of sockets are read")
+@pytest.mark.parametrize("count", [2, 4])
+def test_kernel_counts_the_bytes_of_a_ring(count: int) -> None:
+    """What the sockets of gloo's processes really send for an all-reduce and an all-gather."""
+    import torch.multiprocessing
+
+    elements = 600_000 * count
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    found = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    torch.multiprocessing.spawn(count_socket_bytes, (count, elements, port, found), count)
+    for _ in range(2 * count):
+        kind, rank, sent = found.get()
+        assert sent == pytest.approx(FLOAT_BYTES * sent_by_ring(kind, elements, rank, count), rel=0.03), (kind, rank)

@@ -35,11 +35,12 @@ from decodescope.app.state.recorded_run import load_run
 from decodescope.app.state.request_json import request_from_json, request_to_json
 from decodescope.app.state.text_formats import from_text, parse_grammar, to_text
 from decodescope.app.storage import drop_offers
-from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.chat_formats import ChatImportError, read_chats
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.presets import load_preset
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.theme import theme_for
-from decodescope.app.views.chat.formatted_answer import has_formatting, markdown_document, split_thinking
+from decodescope.app.views.chat.formatted_answer import has_formatting, markdown_document
 from decodescope.app.window.drag_and_drop import DropTarget
 from decodescope.core import media, strategies
 from decodescope.core.catalog import hub_requests, model_search
@@ -60,6 +61,7 @@ from decodescope.core.models.tokenizers import load_tokenizer
 from decodescope.core.plugins import PluginFolder
 from decodescope.core.remote import address
 from decodescope.core.remote.client import Utf8Joiner, parse_messages
+from decodescope.core.thinking import split_text
 from decodescope.core.trace.live_address import ADDRESS_FILE, LiveAddress
 from decodescope.core.trace.trace_stream import TraceStream
 from tests.core import tiny
@@ -244,9 +246,15 @@ def _read_settings(file: Path, folder: Path) -> None:
 
 
 def _read_chat(file: Path, folder: Path) -> None:
-    shutil.copyfile(file, folder / "chat.json")
+    (folder / "chats").mkdir(exist_ok=True)
+    shutil.copyfile(file, folder / "chats" / "odd.json")
     store = ChatStore(folder)
-    store.restore(conversation.Conversation())
+    list(store.summaries())
+    talk = store.restore_last()
+    store.release()
+    assert len(talk.turns) <= len(list(talk.all_turns))
+    with suppress(ChatImportError):
+        read_chats(file)
     if store.notices:
         raise RefusedError(" ".join(store.notices))
 
@@ -298,8 +306,8 @@ def _read_chat_text(file: Path, _folder: Path) -> None:
 def _read_answer(file: Path, _folder: Path) -> None:
     """Markdown of a model's answer."""
     text = file.read_bytes().decode("utf-8", "replace")
-    split_thinking(text)
-    if has_formatting(text):
+    answer = split_text(text)
+    if has_formatting(answer):
         markdown_document(text, theme_for("light", 1.0), 600.0)
 
 

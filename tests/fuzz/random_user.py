@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from decodescope.app.state.conversation import CONTINUE, SAVE, SEND
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 
@@ -210,7 +211,14 @@ def _change_theme(hands: RandomUser) -> None:
 
 def _start_new_chat(hands: RandomUser) -> None:
     chat = hands.window.parts.chat
-    hands.rng.choice((chat.new_chat, chat.regenerate, chat.edit_last))()
+    hands.rng.choice((chat.new_chat, chat.regenerate, lambda: _edit_last_turn(hands)))()
+
+
+def _edit_last_turn(hands: RandomUser) -> None:
+    """Continue, save or send the beginning of the last turn."""
+    chat = hands.window.parts.chat
+    for turn in chat.conversation.turns[-1:]:
+        chat.edit_turn(turn, turn.content[: hands.rng.randrange(20)], hands.rng.choice((CONTINUE, SAVE, SEND)))
 
 
 def _close_popups(hands: RandomUser) -> None:

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
-from decodescope.app.state.conversation import Conversation
 from decodescope.app.storage import presets
-from decodescope.app.storage.chat_file import ChatStore
+from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.core import strategies
 from tests.fuzz.damage import CHAT, PRESET, SETTINGS, Put, damaged, put
@@ -33,7 +32,7 @@ Damages = tuple[bytes | Put, bytes | Put, bytes | Put]
 def folder_with(damages: Damages) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="decodescope-fuzz-"))
     try:
-        for name, damage in zip(("settings.json", "chat.json", "presets/odd.json"), damages, strict=True):
+        for name, damage in zip(("settings.json", "chats/odd.json", "presets/odd.json"), damages, strict=True):
             put(folder / name, damage)
         yield folder
     finally:
@@ -66,12 +65,13 @@ def _settings(folder: Path, damage: bytes | Put) -> None:
 
 
 def _chat(folder: Path, damage: bytes | Put) -> None:
-    talk, store = Conversation(), ChatStore(folder)
-    store.restore(talk)
-    _kept(folder, "chat.json", damage, store.notices)
+    store = ChatStore(folder)
+    talk = store.restore_last()
+    _kept(folder, "chats/odd.json", damage, store.notices)
     store.save(talk)
-    again, other = Conversation(), ChatStore(folder)
-    other.restore(again)
+    store.release()
+    other = ChatStore(folder)
+    again = other.restore_last()
     assert [turn.message for turn in again.turns] == [turn.message for turn in talk.turns]
     assert other.notices == []
 

@@ -38,7 +38,7 @@ def started(bootstrap, monkeypatch):
 def test_run_passes_its_arguments_to_the_program(bootstrap, started):
     assert bootstrap.main(["run", "--theme", "dark"]) == 0
     (folder, wanted), (command, _) = started
-    assert (folder, wanted.extras) == (".venv", ("grammar", "translations"))
+    assert (folder, wanted.extras) == (".venv", ("grammar", "server", "translations"))
     assert command[1:] == ["-P", "-m", "decodescope", "--theme", "dark"]
 
 

@@ -176,11 +176,3 @@ def test_unknown_deep_job_is_refused(root):
     answer = subprocess.run([BASH, str(root / ".ci" / "deep"), "nonsense"], capture_output=True, text=True)
     assert answer.returncode == 2
     assert "nonsense" in answer.stderr
-
-
-def test_narrow_job_names_existing_test_files(root):
-    job = re.search(r"job_narrow\(\).*?for name in (.*?); do", (root / ".ci/deep").read_text("utf-8"), re.DOTALL)
-    assert job is not None
-    names = job[1].replace("\\", "").split()
-    assert [name for name in names if not (root / f"tests/ui/test_{name}.py").is_file()] == []
-    assert len(names) > 10

@@ -47,7 +47,8 @@ ALLOWED = (
     Allowed("app/start/qt_libraries.py", r".*", "shared with bootstrap.py, which runs before there are translations"),
     Allowed("app/start/display.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/text_formats.py", r'\{"choice": .*', "a grammar, as an example"),
-    Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
+    Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*|root ::= [\s\S]*", "grammars to begin with"),
+    Allowed("core/processors/thinking_extensions.py", r"Wait", "what a model writes"),
     Allowed("core/common/lazy_imports.py", r" Did you mean .*", "an AttributeError"),
     Allowed("app/storage/programs/read_only_formats.py", r"[A-Z][\w ()-]+", "names of programs"),
     Allowed("app/control/dialogs.py", r"[\s\S]*", "a report for those who mend the program, which is English"),
@@ -105,6 +106,9 @@ ALLOWED = (
     Allowed(
         "core/remote/http_stream.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
     ),
+    Allowed("core/server/http_server.py", r"pip install .*|served run|data: .*|Bearer", "a command, and parts of HTTP"),
+    Allowed("core/server/serve_command.py", r"decodescope serve", "the name of the command"),
+    Allowed("app/features/serving/panel.py", r"from openai import[\s\S]*", "code"),
     Allowed("core/remote/engines/transformers_serve.py", r"transformers serve", "a program's name"),
     Allowed("core/remote/engines/lm_studio.py", r"LM Studio", "a program's name"),
     Allowed("core/remote/engines/ollama.py", r"Ollama", "a program's name"),
@@ -142,7 +146,7 @@ ALLOWED = (
         r"Decodescope|Aa|Inter( Variable)?|decodescope: .*|there is no theme .*",
         "the program's name, a sign, a font",
     ),
-    Allowed("app/theme/theme.py", r"(DejaVu|Liberation|Noto)( Sans)?( Mono)?|Arial|Courier New|sans serif", "a font"),
+    Allowed("app/theme/fonts.py", r"Decodescope (Sans|Sans SC|Sans SC More|Mono)|\{…\}(, [\w -]+)+", "fonts"),
     Allowed("app", r"[^{]*#?\w*[^{]*\{.*;.*\}\s*|font-size: .*", "a style sheet"),
     Allowed("app", r"(Ctrl\+1 … )?Ctrl\+9|Ctrl\+1 … .*|Return|Enter|Esc|Space|Left|Right|Home|End", "a key"),
     Allowed("app", r" MiB", "a unit"),

@@ -10,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import chinese_wording
 import pytest
 import translated_pages
 import translations
@@ -90,6 +91,71 @@ def test_lost_placeholders_line_breaks_and_backslashes_are_faults():
         "other line breaks", "other backslashes",
     ]  # fmt: skip
     assert faults_of("\\n in a file", stored) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("第一句，第二句：好。（真的？）", []),
+        ("第一句,第二句", ["half-width punctuation"]),
+        ("共 {count} 个: {names}", ["half-width punctuation"]),
+        ("真的?", ["half-width punctuation"]),
+        ("[词元数, 系数]", []),
+        ("按回车(Enter)发送", ["half-width parentheses", "half-width parentheses"]),
+        ("取 (1 − α)·p 最大的", []),
+        ("图片 (*.png)", []),
+        ("文件(&F)", []),
+        ("导出……", []),
+        ("导出…", ["an ellipsis that is not ……"]),
+        ("正在读取...", ["an ellipsis that is not ……"]),
+        ("x₁ … xₙ 的概率", []),
+        ("打开 “文件”", ["a space between Chinese characters"]),
+        ("用GPU运行", ["no space between Chinese and Latin letters", "no space between Chinese and Latin letters"]),
+        ("占 4.8 %", ["a space before %"]),
+        ("占 4.8%", []),
+        ("见[指南](../a.md)和 `a, b`", []),
+    ],
+)
+def test_faults_of_chinese_punctuation_are_named(text, found):
+    assert [fault.partition(":")[0] for fault in chinese_wording.wording_faults(text)] == found
+
+
+@pytest.mark.parametrize("term", sorted(chinese_wording.TERMS))
+def test_the_right_word_of_a_chinese_term_is_no_fault(term):
+    assert list(chinese_wording.wording_faults(f"这里是{term}。" if term[0] > "z" else f"这里是 {term}。")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("一次前向得到三个词元", "前向传播"),
+        ("每秒 {speed} 个词元", "词元/秒"),
+        ("三个草稿模型，合并", "多个草稿模型：合并"),
+        ("保存录制", "运行记录"),
+        ("您的模型", "你"),
+    ],
+)
+def test_a_variant_of_a_chinese_term_is_named_with_the_term(text, term):
+    assert f"instead of “{term}”" in next(chinese_wording.wording_faults(text))
+
+
+def test_names_of_code_that_a_translation_lost_are_found():
+    assert chinese_wording.lost_names("Use decodescope.lens or --memory 6GB", "请用 core.lens 或 --memory 6GB") == [
+        "decodescope.lens"
+    ]
+    assert chinese_wording.lost_names("{name.title}: max_new_tokens, F5", "{name}：max_new_tokens、F5") == []
+
+
+def test_wording_of_catalogues_and_pages_is_checked(monkeypatch, tmp_path):
+    stored = Catalog(locale="zh_CN", fuzzy=False)
+    stored.add("One, two in top_k", "一,二")
+    monkeypatch.setattr(translations, "kept", lambda code, part: stored if part == "core" else catalogue())
+    monkeypatch.setattr(translations, "prose_of_pages", lambda code: iter([("docs/guide/zh_CN/a.md", "重用前缀")]))
+    assert [fault.partition(" (")[0] for fault in translations.wording("zh_CN")] == [
+        "zh_CN/core: half-width punctuation: …一,二…",
+        "zh_CN/core: lost top_k",
+        "docs/guide/zh_CN/a.md: “重用” instead of “复用”: …重用前缀…",
+    ]
 
 
 def test_a_new_text_is_listed_and_is_not_a_fault(monkeypatch):

@@ -17,7 +17,7 @@ from transformers import GenerationConfig
 from decodescope import core
 from decodescope.core import words
 from decodescope.core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
-from decodescope.core.trace.page.html_page import ShownRun, runs_page
+from decodescope.core.trace.page.html_page import PageRun, runs_page
 from decodescope.resources.language import ENGLISH, set_language
 from tests.page.browser import Browser
 
@@ -303,7 +303,7 @@ def test_page_in_chinese_has_no_untranslated_labels(browser: Browser, folder: Pa
 def test_selector_shows_the_other_runs_of_a_page(browser: Browser, tmp_path: Path) -> None:
     """Each choice starts the page again with another run: text, tree, keys and theme work as for the first."""
     kinds = ("sampling", "beam_search", "speculative")
-    runs = [ShownRun(events(kind), "KeyError: <b>" if kind == "speculative" else "") for kind in kinds]
+    runs = [PageRun(events(kind), "KeyError: <b>" if kind == "speculative" else "") for kind in kinds]
     path = runs_page(runs, tmp_path / "runs.html")
     browser.open(path)
     assert browser.evaluate("document.getElementById('run-choice').options.length") == 3

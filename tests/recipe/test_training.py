@@ -13,6 +13,7 @@ from distill import soft_loss
 from media import MEDIA
 from muon import Muon, orthogonalize
 from networks import new_model
+from pipeline import decoder_stream
 from shapes import SHAPES
 from train import WARM_UP, Trainer, decoder_loss, pair_loss, rate_at
 
@@ -128,3 +129,15 @@ def test_scan_has_the_gradients_of_the_transformers_loop() -> None:
         through_scan = gradients()
     for name, found in through_scan.items():
         torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("name", ["storyteller", "storyteller-draft-b", "storyteller-chinese"])
+def test_each_hill_of_a_training_has_its_own_documents(name: str, tmp_path: Path) -> None:
+    shape = replace(SHAPES[name], steps=1, hills=(1, 1) if SHAPES[name].hills else (), batch=1024, layers=1)
+    trainer = Trainer(new_model(shape), shape, tmp_path / "state.pt")
+    seen = []
+    for batch in decoder_stream(shape, trainer, bpe.for_decoder()):
+        trainer.step += 1
+        seen.append(batch.ids)
+    assert len(seen) == shape.all_steps
+    assert len({tuple(ids.flatten().tolist()) for ids in seen}) == len(seen)

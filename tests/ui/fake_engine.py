@@ -15,6 +15,7 @@ from decodescope.app.session.queries.memory_estimate import MemoryEstimate, Memo
 from decodescope.app.session.queries.model_export import ModelExportQuery, ModelExportResult
 from decodescope.app.session.queries.native_step import NativeStepQuery
 from decodescope.app.session.queries.prefix_file import PrefixQuery, PrefixResult
+from decodescope.app.session.queries.token_count import TokenCount, TokenCountQuery
 from decodescope.app.state import conversation
 from decodescope.app.state.layer_queries import LayerAttention, LayerResult, LayerView, PositionWeight
 from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
@@ -134,6 +135,9 @@ class ScriptedEngine:
                 return self._handle_prefix(query)
             case ModelExportQuery():
                 return self._export_model(query)
+            case TokenCountQuery():
+                words = query.prompt.split() if isinstance(query.prompt, str) else query.prompt
+                return TokenCount(len(words), self.context)
             case MemoryQuery():
                 self.reckoned.append(query.request)
                 return self.estimate

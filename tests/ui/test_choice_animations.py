@@ -5,6 +5,7 @@ move the clock.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from decodescope.app.widgets import sound_player
 from decodescope.app.widgets.animation import motion
 from decodescope.app.widgets.animation.choice_animations import (
     FALL_HEIGHT,
+    GAP_WIDTH,
     BeamLadder,
     BeamRow,
     ChoiceBar,
@@ -29,6 +31,7 @@ from decodescope.app.widgets.animation.choice_animations import (
 from decodescope.app.widgets.animation.motion import DURATION, AnimatedWidget
 from decodescope.app.widgets.sound_player import CUES, CuePlayer, player_command, sound_unsupported_reason
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core.events import Alternative
 from tests.ui.scripted import token
 from tests.ui.windows import open_window, run
 
@@ -74,6 +77,21 @@ def test_choice_bar_animates_stages_and_ball(qtbot: QtBot) -> None:
     assert left < bar.ball_center().x() < left + width
     assert bar.ball_center().y() == FALL_HEIGHT
     assert not bar.grab().isNull()
+
+
+def test_choice_behind_left_out_tokens_stands_after_a_gap(qtbot: QtBot) -> None:
+    """The 13th most likely token was drawn: it is not the neighbour of the ninth."""
+    event = token(0, " w13", 0.02, 13)
+    items = [Alternative(n, f" w{n}", 0.09, 0.09, -2.0, -2.0, n) for n in range(1, 11)]
+    drawn = Alternative(13, " w13", 0.02, 0.02, -4.0, -4.0, 13)
+    choice = stage_content.choice_distribution(replace(event, id=13, alternatives=(*items, drawn)))
+    assert choice.has_gap
+    bar = ChoiceBar(theme_for("light"))
+    shown(qtbot, bar)
+    bar.show_choice(choice, animate=False)
+    (left, width), (last, _) = bar.spans()[-2:]
+    assert last - (left + width) == pytest.approx(GAP_WIDTH)
+    assert not stage_content.choice_distribution(replace(event, id=1, rank=1, alternatives=(*items, drawn))).has_gap
 
 
 def test_unanimated_choice_shows_final_state_immediately(qtbot: QtBot) -> None:

@@ -12,15 +12,17 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.session.side_runs import MeasurementProgress
+from decodescope.app.state.comparison.candidates import temperature_candidates
 from decodescope.app.state.comparison.results import ComparisonEntry
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.compare.comparison_kinds import CACHES
 from decodescope.app.views.compare.plots import METRIC_COLUMNS
 from decodescope.app.views.compare.results import NAME, SUMMARY
 from decodescope.app.views.compare.view import CompareView
 from decodescope.app.window.main_window import MainWindow
-from decodescope.core import catalog
+from decodescope.core import catalog, strategies
 from decodescope.core.errors import CorruptWeightsError
 from decodescope.core.events import Finished, Metrics, Prefilled, TokenChosen
 from tests.long import slow
@@ -74,6 +76,7 @@ class Bench:
 @pytest.fixture
 def view(qtbot: QtBot) -> Iterator[CompareView]:
     view = CompareView()
+    view.kind.set_value(CACHES)
     qtbot.addWidget(view)
     view.set_theme(theme_for("light"))
     view.resize(760, 640)
@@ -348,6 +351,7 @@ def test_window_compares_all_caches(qtbot: QtBot, config_dir: Path) -> None:
     shown = window.session.run
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
+    view.kind.button(CACHES).click()
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
     entries = view.comparing.comparisons["caches"].entries
@@ -363,6 +367,7 @@ def test_failing_cache_is_row_and_others_continue(qtbot: QtBot, config_dir: Path
     run_window(qtbot, window)
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
+    view.kind.button(CACHES).click()
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
     states = {entry.candidate.key: entry.state for entry in view.comparing.comparisons["caches"].entries}
@@ -497,3 +502,52 @@ def test_run_of_unavailable_strategy_can_be_compared(view: CompareView) -> None:
     view.kind.button("runs").click()
     view.compare_or_stop()
     assert row(view, 1)["name"] == "2. oracle, seed 0"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "as_strategy"),
+    [("sampling", {"temperature": 0.8, "top_k": 7}, "sampling"), ("greedy", {}, "sampling"),
+     ("assisted", {"do_sample": False}, "assisted")],
+)  # fmt: skip
+def test_two_temperatures_differ_in_temperature_only(
+    strategy: str, settings: dict[str, object], as_strategy: str
+) -> None:
+    base = RunRequest("Once", strategy=strategy, config=settings, seed=3, draft_names=("storyteller-draft",))
+    low, high = (candidate.request for candidate in temperature_candidates(base, None))
+    assert (low.settings["temperature"], high.settings["temperature"]) == (0.2, 1.2)
+    assert high.with_settings({"temperature": 0.2}) == low
+    assert (low.strategy, low.seed, low.prompt) == (as_strategy, 3, "Once")
+    assert {name: low.settings[name] for name in settings if name not in ("temperature", "do_sample")} == {
+        name: value for name, value in settings.items() if name not in ("temperature", "do_sample")
+    }
+    strategy_of = strategies.registry[low.strategy]
+    assert low.settings.get("do_sample", strategy_of.flags.get("do_sample"))
+
+
+def test_two_temperatures_need_two_clicks_from_a_run(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    run_window(qtbot, window)
+    column = window.parts.centre.columns[0]
+    tab = [column.name_at(column.tabs.tabRect(n).center()) for n in range(column.tabs.count())].index("compare")
+    qtbot.mouseClick(column.tabs, Qt.MouseButton.LeftButton, pos=column.tabs.tabRect(tab).center())
+    view = compare_view(window)
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
+    assert [entry.candidate.title for entry in entries_of(view)] == ["Temperature 0.2", "Temperature 1.2"]
+    first, second = view.outcome.texts.cards
+    assert first.y() == second.y(), "they are side by side"
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_command_two_temperatures_runs_the_prompt_first_if_nothing_is_shown(
+    qtbot: QtBot, config_dir: Path, has_run: bool
+) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    if has_run:
+        run_window(qtbot, window)
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        window.parts.menu_bar.commands["compare_temperatures"].trigger()
+    assert [request.settings.get("temperature") for request in engine.runs[1:]] == [0.2, 1.2]
+    assert window.parts.centre.columns[0].current_name == "compare"
+    assert {entry.state for entry in entries_of(compare_view(window))} == {"done"}

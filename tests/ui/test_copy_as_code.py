@@ -88,7 +88,7 @@ def _started(settings: tuple[tuple[str, object], ...]) -> RunStarted:
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_code_dialog_is_not_clipped(qtbot: QtBot, window: MainWindow, font: str, scale: float) -> None:
+def test_code_dialog_is_not_clipped(qtbot: QtBot, window: MainWindow, scale: float) -> None:
     run(qtbot, window)
     window.parts.appearance.set_font_scale(scale)
     dialog = opened(window)

@@ -67,7 +67,7 @@ def drop(window: MainWindow, data: QMimeData) -> None:
 
 def test_overlay_hides_when_drag_leaves(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "a.decodescope"
-    path.touch()
+    path.write_bytes(b"PK")
     title, detail, is_taken = drag(window, files(path))
     assert (title, detail, is_taken) == ("Open this recording", "a.decodescope", True)
     QApplication.sendEvent(window, QDragLeaveEvent())
@@ -109,7 +109,7 @@ def test_dropped_weights_file_opens_its_model_folder(window: MainWindow, tmp_pat
 @pytest.mark.parametrize(
     ("name", "title", "words"),
     [
-        ("model.gguf", "This file cannot be opened", "ends in the middle"),
+        ("model.gguf", "This file cannot be opened", "download it again"),
         ("table.csv", "CSV files cannot be opened", ".jsonl"),
         ("paper.pdf", "Files of this kind cannot be opened", "model folder"),
         ("program.exe", "Files of this kind cannot be opened", "recording"),
@@ -223,7 +223,7 @@ def test_dropped_picture_is_added_with_hint_for_text_model(window: MainWindow) -
         ("https://huggingface.co/Qwen/Qwen3-0.6B", "Find this model on the Hub"),
         ("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", "Find this model on the Hub"),
         ("http://localhost:8080/v1", "Connect to this engine"),
-        ("https://huggingface.co/datasets/someone/data", "Connect to this engine"),
+        ("https://huggingface.co/datasets/someone/data", "This page of the Hub is not a model’s"),
     ],
 )
 def test_dragged_address_offers_hub_or_engine(window: MainWindow, url: str, title: str) -> None:

@@ -31,6 +31,7 @@ from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from tests.disks import full_disk
 from tests.ui.beams import beam_run, beam_steps
+from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import find, open_window
 from tests.ui.windows import run as run_window
 
@@ -159,6 +160,68 @@ def test_tables_are_saved_as_csv_and_json(window: MainWindow, tmp_path: Path) ->
         ]
 
 
+def exported(window: MainWindow, folder: Path, name: str) -> dict[str, object]:
+    """Everything that the export writes or copies of one item: tables, texts and pictures."""
+    options, target = PictureOptions(SIZE), window.parts.export
+    found: dict[str, object] = {}
+    for kind in (CSV, JSON, SVG):
+        path = folder / f"item.{kind}"
+        save(window, name, options, path)
+        texts = ElementTree.parse(path).getroot().iter(TEXT) if kind == SVG else ()
+        found[kind] = ["".join(text.itertext()) for text in texts] if kind == SVG else path.read_bytes()
+    for kind in (CSV, JSON):
+        target.copy(name, kind, options)
+        found[f"copied {kind}"] = QApplication.clipboard().text()
+    found["image"] = bytes(target.exports.image(name, options).constBits())
+    return found
+
+
+@pytest.mark.parametrize("panels_are_open", [True, False])
+def test_exports_of_hidden_views_after_second_run_equal_those_of_new_views(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, panels_are_open: bool
+) -> None:
+    """All views have been shown with the first run and are hidden during the second one."""
+    views = [spec.name for spec in VIEWS if not spec.hidden_when_empty]
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    for panel in ("toggle_inspector", "toggle_timeline"):
+        if window.parts.layout.is_open[panel] != panels_are_open:
+            window.parts.actions.do(panel)
+    run_window(qtbot, window)
+    for name in (*views, "tokens"):
+        window.parts.centre.show_view(name)
+        QApplication.processEvents()
+    window.session.select_token(2)
+    first_table = window.parts.export.exports.figures("tokens")
+    engine.tokens = STORY[20:33]
+    front = "compare" if panels_are_open else "tokens"
+    window.parts.centre.show_view(front)
+    run_window(qtbot, window)
+    assert window.session.run is not None
+    names = [*views, "inspector", "timeline"]
+    found = {name: exported(window, tmp_path, name) for name in names}
+    excerpt = window.parts.centre.columns[0].view("tokens").current_excerpt()
+    assert excerpt is not None
+    assert excerpt.plain == window.session.run.text
+    assert window.parts.export.exports.figures("tokens") != first_table
+    window.session.emit_current()
+    QApplication.processEvents()
+    for name in names:
+        assert exported(window, tmp_path, name) == found[name], f"{name} was exported as it was before"
+
+
+def test_copied_text_of_hidden_tokens_view_is_of_shown_run(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    run_window(qtbot, window)
+    window.parts.centre.show_view("compare")
+    engine.tokens = STORY[20:33]
+    run_window(qtbot, window)
+    assert window.session.run is not None
+    window.parts.clipboard.copy_text()
+    assert QApplication.clipboard().text() == window.session.run.text
+
+
 def test_tree_view_table_has_row_per_candidate(qtbot: QtBot, config_dir: Path) -> None:
     """Uses beam events, which a scripted run does not have."""
     run = beam_run(beam_steps(4), ranked=True)
@@ -185,6 +248,25 @@ def test_run_is_saved_as_html_page(window: MainWindow, tmp_path: Path) -> None:
     assert json.dumps(window.session.run.tokens[1].text)[1:-1] in text
 
 
+def test_menu_saves_web_page_of_run_in_one_step(window: MainWindow, tmp_path: Path) -> None:
+    """Two clicks, File and Web page…, lead to the file's name."""
+    command = window.parts.menu_bar.commands["save_page"]
+    assert command in window.parts.menu_bar.menus["&File"].actions()
+    command.trigger()
+    requested = window.findChild(QFileDialog)
+    assert requested.nameFilters() == ["Web pages (*.html)"]
+    requested.fileSelected.emit(str(tmp_path / "pupils.html"))
+    assert (tmp_path / "pupils.html").read_text(encoding="utf-8") == core.page_text(window.session.run.events)
+    requested.close()
+
+
+def test_menu_without_run_says_that_there_is_nothing_to_save(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.parts.actions.do("save_page")
+    assert window.findChild(QFileDialog) is None
+    assert window.parts.centre.notice_banner.isVisible()
+
+
 def test_failed_save_shows_error(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     for kind in ("png", "svg", "csv", "json", "html"):
         path = tmp_path / "nowhere" / f"p.{kind}"
@@ -203,13 +285,18 @@ def test_too_large_picture_is_rejected(window: MainWindow, qtbot: QtBot, tmp_pat
         box.close()
 
 
-def test_export_button_preselects_current_view(window: MainWindow, qtbot: QtBot) -> None:
+def test_export_button_preselects_page_and_lists_current_view_first(window: MainWindow, qtbot: QtBot) -> None:
     window.parts.centre.show_view("memory")
     find(window, QToolButton, "exportButton").click()
     dialog = window.findChild(ExportDialog)
     titles = [dialog.content_combo.itemText(n) for n in range(dialog.content_combo.count())]
-    assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
-                      "Whole window", "Full run"]  # fmt: skip
+    assert titles == ["Full run", "Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
+                      "Whole window"]  # fmt: skip
+    assert dialog.windowTitle() == "Export"
+    assert dialog.format_combo.currentData() == HTML
+    assert "browser" in dialog.description.text()
+    assert not dialog.copy.isEnabled()
+    dialog.content_combo.setCurrentIndex(titles.index("Memory"))
     assert dialog.format_combo.findData(CSV) >= 0
     dialog.content_combo.setCurrentIndex(titles.index("Tree"))
     assert dialog.format_combo.findData(CSV) < 0, "there was no search"
@@ -217,10 +304,7 @@ def test_export_button_preselects_current_view(window: MainWindow, qtbot: QtBot)
     assert (dialog.width_box.value(), dialog.height_box.value()) == window.parts.inspector.size().toTuple()
     dialog.content_combo.setCurrentIndex(titles.index("Whole window"))
     assert not dialog.width_box.isVisible()
-    dialog.content_combo.setCurrentIndex(len(titles) - 1)
-    assert dialog.format_combo.currentData() == HTML
-    assert "browser" in dialog.description.text()
-    assert not dialog.copy.isEnabled()
+    dialog.content_combo.setCurrentIndex(titles.index("Full run"))
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(TRACE))
     dialog.save.click()
     requested = window.findChild(QFileDialog)
@@ -255,6 +339,7 @@ def test_dialog_copies_to_clipboard(window: MainWindow, qtbot: QtBot) -> None:
     clipboard = QApplication.clipboard()
     window.parts.actions.do("save_picture")
     dialog = window.findChild(ExportDialog)
+    dialog.content_combo.setCurrentIndex(1)
     dialog.width_box.setValue(300)
     dialog.copy.click()
     assert clipboard.image().width() == 600
@@ -316,6 +401,7 @@ def test_copy_without_run_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
 
 def test_csv_formulas_are_escaped_unless_disabled(window: MainWindow, tmp_path: Path) -> None:
     dialog = ExportDialog(window.parts.export.exports.offers(), window)
+    dialog.content_combo.setCurrentIndex(1)
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
     assert dialog.escape_formulas_box.isHidden()
     dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(CSV))

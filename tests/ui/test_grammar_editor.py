@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtWidgets import QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from decodescope.app import build_window
 from decodescope.app.panels.grammar_editor import GrammarEditor, SchemaForm
 from decodescope.app.state import setting_values
 from decodescope.app.state.comparison.candidates import grammar_candidates
 from decodescope.app.state.text_formats import SchemaField, from_schema, from_text, to_schema, to_text
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.storage.drop_offers import offer_for_files
 from decodescope.app.views.compare.comparison_kinds import GRAMMAR, comparison_unsupported_reason
 from decodescope.core.processors import registry
+from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 
 PARAMETER = registry["grammar"].parameter
@@ -39,7 +44,7 @@ def choose(editor: GrammarEditor, kind: str) -> None:
 def test_every_grammar_kind_starts_with_valid_value(editor: GrammarEditor) -> None:
     assert editor.plain_value() is None
     assert editor.text is None  # nothing is made before it is wanted
-    for kind in ("json_schema", "regex", "lark", "choice"):
+    for kind in ("json_schema", "regex", "lark", "gbnf", "choice"):
         choose(editor, kind)
         assert list(editor.plain_value()) == [kind]
         assert editor.problem == ""
@@ -70,6 +75,7 @@ def test_invalid_grammar_shows_problem_while_typing(qtbot: QtBot, editor: Gramma
         {"choice": [" a", "b\nc", "\\n"]},
         {"regex": "a\\n|b"},
         {"lark": 'start: "a"\n'},
+        {"gbnf": 'root ::= "a" # b\n'},
         {"json_schema": {"type": "null"}},
     ],
 )
@@ -110,8 +116,6 @@ def test_from_schema_accepts_only_form_schemas() -> None:
 
 
 def test_command_line_grammar_accepts_json_or_file(tmp_path: object) -> None:
-    from pathlib import Path
-
     assert PARAMETER is not None
     folder = Path(str(tmp_path))
     (folder / "card.json").write_text('{"type": "null"}')
@@ -122,6 +126,35 @@ def test_command_line_grammar_accepts_json_or_file(tmp_path: object) -> None:
     for wrong in ("{", "red", str(folder / "gone.lark")):
         with pytest.raises(setting_values.InvalidValueError, match="grammar: "):
             setting_values.parse(PARAMETER, wrong)
+
+
+def test_opened_grammar_file_is_used_or_its_error_is_shown(editor: GrammarEditor, tmp_path: Path) -> None:
+    file = tmp_path / "rules.gbnf"
+    file.write_text('root ::= "a"\n')
+    editor.open_file(str(file))
+    assert editor.plain_value() == {"gbnf": 'root ::= "a"\n'}
+    file.write_text('root ::= "a" b\n')
+    editor.open_file(str(file))
+    assert editor.problem == "Line 1, column 14, in the rule root: the rule b is used but not defined."
+    editor.open_file(str(tmp_path / "gone.gbnf"))
+    assert "cannot be read" in editor.problem
+
+
+def test_dropped_grammar_becomes_the_setting(qtbot: QtBot, tmp_path: Path) -> None:
+    window = build_window(tmp_path / "settings", ScriptedEngine())
+    qtbot.addWidget(window)
+    for name, content, kind in (
+        ("rules.gbnf", 'root ::= "a"', "gbnf"), ("schema.json", '{"type": "null"}', "json_schema")
+    ):  # fmt: skip
+        file = tmp_path / name
+        file.write_text(content)
+        window.parts.dropping.handle_drop(offer_for_files([str(file)]))
+        assert list(window.parts.requests.current_request().settings["grammar"]) == [kind]
+    broken = tmp_path / "broken.gbnf"
+    broken.write_text("root = 1")
+    window.parts.dropping.handle_drop(offer_for_files([str(broken)]))
+    assert "must follow the name of a rule" in str(window.parts.messages.notice)
+    assert list(window.parts.requests.current_request().settings["grammar"]) == ["json_schema"]
 
 
 def test_grammar_comparison_has_run_without_grammar() -> None:

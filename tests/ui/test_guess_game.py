@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.guess.state import (
@@ -271,3 +271,49 @@ def test_active_run_is_paused_and_guessed_at_latest_token(qtbot: QtBot, config_d
     assert run.finished is None
     guess.pick(requested.args[0].answer)
     assert guess.right == 1
+
+
+def press_focused(window: MainWindow, key: Qt.Key) -> None:
+    QTest.keyClick(QApplication.focusWidget() or window, key)
+    QApplication.processEvents()
+
+
+@pytest.mark.parametrize("focus_elsewhere", [False, True])
+def test_number_keys_choose_while_presenting(qtbot: QtBot, window: MainWindow, focus_elsewhere: bool) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    question = start_game(qtbot, window, finished_run(story(40)))
+    guess = window.parts.guess
+    press_focused(window, Qt.Key.Key_F5)
+    assert window.parts.presentation.is_on
+    if focus_elsewhere:
+        window.parts.presentation.presenter.caption.setFocus()
+    press_focused(window, Qt.Key(Qt.Key.Key_1 + question.answer))
+    assert (guess.number, guess.right) == (1, 1)
+    with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS):
+        window.parts.presentation.step_controls.step(1)
+    window.parts.presentation.step_controls.step(1)
+    assert guess.number == 1, "an open question stays open"
+    window.parts.presentation.leave()
+    guess.leave()
+
+
+def test_presenter_window_shows_answer_that_audience_does_not_see(qtbot: QtBot, window: MainWindow) -> None:
+    question = start_game(qtbot, window, finished_run(story(40)))
+    stage = window.parts.presentation
+    stage.enter()
+    stage.open_page()
+    settle(window)
+    page, chosen = stage.presenter_page.page, question.choices[question.answer]
+    share = words.percent(chosen.probability)
+    assert page.next_step.text().startswith(f"Answer: {question.answer + 1}, ")
+    assert chosen.text.strip() in page.next_step.text()
+    assert share in page.next_step.text()
+    labels = [label for label in window.findChildren(QLabel) if label.isVisible() and label.window() is window]
+    assert [label.text() for label in labels if share in label.text()] == [], "the audience sees it only afterwards"
+    QTest.keyClick(page, Qt.Key(Qt.Key.Key_1 + question.answer))
+    settle(window)
+    assert window.parts.guess.right == 1
+    assert not page.next_step.text().startswith("Answer")
+    stage.leave()
+    window.parts.guess.leave()

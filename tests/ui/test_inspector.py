@@ -1,23 +1,30 @@
 """The inspector: explanation, candidates, layers, funnel and statistics of the current token."""
 
+import math
+import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
+from decodescope.app.state.token_stats import most_surprising, most_uncertain, uncertain_unavailable_reason
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector import inspector_rows, panel
 from decodescope.app.views.inspector.panel import Inspector
 from decodescope.app.views.text.token_wording import surprise_bits, token_rows, token_text
 from decodescope.app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
 from decodescope.core import Sentence, explain_token, words
-from decodescope.core.events import LayerChoice, Stage, TokenChosen
+from decodescope.core.events import Alternative, LayerChoice, Stage, TokenChosen
+from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
+from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import run as run_window
 
 
 @pytest.fixture
@@ -269,7 +276,7 @@ def test_selected_token_stays_shown_while_streaming(inspector: Inspector) -> Non
     assert "TOKEN 2" in visible_text(inspector)
 
 
-def test_sections_keep_position_between_tokens(inspector: Inspector) -> None:
+def test_sections_keep_position_between_tokens_with_sentences_of_one_or_two_lines(inspector: Inspector) -> None:
     run = make_run([token(0, " fox", 0.31, 3), token(1, ".", 0.9), token(2, " a", 0.2, 2)])
     inspector.show_run(run)
     places = set()
@@ -278,6 +285,52 @@ def test_sections_keep_position_between_tokens(inspector: Inspector) -> None:
         inspector.selection_changed(run)
         places.add((inspector.page.candidates.geometry().top(), inspector.page.funnel.geometry().top()))
     assert len(places) == 1
+
+
+def test_card_has_no_empty_third_line(inspector: Inspector) -> None:
+    """It has two lines at least, and is as high as it was only while a text grows."""
+    sentence = inspector.page.sentence
+    line = QFontMetrics(inspector.current_theme.font(13)).lineSpacing()
+    run = make_run([token(0, " fox", 0.31, 3), token(1, ".", 0.9), token(2, " a", 0.2, 2)])
+    inspector.show_run(run)
+    heights = set()
+    for index in range(3):
+        run.select(index)
+        inspector.selection_changed(run)
+        heights.add((sentence.height(), max(2 * line, sentence.label.heightForWidth(sentence.width()))))
+    assert all(height == needed for height, needed in heights)
+
+
+def test_dots_stand_for_ranks_that_are_not_shown(inspector: Inspector) -> None:
+    """The chosen token was the 13th most likely; the list has the first ones and it."""
+    shown = [Alternative(n, f" w{n}", 0.05, 0.05, -3.0, -3.0, n) for n in (1, 2, 3, 13)]
+    event = replace(token(0, " w13", 0.05, 13), id=13, alternatives=tuple(shown))
+    show_token(inspector, event)
+    bars = inspector.page.bars
+    assert [row.skipped for row in bars.rows] == [0, 0, 0, 9]
+    assert bars._layout.tops[3] - bars._layout.tops[2] == bars._layout.row_height + bars._layout.gap_height
+    assert bars._layout.row_at(bars._layout.tops[3] - 3) is None
+    assert bars._layout.row_at(bars._layout.tops[3]) is bars.rows[3]
+    assert "after 9 tokens that are not shown" in bars.accessible_parts()[3].name
+
+
+def test_page_before_the_first_answer_of_a_guess_names_the_guess(inspector: Inspector) -> None:
+    run = make_run([])
+    run.is_withheld = True
+    inspector.show_run(run)
+    assert "Your guess comes first" in visible_text(inspector)
+    assert "No token yet" not in visible_text(inspector)
+    assert not inspector.area.empty.offer.isVisible()
+
+
+def test_nearly_certain_step_is_not_counted_as_uncertain(inspector: Inspector) -> None:
+    sure, unsure = token(0, " Ann", 0.98, entropy=0.2), token(1, " fox", 0.4, entropy=2.0)
+    assert most_uncertain([sure]) == []
+    assert most_uncertain([sure, unsure]) == [1]
+    run = make_run([sure], finished=True)
+    assert uncertain_unavailable_reason(run) == "The model was nearly certain at every step."
+    show_token(inspector, sure)
+    assert "UNCERTAIN" not in visible_text(inspector)
 
 
 def test_texts_are_selectable_and_rows_can_be_copied(inspector: Inspector) -> None:
@@ -331,3 +384,32 @@ def test_token_texts_and_rows() -> None:
 def test_control_token_is_shown_by_name(inspector: Inspector) -> None:
     show_token(inspector, end_token(0))
     assert "⟨end⟩" in visible_text(inspector)
+
+
+def test_selected_token_after_run_is_most_surprising_one_not_end(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    run_window(qtbot, window)
+    run = window.session.run
+    assert run is not None
+    least = min(range(len(run.tokens)), key=lambda n: run.tokens[n].raw_probability)
+    assert least != len(run.tokens) - 1
+    assert run.selected == least == most_surprising(run.tokens)
+
+
+def test_selection_during_run_is_kept_when_it_ends(qtbot: QtBot, config_dir: Path) -> None:
+    hold = threading.Event()
+    window = open_window(qtbot, config_dir, ScriptedEngine(hold=hold))
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
+    window.session.select_token(3)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        hold.set()
+    assert window.session.run.selected == 3
+
+
+def test_most_surprising_token_is_no_special_one_unless_there_is_nothing_else() -> None:
+    ordinary = [replace(token, raw_log_probability=-1.0) for token in story(3)]
+    end = replace(ordinary[0], text="", piece="<eos>", special=True, raw_log_probability=-9.0)
+    assert most_surprising([*ordinary, end]) == 0
+    assert most_surprising([end]) == 0
+    assert most_surprising([replace(ordinary[0], raw_log_probability=math.nan)]) is None

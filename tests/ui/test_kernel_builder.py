@@ -13,10 +13,14 @@ from decodescope import core
 from decodescope.app import build_window
 from decodescope.app.panels.settings.settings_dialog import SettingsDialog
 from decodescope.app.session import kernel_builder
-from decodescope.app.state.worker_messages import DecodeBackend, ModelInfo
+from decodescope.app.session.local_models import LocalModels
+from decodescope.app.state.worker_messages import DecodeBackend, LoadRequest, ModelInfo
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core.models import devices
+from decodescope.core.models.model_saving import save_gguf
 from decodescope.core.native import kernel_build, library_choice, native_library
+from tests.core import gguf_models
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -85,7 +89,6 @@ def test_kernels_are_built_once_and_used_by_next_run(qtbot: QtBot, config_dir: P
     assert run(qtbot, window).kind == "completed"  # it does not wait for the compiler
     builder.go.set()
     until(qtbot, window, "ready", True)
-    assert "native code" in status.text()
     assert "native code" in status.toolTip()
     window.session.emit_current()
     until(qtbot, window, "ready", True)
@@ -96,7 +99,7 @@ def test_unsupported_model_builds_nothing(qtbot: QtBot, config_dir: Path, builde
     builder.standing = "ready"
     window = open_interactive_window(qtbot, config_dir, ScriptedEngine(is_quick=False))
     until(qtbot, window, "ready", False)
-    assert "native code" not in window.parts.status.device.text()
+    assert "thread, native code" not in window.parts.status.device.toolTip()
     assert "does not support" in window.parts.status.device.toolTip()
     assert builder.begun == 0
 
@@ -197,3 +200,24 @@ def test_native_kernels_give_same_text(qtbot: QtBot, config_dir: Path) -> None:
         pass
     run(qtbot, window)
     assert window.session.run.text == before
+
+
+def test_model_unpacked_before_the_compilation_is_packed_at_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = save_gguf(gguf_models.make("llama"), tmp_path / "small.gguf", "Q4_0")
+    monkeypatch.setenv(devices.UNPACK_VARIABLE, "1")
+    monkeypatch.setattr(devices, "library", lambda: None)
+    models, request = LocalModels(), LoadRequest(str(file), device="cpu")
+    models.load(request)
+    unpacked = models.find(request)
+    assert unpacked is not None
+    assert unpacked.unpacked_format == "Q4_0"
+    models.load(request)
+    assert models.find(request) is unpacked
+    monkeypatch.setattr(devices, "library", object)
+    monkeypatch.setattr(core, "kernel_status", lambda: core.BuildResult("ready", ""))
+    models.load(request)
+    packed = models.find(request)
+    assert packed is not None
+    assert packed.weights == "Q4_0"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -132,3 +133,30 @@ def test_every_clickable_control_is_reachable_by_keyboard(window: MainWindow, vi
         if widget not in stops and name_of(widget) not in listed
     ]
     assert out_of_reach == []
+
+
+def test_altgr_letters_are_typed_while_a_text_field_has_the_focus(window: MainWindow) -> None:
+    """On Windows AltGr is Ctrl and Alt: no shortcut may take the letter that a layout writes with it."""
+    editor = window.parts.setup.prompt.editor
+    altgr = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+    lost = []
+    for key in (*range(Qt.Key.Key_0, Qt.Key.Key_9 + 1), *range(Qt.Key.Key_A, Qt.Key.Key_Z + 1)):
+        for modifiers in (altgr, altgr | Qt.KeyboardModifier.ShiftModifier):
+            editor.setPlainText("")
+            editor.setFocus()
+            QTest.sendKeyEvent(QTest.KeyAction.Click, editor, Qt.Key(key), "ø", modifiers)
+            if editor.toPlainText() != "ø":
+                lost.append((Qt.Key(key).name, modifiers))
+    assert lost == []
+
+
+def test_no_shortcut_of_the_window_has_ctrl_and_alt(window: MainWindow) -> None:
+    whole(window)
+    bound = [key for action in window.findChildren(QAction) for key in action.shortcuts()]
+    bound += [shortcut.key() for shortcut in window.findChildren(QShortcut)]
+    assert len(bound) > 40
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+    taken = [
+        key.toString() for key in bound if any(key[n].keyboardModifiers() & both == both for n in range(key.count()))
+    ]
+    assert taken == []

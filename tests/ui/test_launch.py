@@ -25,6 +25,7 @@ from decodescope.core import Modalities
 from decodescope.core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.media_engine import MediaEngine
+from tests.ui.windows import open_window
 
 Launch = Callable[..., int]
 
@@ -265,3 +266,10 @@ def test_sound_is_sent_to_audio_model_and_rejected_by_others(
         assert start(engine, "--model", model, "--media", path, *to) != 0
         assert reported in capsys.readouterr().err
     assert len(engine.runs) == 1
+
+
+@pytest.mark.parametrize("name", ["Predictable", "Careful"])
+def test_bundled_preset_is_found_by_its_present_and_its_former_name(qtbot: QtBot, config_dir: Path, name: str) -> None:
+    window = open_window(qtbot, config_dir)
+    launch.apply_options(window, parse(["--preset", name]))
+    assert window.parts.setup.parameters.changed_values() == {"temperature": 0.7, "top_p": 0.9}

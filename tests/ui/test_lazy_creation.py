@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.tokens.token_strips import MediaStrip, ScoreStrip
 from decodescope.app.widgets.icons import IconButton
-from decodescope.app.widgets.picker_combo import TwoLineDelegate
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.windows import open_window, run
 
@@ -48,28 +47,30 @@ def test_first_frame_imports_no_unused_modules(config_dir: Path) -> None:
     assert done.stdout.split() == []
 
 
-def test_picker_popup_is_prepared_when_opened(window: MainWindow) -> None:
+def popups(window: MainWindow) -> list[QWidget]:
+    return [part for part in window.findChildren(QWidget) if part.objectName().endswith("ComboPopup")]
+
+
+def test_picker_popup_is_created_when_opened(window: MainWindow) -> None:
     picker = window.parts.toolbar.strategy
     assert not picker.is_open
-    assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
-    window.parts.appearance.set_font_scale(1.5)  # a style that the list has not heard of
+    assert popups(window) == []
+    window.parts.appearance.set_font_scale(1.5)
     picker.showPopup()
     assert picker.is_open
-    delegate = picker.itemDelegate()
-    assert isinstance(delegate, TwoLineDelegate)
-    assert delegate.theme is not None
-    assert delegate.theme.scale == 1.5
-    assert picker.view().fontMetrics().height() == picker.fontMetrics().height()
+    theme = picker.popup.delegate.theme
+    assert theme is not None
+    assert theme.scale == 1.5
     picker.hidePopup()
     window.parts.appearance.set_font_scale(1.0)
-    assert picker.view().fontMetrics().height() == picker.fontMetrics().height()
+    assert picker.popup.current_theme.scale == 1.0
 
 
 def test_accessible_interface_does_not_create_popup(window: MainWindow) -> None:
     picker = window.parts.toolbar.cache
     interface = picker.accessible_interface()
     assert interface.state().collapsed
-    assert not isinstance(picker.itemDelegate(), TwoLineDelegate)
+    assert popups(window) == []
 
 
 def test_banner_creates_widgets_on_first_message(window: MainWindow) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from decodescope.app.control.model_list import LOCAL_ENGINES_ITEM
+from decodescope.app.control.model_list import LOCAL_ENGINES
 from decodescope.app.session.remote_engine import RemoteEngine
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.theme import theme_for
@@ -42,12 +42,10 @@ def _move(monkeypatch: pytest.MonkeyPatch, **ports: int) -> None:
 
 
 def search(qtbot: QtBot, window: MainWindow) -> dict[str, str]:
-    """Choose the line of the picker that searches; return the subtitles of all lines afterwards, by title."""
+    """Press the button of the picker that searches; return the subtitles of all lines afterwards, by title."""
     picker, model = window.parts.toolbar.model, window.parts.chosen.model
     with qtbot.waitSignal(model.listed, timeout=WAIT_MS):
-        picker.setCurrentIndex(picker.findData(LOCAL_ENGINES_ITEM))
-        picker.activated.emit(picker.currentIndex())
-        assert picker.currentData() != LOCAL_ENGINES_ITEM
+        picker.commandChosen.emit(LOCAL_ENGINES)
     return {item.title: item.reason or item.subtitle for item in picker.items}
 
 
@@ -74,7 +72,7 @@ def test_engines_are_not_contacted_before_search(
     assert lines["huge:cloud"] == "Ollama · gptoss · 120B · prompts are sent to https://ollama.com:443"
     assert lines["someone/tale-3b"] == "LM Studio · qwen2 · 3B · Q4_K_M · 1.8 GiB"
     assert "embed:latest" not in lines
-    assert lines["Engines on this computer…"] == "Found 4 models: Ollama, LM Studio"
+    assert lines["Engines on this computer"] == "Found 4 models: Ollama, LM Studio"
     assert picker.is_open
     picker.hidePopup()
 
@@ -108,11 +106,11 @@ def test_missing_or_refusing_engine_shows_reason(
     lines = search(qtbot, window)
     assert "401" in lines["LM Studio"]
     assert "Enter the key under “Connect to an engine…”" in lines["LM Studio"]
-    assert lines["Engines on this computer…"] == "No models found"
+    assert lines["Engines on this computer"] == "No models found"
     _move(monkeypatch)
     lines = search(qtbot, window)
     assert "LM Studio" not in lines
-    assert lines["Engines on this computer…"].startswith("Neither Ollama nor LM Studio answers here.")
+    assert lines["Engines on this computer"].startswith("Neither Ollama nor LM Studio answers here.")
     window.parts.toolbar.model.hidePopup()
 
 
@@ -144,7 +142,8 @@ def test_picker_lists_gguf_files_and_engines_of_other_programs(
     assert picker.items[picker.findData(str(files["Ollama"]))].title == gguf_folders.OLLAMA_NAME
     for program, file in files.items():
         item = picker.items[picker.findData(str(file))]
-        assert item.subtitle.endswith(f" · {kinds[program]} · {program}")
+        assert item.subtitle.endswith(f" · {program}")
+        assert item.columns[1] == kinds[program]
         assert not item.reason
     titles = list(lines)
     assert titles.index("storyteller") < titles.index("Tiny-Tales-Q8_0") < titles.index("tale:1b")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtGui import QFont, QTextLayout, QTextOption
+from PySide6.QtGui import QTextLayout, QTextOption
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.panels.prompt_panel import PromptPanel
+from decodescope.app.theme.fonts import make_font
 from decodescope.app.views.text import line_flow
 from decodescope.app.views.text.line_flow import LineFlow
 from decodescope.app.widgets.text_documents import wrap_mode
@@ -28,7 +29,7 @@ def test_long_paragraph_is_laid_out_in_pieces(unit: str, monkeypatch: pytest.Mon
 
     def starts(most: int) -> list[int]:
         monkeypatch.setattr(line_flow, "_MAX_CHUNK", most)
-        broken = LineFlow(QFont("DejaVu Sans", 10), 400.0)
+        broken = LineFlow(make_font(13), 400.0)
         broken.update(text)
         return [row.start for row in broken.rows]
 
@@ -42,7 +43,7 @@ def test_long_paragraph_is_laid_out_in_pieces(unit: str, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("qtbot")
 def test_text_of_one_long_word_is_laid_out() -> None:
-    broken = LineFlow(QFont("DejaVu Sans", 10), 400.0)
+    broken = LineFlow(make_font(13), 400.0)
     broken.update("x" * 300_000)
     starts = [row.start for row in broken.rows]
     assert starts == sorted(set(starts))

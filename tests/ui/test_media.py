@@ -223,7 +223,7 @@ def test_full_disk_while_recording_keeps_sound_and_shows_notice(
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_media_cards_are_not_clipped(qtbot: QtBot, config_dir: Path, tmp_path: Path, font: str, scale: float) -> None:
+def test_media_cards_are_not_clipped(qtbot: QtBot, config_dir: Path, tmp_path: Path, scale: float) -> None:
     window = media_window(qtbot, config_dir, AUDIO)
     window.parts.appearance.set_font_scale(scale)
     window.resize(900, 600)

@@ -62,6 +62,19 @@ def test_sound_is_shown_with_positions_and_padding(qtbot: QtBot, config_dir: Pat
     qtbot.waitUntil(lambda: card.position_label.text() == "0.16–0.24 s of tone.wav")
 
 
+def test_strip_of_long_recording_draws_only_what_is_read(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    """Sixteen seconds for a model that hears four: a tone that grows from silence has a quarter of its height there."""
+    window = shown(qtbot, config_dir, sound(tmp_path / "long.wav", 16.0), AUDIO)
+    (card,) = strip(window).cards
+    assert card.name.text() == "long.wav · sound 0.0–4.0 s of 16.0 s"
+    assert "Only its first 4.0 s are read" in card.description.text()
+    assert card.preview.cells.file_fraction == 1.0
+    whole = window.parts.services.media.get(str(tmp_path / "long.wav")).peaks
+    assert max(high for _, high in card.preview._peaks) == pytest.approx(max(high for _, high in whole) / 4, rel=0.1)
+    QTest.mouseMove(card.preview, card.preview.cell_rect(FRAMES - 1).center().toPoint())
+    qtbot.waitUntil(lambda: card.position_label.text().endswith("4.00 s of long.wav"))
+
+
 def test_picture_tokens_are_shown_as_one_word(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"), inside=True)
     view = window.parts.centre.columns[0].current_view

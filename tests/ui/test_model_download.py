@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from decodescope.app.control.model_list import HUB_ITEM
+from decodescope.app.control.model_list import HUB
 from decodescope.app.features.downloads.panel.download_dialog import ROW_ROLE, DownloadDialog
 from decodescope.app.features.downloads.session import Downloads, DownloadStatuses
 from decodescope.app.state.worker_messages import DownloadStatus
@@ -192,8 +192,7 @@ def test_download_continues_after_language_change(qtbot: QtBot, hub: Hub, window
 def test_picker_opens_download_dialog_and_folder_dialog(window: MainWindow) -> None:
     picker = window.parts.toolbar.model
     before = picker.currentIndex()
-    picker.setCurrentIndex(picker.findData(HUB_ITEM))
-    picker.activated.emit(picker.currentIndex())
+    picker.commandChosen.emit(HUB)
     assert picker.currentIndex() == before
     dialog = find(window, DownloadDialog, "downloadDialog")
     find(dialog, QPushButton, "chooseFolder").click()
@@ -241,7 +240,9 @@ def test_gguf_variant_is_selected_and_downloaded(qtbot: QtBot, gguf_hub: Hub, wi
     path = window.parts.chosen.model.name
     assert path.endswith("Tiny-Tales-Q8_0.gguf")
     picker = window.parts.toolbar.model
-    assert picker.items[picker.currentIndex()].subtitle.endswith("Q8_0 · Hugging Face")
+    item = picker.items[picker.currentIndex()]
+    assert item.subtitle.endswith("· Hugging Face")
+    assert item.columns[1] == "Q8_0"
     dialog, _ = opened(window)
     dialog.list.pick(key)
     press(dialog, "delete")

@@ -140,7 +140,7 @@ def test_palette_contains_every_item(qtbot: QtBot, window: MainWindow) -> None:
     wanted |= {f"example.{example.id}" for example in parts.setup.prompt.examples}
     wanted |= {f"setting.{name}" for name in (*parts.setup.parameters.rows, *parts.setup.cache_parameters.rows)}
     wanted |= {f"tour.{name}" for name, _title in names_and_titles()} | {f"term.{name}" for name in glossary.terms()}
-    wanted |= {"preset.Careful", "preset.Playful", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
+    wanted |= {"preset.Predictable", "preset.Surprising", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
     assert wanted - there == set()
 
 
@@ -274,7 +274,7 @@ def test_language_is_switched_by_palette(qtbot: QtBot, window: MainWindow) -> No
     qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    QTest.keyClick(palette(window, "temp"), Qt.Key.Key_Return)
+    QTest.keyClick(palette(window, "temperature"), Qt.Key.Key_Return)
     assert QApplication.focusWidget() is window.parts.setup.parameters.rows["temperature"].editor
     palette(window).setText("温度")
     assert rows(window)[0] == "温度"
@@ -285,7 +285,7 @@ def test_language_is_switched_by_palette(qtbot: QtBot, window: MainWindow) -> No
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])
-def test_palette_is_not_clipped(window: MainWindow, size: tuple[int, int], scale: float, theme: str, font: str) -> None:
+def test_palette_is_not_clipped(window: MainWindow, size: tuple[int, int], scale: float, theme: str) -> None:
     window.resize(*size)
     window.parts.settings.appearance.theme = theme
     window.parts.appearance.set_font_scale(scale)

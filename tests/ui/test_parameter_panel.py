@@ -53,7 +53,8 @@ def test_every_editor_shows_default_and_accepts_other_value(qtbot: QtBot, parame
 
 def _another(parameter: Parameter) -> Any:
     kinds = {"bool": not parameter.default, "lines": ["a", "b\nc"], "tokens": [[1, 2], [3]], "text": "words",
-             "grammar": {"choice": ["a"]}, "names": ["top_p", "temperature"]}  # fmt: skip
+             "grammar": {"choice": ["a"]}, "names": ["top_p", "temperature"],
+             "words": ["cat", " red fox"], "word_values": [["cat", 3], ["red", -1.5]]}  # fmt: skip
     if parameter.kind == "choice":
         return next(choice for choice in parameter.choices if choice != parameter.default)
     if parameter.kind in kinds:
@@ -160,28 +161,91 @@ def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     assert "Default: 50" in window.parts.setup.help.text()
 
 
+def grouped(name: str) -> dict[str, list[Parameter]]:
+    return strategies.grouped_settings(strategies.registry[name])
+
+
 def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
     panel.show()
+    (group,) = panel.groups.values()
     assert not panel.rows["typical_p"].isVisible()
-    assert panel.more_button.text().endswith("more settings")
+    assert group.more_button.text().endswith("more settings")
     panel.rows["typical_p"].editor.setValue(0.5)
-    assert panel.more_button.text().endswith("1 changed")
-    with qtbot.waitSignal(panel.advancedToggled):
-        panel.more_button.click()
+    assert group.more_button.text().endswith("1 changed")
+    with qtbot.waitSignal(panel.groupsToggled):
+        group.more_button.click()
     assert panel.rows["typical_p"].isVisible()
 
 
-def test_folded_settings_have_values_before_creation(qtbot):
+def test_settings_of_closed_groups_have_values_before_creation(qtbot: QtBot) -> None:
     panel = ParameterPanel()
     qtbot.addWidget(panel)
-    panel.show_parameters(strategies.registry["sampling"].parameters)
+    panel.show_parameters(grouped("sampling"))
     assert panel.findChild(QWidget, "param.typical_p") is None
+    assert panel.findChild(QWidget, "param.top_k") is None
     assert panel.set_values({"typical_p": 0.5, "top_k": 9}) == []
     assert panel.changed_values() == {"typical_p": 0.5, "top_k": 9}
-    panel.set_advanced(True)
+    panel.set_all_open(True)
     assert panel.findChild(QWidget, "param.typical_p").plain_value() == 0.5
     assert panel.values()["typical_p"] == 0.5
-    assert "1 changed" not in panel.more_button.text()
+    assert "1 changed" not in panel.groups["Filters"].more_button.text()
+
+
+def test_first_groups_are_open_and_a_closed_one_shows_its_changes(qtbot: QtBot) -> None:
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.set_theme(theme_for("light"))
+    panel.show_parameters(grouped("sampling"))
+    panel.show()
+    assert [key for key, group in panel.groups.items() if group.is_open] == ["Length", "Randomness"]
+    head = panel.groups["Filters"].head
+    assert (head.summary.startswith("Top-p, Top-k"), head.is_changed) == (True, False)
+    before = head.grab().toImage()
+    panel.set_values({"top_p": 0.9, "min_p": 0.05})
+    assert (head.summary, head.is_changed) == ("top-p 0.9 · min-p 0.05", True)
+    assert head.accessibleDescription() == head.summary
+    assert head.grab().toImage() != before
+    qtbot.keyClick(head, Qt.Key.Key_Right)
+    QApplication.processEvents()
+    assert panel.rows["top_p"].isVisible()
+    qtbot.keyClick(head, Qt.Key.Key_Left)
+    assert not panel.rows["top_p"].isVisible()
+
+
+def test_opened_groups_stay_open_with_another_strategy(qtbot: QtBot) -> None:
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.show_parameters(grouped("sampling"))
+    panel.groups["Repetition"].set_open(True)
+    panel.groups["Length"].set_open(False)
+    panel.show_parameters(grouped("beam_search"))
+    assert [key for key, group in panel.groups.items() if group.is_open] == ["Beam search", "Repetition"]
+    other = ParameterPanel()
+    qtbot.addWidget(other)
+    other.show_parameters(grouped("greedy"))
+    other.restore_groups(panel.open_groups)
+    assert [key for key, group in other.groups.items() if group.is_open] == ["Repetition"]
+
+
+def test_revealing_a_setting_opens_its_group(qtbot: QtBot) -> None:
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.show_parameters(grouped("sampling"))
+    panel.show()
+    for name in ("top_k", "typical_p", "watermark_bias"):
+        panel.reveal(name)
+        QApplication.processEvents()
+        assert panel.rows[name].isVisible(), name
+
+
+@pytest.mark.parametrize("name", sorted(strategies.registry))
+def test_every_setting_is_in_one_group_with_a_title(name: str) -> None:
+    strategy = strategies.registry[name]
+    groups = grouped(name)
+    members = [parameter.name for group in groups.values() for parameter in group]
+    assert sorted(members) == sorted(strategy.parameter_names)
+    assert all(groups)
+    assert next(iter(groups)) == "Length"
 
 
 def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPanel) -> None:
@@ -201,7 +265,8 @@ def test_shared_setting_reuses_row_in_correct_order(qtbot: QtBot, panel: Paramet
     panel.show_parameters(wanted)
     assert list(panel.rows) == [parameter.name for parameter in wanted]
     assert panel.rows["temperature"] is before["temperature"]
-    for column in (panel.common, panel.advanced):
+    (group,) = panel.groups.values()
+    for column in (group.common, group.advanced):
         rows = [column.itemAt(n).widget() for n in range(column.count())]
         drawn = [row.parameter.name for row in rows if isinstance(row, ParameterRow)]
         assert drawn == [parameter.name for parameter in wanted if parameter.name in drawn]

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.labs import session as lab_session
 from decodescope.app.features.labs.controller.preference import PreferenceController
-from decodescope.app.features.labs.state import CompletionsToRank, LabRequest, ScoredTokens
+from decodescope.app.features.labs.state import CompletionsToRank, LabRequest, RewardedTokens
 from decodescope.app.features.labs.view.preference.view import PreferenceView
 from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
 from decodescope.app.window.main_window import MainWindow
@@ -155,7 +155,7 @@ def test_training_events_are_plotted_and_described(room: tuple[MainWindow, Prefe
     assert "increased by 1.88 standard deviations, with a KL of 2.4 nats" in view.ppo.status.text()
     view.show_events("best_of", [BestOf(1, 0.5, 0.0, 0.0, 64), BestOf(4, 1.5, 0.64, 0.6, 64)])
     assert "best of 4: +1.50" in view.reward.mean_rewards.text()
-    view.show_events("tokens", [ScoredTokens((("They", 0.0), (" played", 2.0)))])
+    view.show_events("tokens", [RewardedTokens((("They", 0.0), (" played", 2.0)))])
     assert view.reward.scored.accessibleName() == "They played reward +2.00"
     view.show_events("sft", [SftStep(1, 9, 0.5, 10), Stopped("sft", 1, 9)])
     assert view.sft.status.text() == "Stopped after step 1 of 9. Press Start to continue."

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from decodescope.app.control.model_list import ENGINE_ITEM
+from decodescope.app.control.model_list import ENGINE_ADDRESS
 from decodescope.app.panels.engine_dialog import EngineDialog
 from decodescope.app.session.remote_engine import RemoteEngine
 from decodescope.app.storage.settings_file import SettingsStore
@@ -91,7 +91,7 @@ def test_text_without_probabilities_is_shown_uncolored(qtbot: QtBot, config_dir:
 def search_engines(qtbot: QtBot, window: MainWindow, address: str) -> EngineDialog:
     """Open the engine dialog from the picker and search the address."""
     picker = window.parts.toolbar.model
-    picker.activated.emit(next(n for n in range(picker.count()) if picker.itemData(n) == ENGINE_ITEM))
+    picker.commandChosen.emit(ENGINE_ADDRESS)
     dialog = find(window, EngineDialog, "engineDialog")
     dialog.address.setFocus()
     dialog.address.setText(address)

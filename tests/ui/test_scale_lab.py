@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.labs.controller.scale import ScaleController
 from decodescope.app.features.labs.session import ScaleJobs
 from decodescope.app.features.labs.view.scale.window import ScaleView
+from decodescope.app.panels.export_dialog import ExportDialog
 from decodescope.app.theme.language import set_language
 from decodescope.app.theme.theme import theme_for
+from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.core.errors import ScaleError
 from decodescope.core.labs import scale
 from decodescope.core.labs.scale.ranks.rank_messages import StepMemory
@@ -369,3 +372,36 @@ def test_long_schedule_is_scrolled_to_end(view: ScaleView, qtbot: QtBot) -> None
     page.form.set_value("count", 40)
     bar = page.lanes.parent().parent().horizontalScrollBar()  # type: ignore[union-attr]
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum(), timeout=WAIT_MS)
+
+
+def test_every_page_with_results_is_exported_as_table_and_picture(qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window(qtbot, tmp_path / "settings")
+    window.parts.menu_bar.commands["open_scale"].trigger()
+    (lab,) = window.findChildren(ScaleView)
+    export = window.parts.export
+    for name, page in lab.pages.items():
+        lab.show_page(name)
+        (offer,) = (offer for offer in export.exports.offers() if offer.name == "scale")
+        assert ("csv" in offer.formats) == bool(page.export_table()) == (name not in ("run", "residual"))
+        for kind in offer.formats:
+            export.save("scale", PictureOptions(QSize(900, 600)), str(tmp_path / f"{name}.{kind}"))
+            assert (tmp_path / f"{name}.{kind}").stat().st_size > 100
+        lab.copyWanted.emit()
+        assert QApplication.clipboard().text() == page.sentence.text()
+    head, first, *_ = lab.memory.export_table()
+    assert dict(zip(head, first, strict=True))["sent_data"] == lab.memory.estimate.traffic.data
+    lab.export_button.menu().actions()[0].trigger()
+    dialog = next(iter(lab.findChildren(ExportDialog)))
+    assert dialog.windowTitle() == "Export"
+    dialog.close()
+    lab.close()
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8, 64])
+def test_memory_page_tells_what_a_ring_sends(view: ScaleView, devices: int) -> None:
+    form = view.memory.form
+    for name, value in (("scheme", "ddp"), ("tensor", "1"), ("pipeline", "1"), ("devices", devices)):
+        form.set_value(name, value)
+    whole = 2 * 2 * view.memory.shape.parameters  # two passes of two bytes for each parameter
+    assert view.memory.estimate is not None
+    assert view.memory.estimate.traffic.data == pytest.approx(whole * (devices - 1) / devices, rel=1e-9)

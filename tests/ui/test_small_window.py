@@ -40,13 +40,13 @@ def top(window: MainWindow, part: QWidget) -> int:
 def test_settings_stand_above_examples_and_presets_in_a_small_window(window: MainWindow) -> None:
     setup = window.parts.setup
     temperature = setup.parameters.rows["temperature"]
-    chips, presets = setup.prompt.chips, setup.presets
+    row, presets = setup.prompt.examples_row, setup.presets
     resize(window, 900, 600)
-    assert top(window, setup.prompt.editor) < top(window, temperature) < min(top(window, chip) for chip in chips)
+    assert top(window, setup.prompt.editor) < top(window, temperature) < top(window, row)
     assert top(window, temperature) < top(window, presets)
     assert temperature.visibleRegion().boundingRect().height() == temperature.height(), "it is seen without scrolling"
     resize(window, 1280, 800)
-    assert max(top(window, chip) for chip in chips) < top(window, presets) < top(window, temperature)
+    assert top(window, row) < top(window, temperature) < top(window, presets)
 
 
 def test_tab_order_follows_visual_order_in_small_window(window: MainWindow) -> None:
@@ -72,7 +72,7 @@ def test_tours_are_reachable_at_any_size(window: MainWindow) -> None:
 
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("width", "scale"), [(900, 1.0), (900, 1.5), (1280, 1.5), (1440, 2.0)])
-def test_picker_names_are_not_truncated(window: MainWindow, width: int, scale: float, font: str) -> None:
+def test_picker_names_are_not_truncated(window: MainWindow, width: int, scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
     resize(window, width, 700)
     toolbar = window.parts.toolbar

@@ -14,10 +14,12 @@ from decodescope.app.state.draft_rounds import DraftRounds
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from decodescope.app.theme.theme import theme_for
-from decodescope.app.views.speculation.round_page import MIN_READABLE_ZOOM, SpeculationLegend
+from decodescope.app.views.speculation.cards import length_by_round
+from decodescope.app.views.speculation.round_page import SpeculationLegend
 from decodescope.app.views.speculation.round_report import EXTRA_NODE
-from decodescope.app.views.speculation.round_strip import MAX_CELLS, _cell_colours
+from decodescope.app.views.speculation.round_strip import round_cells
 from decodescope.app.views.speculation.view import SpeculationView
+from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from decodescope.core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_draft_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
@@ -163,8 +165,7 @@ def test_small_view_scrolls_and_keeps_tree_readable(qtbot: QtBot, view: Speculat
     run = a_run()
     run.apply([CostCurve(((1, 1.0), (4, 1.2)))])
     view.show_run(run)
-    assert view.canvas.height() >= 190
-    assert view.canvas.navigation.zoom >= MIN_READABLE_ZOOM
+    assert view.canvas.navigation.zoom >= READABLE_ZOOM
 
     def heights() -> list[int]:
         return [card.pos().y() for card in view.cards._cards]
@@ -172,6 +173,18 @@ def test_small_view_scrolls_and_keeps_tree_readable(qtbot: QtBot, view: Speculat
     qtbot.waitUntil(lambda: heights()[0] == heights()[1] < heights()[2] == heights()[3])
     view.resize(1200, 700)
     qtbot.waitUntil(lambda: len(set(heights())) == 1)
+
+
+def test_everything_is_in_sight_at_the_size_of_a_small_screen(qtbot: QtBot, view: SpeculationView) -> None:
+    """The centre of a window of 1280 × 800 has 654 × 594 pixels."""
+    view.resize(654, 594)
+    view.show_run(long_run(*(["accepted"] * count for count in (16, 4, 9))))
+    bar = view.page.verticalScrollBar()
+    qtbot.waitUntil(lambda: len({card.pos().y() for card in view.cards._cards}) == 1)
+    qtbot.waitUntil(lambda: bar.maximum() == 0)
+    for label in view.cards.findChildren(QLabel):
+        if label.isVisible():
+            assert label.width() >= label.sizeHint().width(), label.text()
 
 
 @pytest.mark.parametrize("width", [560, 1200])
@@ -192,16 +205,66 @@ def test_verification_cost_heading_is_hidden_without_curve(view: SpeculationView
     assert not heading.isVisible()
 
 
+def long_run(*drafts: list[str]) -> Run:
+    """A run with one round per list of fates, each with a bonus token or a correction."""
+    run, step = Run(REQUEST), 0
+    run.apply([RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())])
+    for number, fates in enumerate(drafts):
+        written = fates.count("accepted") + 1
+        extra = "correction" if "refused" in fates else "bonus"
+        tokens = [chosen(step + n, f" t{step + n}") for n in range(written)]
+        run.apply([entry(number, step, fates, extra), *tokens])
+        step += written
+    run.apply([CostCurve(((1, 1.0), (4, 1.2)))])
+    return run
+
+
+def overlaps(view: SpeculationView) -> list[tuple[int, int]]:
+    scene = view.canvas.canvas_state.scene
+    nodes = [node for node in scene.model.nodes if scene.is_shown(node)]
+    pairs = ((one, other) for one in nodes for other in nodes if one < other)
+    return [(one, other) for one, other in pairs if scene.box(one).intersects(scene.box(other))]
+
+
+@pytest.mark.parametrize("size", [(654, 594), (900, 640), (412, 350), (1400, 900)])
 @pytest.mark.parametrize(
-    ("fates", "extra"), [(["accepted"] * 12, "bonus"), (["accepted"] * 11 + ["refused"], "correction")]
-)
-def test_end_of_long_round_is_visible(view: SpeculationView, fates: list[str], extra: str) -> None:
-    run = Run(REQUEST)
-    started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
-    run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
-    view.show_run(run)
-    assert view.canvas.navigation.zoom >= MIN_READABLE_ZOOM
-    assert view.canvas.rect().contains(view.canvas.canvas_state.positions.node_rect(EXTRA_NODE))
+    "fates", [["accepted"] * 3, ["accepted"] * 16, ["accepted"] * 11 + ["refused"] + ["unreached"] * 9,
+              ["refused", *["unreached"] * 15]]
+)  # fmt: skip
+def test_whole_round_is_in_sight_and_legible(view: SpeculationView, size: tuple[int, int], fates: list[str]) -> None:
+    view.resize(*size)
+    view.show_run(long_run(fates, ["accepted"]))
+    view.show_round(0)
+    state = view.canvas.canvas_state
+    assert len(state.scene.model.nodes) == len(fates) + 2
+    for node in state.scene.model.nodes:
+        assert view.canvas.rect().contains(state.positions.node_rect(node)), node
+    assert overlaps(view) == []
+    if size != (412, 350):
+        assert view.canvas.navigation.zoom >= READABLE_ZOOM
+
+
+def test_round_drawn_while_hidden_is_in_sight_when_shown(qtbot: QtBot) -> None:
+    view = SpeculationView()
+    qtbot.addWidget(view)
+    view.resize(90, 60)
+    view.show_run(long_run(["accepted"] * 9, ["accepted"]))
+    view.resize(900, 640)
+    view.show()
+    view.show_round(0)
+    positions = view.canvas.canvas_state.positions
+    assert view.canvas.rect().contains(positions.node_rect(EXTRA_NODE))
+    assert view.canvas.rect().contains(positions.node_rect(0))
+    assert view.canvas.navigation.zoom >= READABLE_ZOOM
+
+
+def test_tree_keeps_its_height_from_round_to_round(view: SpeculationView) -> None:
+    view.show_run(long_run(["accepted"] * 16, ["refused"], ["accepted"] * 5))
+    heights = set()
+    for number in range(3):
+        view.show_round(number)
+        heights.add((view.canvas.height(), view.cards.y()))
+    assert len(heights) == 1
 
 
 def test_two_views_share_rounds(view: SpeculationView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,8 +292,50 @@ def test_view_is_drawn_in_both_themes_and_large_font(view: SpeculationView) -> N
         assert not view.grab().isNull()
 
 
-def test_long_round_keeps_cell_of_target_token() -> None:
-    whole = entry(0, 0, ["accepted"] * 12, "bonus")
-    assert _cell_colours(whole) == ["kept"] * MAX_CELLS + ["finished"]
-    assert _cell_colours(entry(0, 0, ["accepted", *["unreached"] * 11], "correction"))[1:3] == ["refused", ""]
-    assert len(_cell_colours(entry(0, 0, ["refused"] * 12, "none"))) == MAX_CELLS + 1
+@pytest.mark.parametrize("accepted", [1, 8, 10, 16, 60])
+def test_strip_counts_every_accepted_token(accepted: int) -> None:
+    assert round_cells(entry(0, 0, ["accepted"] * accepted, "bonus")) == [("kept", accepted), ("finished", 1)]
+    assert round_cells(entry(0, 0, ["accepted"] * accepted + ["refused", "unreached"], "correction")) == [
+        ("kept", accepted), ("refused", 1), ("pruned", 1),
+    ]  # fmt: skip
+    assert round_cells(entry(0, 0, ["refused"] * accepted, "none")) == [("pruned", accepted)]
+
+
+def test_strip_draws_more_accepted_tokens_higher(view: SpeculationView) -> None:
+    view.show_run(long_run(*(["accepted"] * count for count in (8, 10, 16))))
+    rounds = view.strip._rounds
+    tops = [min(box.top() for _, box in view.strip._boxes(view.strip._rect(n), rounds[n])) for n in range(3)]
+    assert tops[0] > tops[1] > tops[2]
+
+
+def test_strip_marks_rounds_out_of_sight(view: SpeculationView) -> None:
+    view.resize(420, 640)
+    view.show_run(long_run(*[["accepted"]] * 40))
+    view.show_round(20)
+    before, after = view.strip.hidden_counts
+    assert before > 0
+    assert before + view.strip._visible_count + after == 40
+    marked = view.strip.grab().toImage()
+    view.strip._paint_more = lambda painter: None
+    assert view.strip.grab().toImage() != marked
+
+
+def test_draft_length_plot_shows_drafted_tokens_and_limit() -> None:
+    """Tokens that were allowed and never drafted are no lost drafts."""
+    rounds = [replace(entry(0, 0, ["accepted", "refused", "unreached"], "correction"), length=16)]
+    figure = length_by_round(rounds, 0)
+    assert [bars.values for bars in figure.bars] == [(1.0,), (2.0,)]
+    (line,) = figure.lines
+    assert {y for _, y in line.points} == {16}
+
+
+def test_legend_explains_every_colour_of_strip_and_draft_lengths(view: SpeculationView) -> None:
+    """A colour of a stack means what the state of that colour means."""
+    view.show_run(long_run(["accepted", "refused", "unreached"], ["accepted"]))
+    colours = {colour for each in view.strip._rounds for colour, _ in round_cells(each)}
+    colours |= {bars.colour for bars in view.cards.lengths.figure.bars}
+    explained = {"kept": "accepted", "refused": "correction", "finished": "bonus", "pruned": "not accepted"}
+    assert colours <= explained.keys()
+    assert {explained[colour] for colour in colours} <= {word for _, word in view.page.legend._entries}
+    plot = view.cards.lengths.figure
+    assert all(line.name for line in plot.lines)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.panels.status_line import StatusLine
 from decodescope.app.state.run import Run
-from decodescope.app.state.worker_messages import RunRequest
-from decodescope.core.events import Prefilled
+from decodescope.app.state.worker_messages import ModelInfo, RunRequest
+from decodescope.core.events import Prefilled, RunStarted
 from tests.ui.scripted import make_run
 
 
@@ -40,3 +42,40 @@ def test_settings_button_keeps_place_until_settings_are_known(qtbot: QtBot) -> N
     line.show_outcome("failed")
     assert reported == [(False, False), (False, False), (True, True), (True, False)]
     assert line.settings_button.isHidden()
+
+
+def _started(model: str, device: str = "cpu") -> RunStarted:
+    return replace(make_run().events[0], model=model, device=device, dtype="float32")
+
+
+def test_line_shows_the_model_of_the_run_after_another_model_is_loaded(qtbot: QtBot) -> None:
+    line = StatusLine()
+    qtbot.addWidget(line)
+    line.show_model(ModelInfo("storyteller", "storyteller", threads=2, note="no GPU found"))
+    assert line.device.text() == "● storyteller"
+    assert line.device.toolTip().startswith("CPU, float32, 2 threads (no GPU found)")
+    run = Run(RunRequest("Once"))
+    run.apply([_started("storyteller")])
+    line.show_run(run)
+    line.stop_timer()
+    assert "2 threads" in line.device.toolTip()
+    line.show_loading("describer")
+    assert line.device.text() == "● Loading describer…"
+    line.show_model(ModelInfo("describer", "describer", device="cuda", dtype="bfloat16"))
+    assert line.device.text() == "● storyteller"
+    assert line.device.toolTip() == "CPU, float32"
+    line.show_run(None)
+    line.stop_timer()
+    assert (line.device.text(), line.device.toolTip()) == ("● describer", "CUDA, bfloat16")
+
+
+def test_recorded_run_without_a_loaded_model_shows_its_own_model(qtbot: QtBot) -> None:
+    line = StatusLine()
+    qtbot.addWidget(line)
+    line.show_state("No model loaded")
+    assert line.device.text() == "● No model loaded"
+    run = Run(RunRequest("Once"))
+    run.apply([_started("folder/tale", "cuda")])
+    line.show_run(run)
+    line.stop_timer()
+    assert (line.device.text(), line.device.toolTip()) == ("● tale", "CUDA, float32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from decodescope.app.views.inspector.step_internals import StepInternalsPanel
 from decodescope.app.views.inspector.what_if_card import WhatIfContent
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import ENGLISH
-from tests.fonts import SCRIPTS, TestFont
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining
 from tests.ui.test_grammar_editor import FIELDS, choose
@@ -28,16 +27,8 @@ from tests.ui.windows import WAIT_MS, run
 
 
 @pytest.fixture(params=[ENGLISH, "zh_CN"])
-def window(
-    qtbot: QtBot,
-    config_dir: Path,
-    qapp: QApplication,
-    request: pytest.FixtureRequest,
-    needs_font: Callable[[TestFont], None],
-) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, config_dir: Path, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
     """The smallest one, in large type and dark."""
-    if request.param != ENGLISH:
-        needs_font(SCRIPTS["Chinese"])
     window = build_window(config_dir, ScriptedEngine(), language=request.param)
     qtbot.addWidget(window)
     with qtbot.waitExposed(window):
@@ -55,7 +46,7 @@ def check(root: QWidget, what: str) -> None:
 
 @pytest.mark.every(2)
 def test_step_internals_and_grammar_editor_are_not_clipped(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.setup.parameters.set_advanced(True)
+    window.parts.setup.parameters.set_all_open(True)
     editor = window.findChild(GrammarEditor)
     for kind, text in (("json_schema", "{}"), ("regex", "(a")):
         choose(editor, kind)

@@ -40,7 +40,7 @@ def test_unsavable_chat_shows_notice(qtbot: QtBot, config_dir: Path, full_disk: 
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.set_prompt("user: Hello", is_chat=True)
     run(qtbot, window)
-    assert "chat.json cannot be written" in notice_text(window)
+    assert ".json cannot be written" in notice_text(window)
     assert len(window.parts.chat.conversation.turns) == 2
 
 

@@ -240,8 +240,8 @@ def test_chat_is_saved_while_answer_is_generated(
     window.parts.runs.run()
 
     def turns() -> list[str]:
-        path = config_dir / "chat.json"
-        return [turn["content"] for turn in json.loads(path.read_text("utf-8"))["turns"]] if path.exists() else []
+        paths = list((config_dir / "chats").glob("*.json"))
+        return [turn["content"] for turn in json.loads(paths[0].read_text("utf-8"))["turns"]] if paths else []
 
     qtbot.waitUntil(lambda: len(turns()) == 2 and "hill" not in turns()[1] and "fox" in turns()[1], timeout=WAIT_MS)
     assert turns()[0] == "Hello"
@@ -295,19 +295,14 @@ def test_each_window_saves_its_own_chat(qtbot: QtBot, config_dir: Path) -> None:
     for window, words in ((first, "Mine"), (second, "Yours")):
         window.parts.setup.prompt.set_prompt(words, is_chat=True)
         run(qtbot, window)
-    reported = {
-        name: next(turn["content"] for turn in json.loads((config_dir / name).read_text("utf-8"))["turns"])
-        for name in ("chat.json", "chat-2.json")
-    }
-    assert reported == {"chat.json": "Mine", "chat-2.json": "Yours"}
-    second.close()
+    saved = [json.loads(path.read_text("utf-8"))["turns"] for path in (config_dir / "chats").glob("*.json")]
+    assert sorted(turns[0]["content"] for turns in saved) == ["Mine", "Yours"]
     third = open_window(qtbot, config_dir)
-    assert [turn.content for turn in third.parts.services.conversation.turns][:1] == ["Yours"]
-    banner = third.parts.centre.notice_banner
-    assert banner.last_title == "Another window is open"
-    assert "chat-2.json" in banner.accessibleDescription()
-    first.close()
+    assert third.parts.chat.conversation.turns == [], "the last chat is open in the second window"
+    assert third.parts.centre.notice_banner.last_title == "Another window is open"
     third.close()
+    second.close()
+    first.close()
     again = open_window(qtbot, config_dir)
-    assert [turn.content for turn in again.parts.services.conversation.turns][:1] == ["Mine"]
+    assert [turn.content for turn in again.parts.chat.conversation.turns][:1] == ["Yours"]
     assert not again.parts.centre.notice_banner.isVisible()

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,14 +14,15 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.theme import theme as module
+from decodescope.app.theme.fonts import SANS, TYPE_SCALE
 from decodescope.app.theme.theme import Theme, theme_for
 from decodescope.app.theme.themed import Themed, inherit_theme, surrounding_theme
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
-from tests.fonts import FONTS, TestFont
 from tests.ui.windows import open_window, run, whole
 
 ROOT = Path(__file__).parents[2]
+APP = ROOT / "app"
 
 BOTH = pytest.mark.parametrize("name", ["light", "dark"])
 
@@ -118,32 +118,43 @@ def test_system_theme_is_light_or_dark(qtbot: QtBot) -> None:
     assert theme.name in {"light", "dark"}
 
 
-NO_ALIASES = "<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>"
+NO_FONTS = "<fontconfig><dir>{folder}</dir><cachedir>{folder}/cache</cachedir></fontconfig>"
 FAMILIES = """
-from PySide6.QtGui import QFontInfo, QGuiApplication
+from PySide6.QtGui import QFontInfo, QFontMetricsF, QGuiApplication
 app = QGuiApplication([])
-from decodescope.app.theme.theme import _fixed_family, theme_for
-print(QFontInfo(theme_for("light").font(13)).family(), _fixed_family(), sep=", ")
+from decodescope.app.theme.fonts import make_font
+for weight in (400, 500, 600, 700):
+    font = make_font(13, weight)
+    print(QFontInfo(font).family(), QFontMetricsF(font).horizontalAdvance("Top-k 50 词元"))
 """
 
 
-@pytest.fixture
-def needs_serif_font(needs_font: Callable[[TestFont], None]) -> Path:
-    """The folder of DejaVu Sans, which has a font with serifs too."""
-    needs_font(FONTS["wide"])
-    folder = FONTS["wide"].found()[0].parent
-    if not list(folder.glob("DejaVuSerif*.ttf")):
-        pytest.skip("there is no font with serifs beside the one without")
-    return folder
-
-
-def test_font_without_generic_aliases_is_sans_serif(needs_serif_font: Path, tmp_path: Path) -> None:
-    """Fonts in a folder, and a fontconfig that knows no generic names: a serif stands in for them."""
+def test_text_has_the_same_width_without_fonts_of_the_machine(tmp_path: Path) -> None:
     config = tmp_path / "fonts.conf"
-    config.write_text(NO_ALIASES.format(fonts=needs_serif_font, cache=tmp_path / "cache"))
-    variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
-    reported = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
-    assert reported.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", reported.stderr
+    config.write_text(NO_FONTS.format(folder=tmp_path))
+    reported = [
+        subprocess.run(
+            [sys.executable, "-c", FAMILIES], env={**os.environ, "QT_QPA_PLATFORM": "offscreen", **variables},
+            capture_output=True, text=True, encoding="utf-8", cwd=ROOT,
+        ).stdout.splitlines()
+        for variables in ({}, {"FONTCONFIG_FILE": str(config)})
+    ]  # fmt: skip
+    assert reported[0] == reported[1]
+    assert [line.rpartition(" ")[0] for line in reported[0]] == [SANS] * 4
+    assert len(set(reported[0])) == 3
+    assert reported[0][2] == reported[0][3], "600 and 700 are one weight"
+
+
+def test_sizes_of_text_in_the_source_are_of_the_type_scale() -> None:
+    """`font(13)`, `font_pixels(13)` and `font-size: 13px` or `font-size: {theme.px(13)}px`."""
+    size = re.compile(r"\b(?:theme\.font|font_pixels)\((\d+(?:\.\d+)?)|font-size: \{?(?:theme\.)?(?:px\()?(\d+)")
+    found = {
+        f"{path.relative_to(APP)}: {match[0]}"
+        for path in (*APP.rglob("*.py"), *APP.rglob("*.qss"))
+        for match in size.finditer(path.read_text(encoding="utf-8"))
+        if float(match[1] or match[2]) not in TYPE_SCALE
+    }
+    assert found == set()
 
 
 def themes(window: MainWindow) -> dict[Theme, set[str]]:

@@ -60,6 +60,21 @@ def test_drafted_token_underline_has_kept_color(view: TokenView) -> None:
     assert _underline(reader, 0).name() == theme_for("light").kept
 
 
+@pytest.mark.parametrize("index", range(1, 6))
+def test_outline_of_the_selected_token_leaves_its_neighbours_as_they_are(view: TokenView, index: int) -> None:
+    pieces = ("So", " ra", "ff", "W", "ia", " jog", "s")
+    reader = Reader(view, make_run([token(n, piece, 0.5) for n, piece in enumerate(pieces)], finished=True))
+    view.set_colouring("none")
+    image, ratio = reader.image(), view.devicePixelRatioF()
+    reader.select(index)
+    outlined, box = reader.image(), view.token_rect(index)
+    changed = {(x, y) for x in range(image.width()) for y in range(image.height())
+               if image.pixel(x, y) != outlined.pixel(x, y)}  # fmt: skip
+    assert changed
+    assert min(x for x, _ in changed) >= (box.left() - 1) * ratio
+    assert max(x for x, _ in changed) <= (box.right() + 1) * ratio
+
+
 def test_coloring_none_draws_no_underline(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
     view.set_colouring("none")
@@ -189,7 +204,7 @@ def test_empty_page_title_and_hint_do_not_overlap(width: int, height: int, scale
     area, theme = QRect(0, 0, width, height), theme_for("light", scale)
     reported = empty_title_and_hint(None)
     title, hint = title_and_hint_rects(area, theme, reported)
-    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), reported, strict=True):
+    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(13)), reported, strict=True):
         wraps = int(Qt.TextFlag.TextWordWrap)
         assert (
             QFontMetricsF(font).boundingRect(QRectF(0, 0, place.width(), 9999), wraps, words).height() <= place.height()

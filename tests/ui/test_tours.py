@@ -18,6 +18,7 @@ from decodescope.app.features.tours.controller.tour_player import TourPlayer
 from decodescope.app.features.tours.panel.tour_chooser import TourChooser
 from decodescope.app.features.tours.state import Tour, find_tour, load_tours
 from decodescope.app.session.engine import CoreEngine
+from decodescope.app.widgets.screen import visible_rect
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import set_language
 from tests.ui.layout import faults, settle
@@ -283,3 +284,53 @@ def test_tour_panel_has_focus_however_started(
     assert opened == []
     assert QApplication.focusWidget() is not None
     assert not panel.has_focus
+
+
+@pytest.mark.parametrize("width", [900, 1440])
+def test_tour_panel_keeps_its_height_from_step_to_step(qtbot: QtBot, window: MainWindow, width: int) -> None:
+    window.resize(width, 900)
+    player = begin(qtbot, window, "heat")
+    panel = player.ui.panel
+    assert panel is not None
+    assert player.tour is not None
+    places = set()
+    for number in range(len(player.tour.steps)):
+        settle(window)
+        places.add((panel.height(), panel.next.mapTo(window, QPoint(0, 0)).y()))
+        if number + 1 < len(player.tour.steps):
+            go_on(qtbot, player)
+    assert len(places) == 1, places
+    window.parts.tours.leave()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 800)])
+def test_tour_target_is_wholly_in_sight(qtbot: QtBot, window: MainWindow, size: tuple[int, int]) -> None:
+    """A row that would be cut by the panel is scrolled into view after the panel has its height."""
+    window.resize(*size)
+    player = begin(qtbot, window, "heat")
+    assert player.tour is not None
+    for number, step in enumerate(player.tour.steps):
+        settle(window)
+        spot = player.ui.targets.find(step.points) if step.points else None
+        if spot is not None and step.points not in ("view", ""):
+            qtbot.waitUntil(lambda name=step.points: is_whole(window, player, name), timeout=5000)
+        if number + 1 < len(player.tour.steps):
+            go_on(qtbot, player)
+    window.parts.tours.leave()
+
+
+def is_whole(window: MainWindow, player: TourPlayer, name: str) -> bool:
+    spot = player.ui.targets.find(name)
+    return spot is not None and visible_rect(*spot, window).size() == spot.rect.size()
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.usefixtures("speaking")
+def test_cards_of_tour_chooser_have_equal_sizes(qtbot: QtBot, language: str) -> None:
+    set_language(language)
+    chooser = TourChooser(*load_tours())
+    qtbot.addWidget(chooser)
+    chooser.show()
+    settle(chooser)
+    assert len({card.size().toTuple() for card in chooser.cards}) == 1
+    assert faults(chooser) == []

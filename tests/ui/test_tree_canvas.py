@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QAccessible, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -102,27 +102,36 @@ def test_fit_is_repeated_after_resize(canvas: TreeCanvas) -> None:
     )
 
 
-def test_fit_stops_at_readable_zoom_first(qtbot: QtBot) -> None:
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("count", [40, 2000])
+def test_fit_shows_whole_tree_and_then_a_legible_part(qtbot: QtBot, count: int, down: bool) -> None:
     canvas = empty(qtbot)
-    canvas.canvas_state.set_tree(beam_tree(2000))
-    canvas.navigation.set_follow(False)
+    state = canvas.canvas_state
+    state.set_tree(beam_tree(count))
+    state.set_top_down(down)
     canvas.navigation.zoom_by(2)
     canvas.navigation.fit()
-    assert canvas.navigation.zoom >= READABLE_ZOOM
+    visible = state.camera.rect_to_canvas(QRectF(canvas.contentsRect()))
+    assert visible.contains(state.scene.bounds())
+    assert canvas.minimap.isHidden()
     canvas.navigation.fit()
-    assert canvas.navigation.zoom < READABLE_ZOOM
+    assert canvas.navigation.zoom >= READABLE_ZOOM
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_minimap_does_not_cover_selected_node(canvas: TreeCanvas, down: bool) -> None:
-    canvas.canvas_state.set_top_down(down)
-    canvas.navigation.set_zoom(1.6)
+def test_minimap_covers_no_part_of_the_tree(canvas: TreeCanvas, down: bool) -> None:
+    """It has a side of the canvas for itself, and gives it back when everything is in sight."""
+    state = canvas.canvas_state
+    state.set_top_down(down)
+    canvas.navigation.set_zoom(2.4)
     for node in (0, 7, 3, 8):
-        off = canvas.minimap.geometry().center() - canvas.canvas_state.positions.node_rect(node).center()
-        canvas.navigation.pan(-off.x(), -off.y())
         canvas.selection.select(node)
+        canvas.navigation.ensure_visible(node)
         assert not canvas.minimap.isHidden()
-        assert not canvas.minimap.geometry().intersects(canvas.canvas_state.positions.node_rect(node))
+        assert not canvas.minimap.geometry().intersects(canvas.contentsRect())
+        assert canvas.contentsRect().contains(state.positions.node_rect(node))
+    canvas.navigation.fit()
+    assert canvas.contentsRect() == canvas.rect()
 
 
 def test_minimap_appears_when_zoomed_and_click_moves_view(canvas: TreeCanvas) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
+from decodescope.app.state.sequences import LIMITS
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views import VIEWS
 from decodescope.app.views.inspector.node_card import NodeCard
@@ -19,7 +20,10 @@ from decodescope.app.views.node_reports import NodeReport
 from decodescope.app.views.tree.beam_content import SCORE, TEXT, shared_prefix_length
 from decodescope.app.views.tree.beam_nodes import beam_node_report, score_formula
 from decodescope.app.views.tree.view import TreeView
+from decodescope.app.widgets.tree_canvas import STATES, TreeCanvas, TreeNode
+from decodescope.app.widgets.tree_canvas.accessible import _STATE_LABELS, describe_node
 from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
+from decodescope.app.widgets.tree_canvas.tree_style import PAINT_ORDER
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
 
@@ -119,7 +123,7 @@ def test_node_states_match_candidate_fates(qtbot: QtBot) -> None:
     nodes = make_view(qtbot, run).canvas.canvas_state.scene.model.nodes
     for step in run.beams.steps:
         for candidate in step.candidates:
-            assert nodes[candidate.node].state == candidate.fate
+            assert nodes[candidate.node].state == ("stopped" if candidate.fate == "early_stopped" else candidate.fate)
             assert nodes[candidate.node].parent == candidate.parent
     ended = [c.node for s in run.beams.steps for c in s.candidates if c.fate == "finished"]
     assert ended
@@ -300,17 +304,17 @@ def test_typing_finds_tokens_and_enter_selects_next_match(qtbot: QtBot) -> None:
 
 def test_toolbar_buttons_change_canvas(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(30)))
-    view.canvas.navigation.set_follow(False)
+    assert tool(view, "followButton").isChecked()
+    tool(view, "fitButton").click()
     assert not tool(view, "followButton").isChecked()
+    positions = view.canvas.canvas_state.positions
+    for node in (0, view.canvas.canvas_state.style.best_path[-1]):
+        assert view.canvas.rect().contains(positions.node_rect(node))
     tool(view, "fitButton").click()
     assert view.canvas.navigation.zoom >= READABLE_ZOOM
-    assert view.canvas.rect().contains(
-        view.canvas.canvas_state.positions.node_rect(view.canvas.canvas_state.style.best_path[-1])
-    )
+    assert view.canvas.rect().contains(positions.node_rect(view.canvas.canvas_state.style.best_path[-1]))
     tool(view, "fitButton").click()
-    assert view.canvas.rect().contains(view.canvas.canvas_state.positions.node_rect(0))
-    tool(view, "fitButton").click()
-    assert view.canvas.navigation.zoom >= READABLE_ZOOM
+    assert view.canvas.rect().contains(positions.node_rect(0))
     tool(view, "downButton").click()
     assert view.canvas.canvas_state.is_top_down
     tool(view, "findButton").click()
@@ -376,3 +380,32 @@ def test_hidden_tree_sends_no_report(qtbot: QtBot) -> None:
     view.selection_changed(run)
     assert reported == []
     assert view.report is not None
+
+
+@pytest.mark.parametrize("reason", sorted(limit for limit in LIMITS if limit))
+def test_texts_cut_by_limit_have_their_own_shape_and_legend(qtbot: QtBot, reason: str) -> None:
+    steps = beam_steps(6)
+    last = steps[-1]
+    ended = tuple(replace(c, fate="finished", ended=reason) if c.fate == "kept" else c for c in last.candidates)
+    view = make_view(qtbot, beam_run([*steps[:-1], replace(last, candidates=ended)]))
+    nodes = view.canvas.canvas_state.scene.model.nodes
+    states = {nodes[c.node].state for c in ended if c.fate == "finished"}
+    assert states == {"cut"}
+    legend = dict(view.tree.content.legend)
+    assert states <= legend.keys()
+    cut, finished, kept = (
+        view.canvas.canvas_state.painter.nodes.selection_path(TreeNode(1, None, "", state=state), QRectF(0, 0, 90, 30))
+        for state in ("cut", "finished", "kept")
+    )
+    assert len({path.elementCount() for path in (cut, finished)} | {kept.elementCount()}) > 1
+    assert cut not in (finished, kept)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_of_a_drawn_node_is_named(qtbot: QtBot, state: str) -> None:
+    canvas = TreeCanvas()
+    qtbot.addWidget(canvas)
+    canvas.canvas_state.set_tree([TreeNode(0, None, "start", state="root"), TreeNode(1, 0, "word", state=state)])
+    assert state in _STATE_LABELS
+    assert state in PAINT_ORDER
+    assert describe_node(canvas.canvas_state, 1)

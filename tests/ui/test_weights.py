@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from decodescope.app import build_window
 from decodescope.app.control.dialogs import run_scripts
 from decodescope.app.control.messages import DISK_OFFER
-from decodescope.app.control.model_list import WEIGHTS_ITEM
+from decodescope.app.control.model_list import WEIGHTS
 from decodescope.app.control.model_loading import format_lines
 from decodescope.app.panels.weights_dialog import WeightsDialog
 from decodescope.app.start.cli import parse
@@ -37,7 +37,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def test_int8_weights_are_selected_and_in_script(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
     parts, picker = window.parts, window.parts.toolbar.model
-    picker.activated.emit(picker.findData(WEIGHTS_ITEM))
+    picker.commandChosen.emit(WEIGHTS)
     dialog = find(window, WeightsDialog, "weightsDialog")
     settle(dialog)
     assert not faults(dialog)
@@ -47,7 +47,7 @@ def test_int8_weights_are_selected_and_in_script(qtbot: QtBot, window: MainWindo
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS) as ready:
         dialog.choose("int8")
     assert ready.args[0].dtype == "int8"
-    assert "int8" in parts.status.device.text()
+    assert "int8" in parts.status.device.toolTip()
     assert SettingsStore(config_dir).load().models.weights == {"storyteller": "int8"}
     with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
         measure.click()

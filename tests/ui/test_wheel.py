@@ -94,7 +94,7 @@ def test_wheel_changes_no_value_in_window(qtbot: QtBot, window: MainWindow) -> N
     run(qtbot, whole(window))
     for name in ("sampling", "beam_search", "assisted"):
         window.parts.settings_controller.choose(strategy=name)
-        window.parts.setup.parameters.set_advanced(True)
+        window.parts.setup.parameters.set_all_open(True)
         found, seen = changed_by_the_wheel(window)
         assert found == []
         assert seen > 20

@@ -340,7 +340,7 @@ def test_the_smallest_window_shows_every_part(window: MainWindow, scale: float) 
 def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> None:
     first = open_window(qtbot, config_dir)
     first.parts.layout.toggle_inspector()
-    first.parts.setup.parameters.set_advanced(True)
+    first.parts.setup.parameters.groups["Filters"].set_open(True)
     first.parts.setup.prompt.set_prompt("Remember me")
     first.parts.toolbar.strategy.select_data("greedy")
     first.parts.setup.parameters.set_values({"repetition_penalty": 1.3})
@@ -349,7 +349,7 @@ def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> N
     second = open_window(qtbot, config_dir)
     assert not second.parts.inspector.isVisible()
     assert second.parts.setup.isVisible()
-    assert second.parts.setup.parameters.is_advanced
+    assert second.parts.setup.parameters.open_groups["Filters"]
     assert second.parts.setup.prompt.editor.toPlainText() == "Remember me"
     assert second.parts.chosen.strategy.name == "greedy"
     assert second.parts.setup.parameters.changed_values() == {"repetition_penalty": 1.3}

@@ -148,9 +148,9 @@ def test_tab_menu_selects_view(window: MainWindow) -> None:
 
 def test_setting_names_fit_on_one_line(window: MainWindow) -> None:
     """`test_layout` measures the larger types."""
-    window.parts.setup.parameters.set_advanced(True)
     for strategy in strategies.registry.values():
         window.parts.settings_controller.choose(strategy=strategy.name)
+        window.parts.setup.parameters.set_all_open(True)
         QApplication.processEvents()
         for row in window.parts.setup.parameters.rows.values():
             label = row.label

@@ -177,7 +177,7 @@ def test_path_line_joins_arabic_letters(qtbot: QtBot) -> None:
     line.resize(400, 32)
     line.show_text("بال", "عالم")
     theme = theme_for("light")
-    layout = line._make_layout(line.before, theme.font(14), theme.font(14, 600))
+    layout = line._make_layout(line.before, theme.font(13), theme.font(13, 600))
     assert layout.text() == "بالعالم"
     assert layout.lineAt(0).naturalTextRect().height() < 32
 

@@ -56,7 +56,7 @@ class DownloadStatuses(QObject):
                 self._statuses[name] = replace(status, error=known.error if known.status == "failed" else None)
         self.listed.emit()
 
-    def update_progress(self, name: str, progress: catalog.Progress) -> None:
+    def update_progress(self, name: str, progress: catalog.DownloadProgress) -> None:
         """Update the progress of a download or check."""
         status = self.get(name)
         if status.is_busy:

@@ -163,8 +163,10 @@ class GuessController(QObject):
 
     @Slot()
     def next(self) -> None:
-        """Play on to the next question, or show the score and end the game."""
-        if self._full_run is None:
+        """Play on to the next question, or show the score and end the game. An open question stays until it is
+        answered.
+        """
+        if self._full_run is None or (self._guess is None and self._current_question is not None):
             return
         self._guess = None
         self._session.select_token(None)
@@ -184,6 +186,18 @@ class GuessController(QObject):
         if self.is_on or (self.panel is not None and self.panel.isVisible()):
             self._show_full_run()
             self._close()
+
+    def answer_preview(self) -> str:
+        """Return the answer of the open question, for the one who asks it; empty while no question is open."""
+        question = self._current_question
+        if self._full_run is None or question is None or self._guess is not None or self._timer.isActive():
+            return ""
+        chosen = question.choices[question.answer]
+        return tr("Answer: {number}, {word} with {share}.").format(
+            number=question.answer + 1,
+            word=words.quote(chosen.text, chosen.special),
+            share=words.percent(chosen.probability),
+        )
 
     @property
     def _current_question(self) -> GuessQuestion | None:

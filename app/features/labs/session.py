@@ -16,8 +16,8 @@ from decodescope.app.features.labs.state import (
     USER_RANKINGS,
     CompletionsToRank,
     LabRequest,
+    RewardedTokens,
     ScaleRequest,
-    ScoredTokens,
     SpeedResults,
     Task,
 )
@@ -164,7 +164,7 @@ def _score_tokens(request: LabRequest, _task: BackgroundTask, _home: Path, folde
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
     found = labs.preference.score_tokens(judge, request.prompt, request.text)
-    yield ScoredTokens(tuple((token.text, token.reward) for token in found))
+    yield RewardedTokens(tuple((token.text, token.reward) for token in found))
 
 
 def _best_of(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:

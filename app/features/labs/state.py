@@ -43,7 +43,7 @@ class LabRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredTokens:
+class RewardedTokens:
     """A text with the reward after each of its tokens."""
 
     tokens: tuple[tuple[str, float], ...]

@@ -218,7 +218,9 @@ class _LiveConnection(QObject):
         name = next((event.model for event in events if isinstance(event, RunStarted)), "")
         captured = self._stream.header.extra.get("captured")
         is_inner = isinstance(captured, dict) and bool(captured.get("parent"))
-        if is_inner:
+        if self._stream.header.extra.get("served"):
+            text = tr("A request to the server runs {model}.")
+        elif is_inner:
             text = tr("A script runs {model} inside another run; see it in the history.")
         elif is_shown:
             text = tr("A script runs {model}.")

@@ -141,7 +141,7 @@ class PaletteDelegate(ThemedDelegate):
 
     def _paint_title(self, painter: QPainter, line: QRect, row: PaletteRow, theme: Theme) -> None:
         """Paint the title, followed by the reason of an unavailable row if space allows."""
-        plain, bold = theme.font(13), theme.font(13, 700)
+        plain, bold = theme.font(13), theme.font(13, 600)
         color, marked = theme.color("muted" if row.reason else "text"), theme.color("accent")
         x, places = line.left(), set(row.match_indices)
         shown = QFontMetrics(bold).elidedText(row.title, Qt.TextElideMode.ElideRight, line.width())
@@ -230,7 +230,7 @@ class CommandPalette(Themed, QFrame):
             f"#commandPalette {{ background: {theme.panel}; border: 1px solid {theme.line};"
             f" border-radius: {theme.px(12)}px; }}"
             f"#commandField {{ border: 0; border-bottom: 1px solid {theme.line}; border-radius: 0;"
-            f" background: transparent; font-size: {theme.px(16)}px; padding: {theme.px(12)}px {theme.px(16)}px; }}"
+            f" background: transparent; font-size: {theme.px(15)}px; padding: {theme.px(12)}px {theme.px(16)}px; }}"
             f"#commandList {{ border: 0; background: transparent; padding: {theme.px(4)}px 0; }}"
             f"#commandFoot {{ color: {theme.muted}; font-size: {theme.px(12)}px; }}"
         )

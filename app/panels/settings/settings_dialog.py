@@ -33,6 +33,7 @@ from decodescope.app.storage.settings import (
     MAX_SCALE,
     MIN_SCALE,
     AppearanceSection,
+    ChatSection,
     ComputeSection,
     HistorySection,
     ModelsSection,
@@ -42,9 +43,11 @@ from decodescope.app.storage.settings import (
 from decodescope.app.widgets.animation.motion import prefers_reduced_motion
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
 from decodescope.app.widgets.dialog import ScrolledDialog
+from decodescope.app.widgets.inputs import LazyComboBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.sound_player import sound_unsupported_reason
+from decodescope.core import words
 from decodescope.resources.depth import DEPTHS
 from decodescope.resources.language import join_sentences, mark, tr
 
@@ -68,7 +71,7 @@ class AppearanceSettings(SettingsForm):
         )
         self.scale = make_spin_box("scaleChoice", tr("Text size"), percent, min_percent, max_percent)
         self.scale.setSingleStep(10)
-        self.scale.setSuffix(" %")
+        self.scale.setSuffix(words.percent_text(""))
         self.scale.valueChanged.connect(self._on_scale)
         self.wording = make_combo_box(
             "depthChoice", tr("Wording"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), settings.depth
@@ -134,6 +137,28 @@ class ComputeSettings(SettingsForm):
             join_sentences(tr(_NATIVE_CODE_HELP), backend.sentence if backend is not None else "")
         )
         self.backend_label.setToolTip(tooltip(backend.details if backend is not None else ""))
+
+
+class ChatSettings(SettingsForm):
+    """Choice of the key that sends a message."""
+
+    def __init__(self, settings: ChatSection) -> None:
+        super().__init__(settings)
+        choices = (
+            (True, tr("Sends; Shift+Enter starts a new line")),
+            (False, tr("Starts a new line; Shift+Enter sends")),
+        )
+        self.enter = set_up(LazyComboBox(), name="enterChoice", accessible_name=tr("Enter key in a chat"))
+        for value, title in choices:
+            self.enter.addItem(title, value)
+        self.enter.setCurrentIndex(0 if settings.enter_sends else 1)
+        self.enter.activated.connect(self._on_enter)
+        self.add(tr("Enter key"), self.enter)
+
+    @Slot()
+    def _on_enter(self) -> None:
+        self._settings.enter_sends = bool(self.enter.currentData())
+        self.changed.emit("chat")
 
 
 class HistorySettings(SettingsForm):
@@ -261,9 +286,9 @@ class PermissionSettings(QWidget):
 
     def _fill(self) -> None:
         self.allowed.clear()
-        for key, words in _PERMISSIONS.items():
+        for key, kind in _PERMISSIONS.items():
             for model in getattr(self._settings, key):
-                self.allowed.addItem(f"{model}: {tr(words)}")
+                self.allowed.addItem(f"{model}: {tr(kind)}")
                 self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
         self.none_allowed.setVisible(not self.allowed.count())
         for part in (self.allowed, self.revoke):
@@ -345,16 +370,18 @@ class SettingsDialog(ScrolledDialog):
         """Yield each section with its heading."""
         settings = self._settings
         look, stage = AppearanceSettings(settings.appearance), StageSettings(settings.appearance)
+        chat = ChatSettings(settings.chat)
         history, self.permissions = HistorySettings(settings.history), PermissionSettings(settings.models)
         self.compute, memory = ComputeSettings(settings.compute), MemorySettings(settings.compute)
         self.updates = UpdateSettings(settings.updates, self._update_address, self._updates_unavailable_reason)
-        for part in (look, self.compute, memory, history, self.updates, self.permissions):
+        for part in (look, chat, self.compute, memory, history, self.updates, self.permissions):
             part.changed.connect(self.changed)
         stage.changed.connect(lambda: self.changed.emit("stage"))
         look.languageChosen.connect(self.languageChosen)
         history.forgetAllRequested.connect(self.forgetAllRequested)
         yield tr("APPEARANCE"), look
         yield tr("PRESENTING"), stage
+        yield tr("CHAT"), chat
         yield tr("COMPUTE"), self.compute
         yield tr("MEMORY"), memory
         yield tr("HISTORY"), history

@@ -148,7 +148,7 @@ class WelcomePage(Themed, QFrame):
     def restyle(self, theme: Theme) -> None:
         self.setStyleSheet(
             f"#welcomePage {{ background: {theme.window}; border: 0; }}"
-            f"#welcomeTitle {{ font-size: {theme.px(24)}px; font-weight: 700; }}"
+            f"#welcomeTitle {{ font-size: {theme.px(22)}px; font-weight: 600; }}"
             f"#welcomeWords {{ font-size: {theme.px(15)}px; color: {theme.muted}; }}"
         )
         self._column.setSpacing(theme.space(12))

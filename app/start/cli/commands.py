@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),
     ),
+    "serve": (
+        "decodescope.core.server.serve_command",
+        mark("serve a model with the API of OpenAI"),
+    ),
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""

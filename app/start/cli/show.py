@@ -189,19 +189,20 @@ def _token_table(number: int, tokens: Sequence[TokenChosen], is_numbered: bool) 
     from rich.table import Table
     from rich.text import Text
 
+    from decodescope.core import words
+
     title = tr("Sequence {number}").format(number=number + 1) if is_numbered else None
     table = Table(title=title, box=None, pad_edge=False, title_justify="left")
     numbers = (tr("Step"), tr("Probability"), tr("Rank"))
     for heading in (tr("Step"), tr("Token"), tr("Probability"), tr("Rank"), tr("Alternatives")):
         table.add_column(heading, justify="right" if heading in numbers else "left", overflow="fold")
     for token in tokens:
-        others = "  ".join(
-            f"{_piece(item.text)} {item.probability:.1%}" for item in token.alternatives[:4] if item.id != token.id
-        )
+        rivals = (item for item in token.alternatives[:4] if item.id != token.id)
+        others = "  ".join(f"{_piece(item.text)} {words.brief_percent(item.probability)}" for item in rivals)
         table.add_row(
             str(token.step + 1),
             Text(_piece(token.piece), _style(token.probability)),
-            "" if math.isnan(token.probability) else f"{token.probability:.1%}",
+            "" if math.isnan(token.probability) else words.final_percent(token),
             str(token.rank),
             Text(others, "dim"),
         )

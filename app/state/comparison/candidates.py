@@ -111,6 +111,25 @@ def _strategy_unsupported_reason(strategy: Strategy, base: RunRequest, info: Mod
     return cache_unsupported_reason(base.cache, strategy.name, info)
 
 
+LOW_TEMPERATURE, HIGH_TEMPERATURE = 0.2, 1.2
+"""The two temperatures of the comparison in one click."""
+
+
+def temperature_candidates(base: RunRequest, info: ModelInfo | None) -> list[ComparisonCandidate]:
+    """Return the run at a low and at a high temperature; as plain sampling if its strategy has no temperature."""
+    strategy = strategies.registry[base.strategy]
+    if "temperature" not in strategy.parameter_names:
+        strategy = strategies.registry["sampling"]
+        base = base.with_strategy(strategy, _strategy_settings(strategy, base.settings))
+    if "do_sample" in strategy.parameter_names:
+        base = base.with_settings({"do_sample": True})
+    temperature, reason = strategy.parameter("temperature"), _strategy_unsupported_reason(strategy, base, info)
+    return [
+        replace(candidate, summary=tr("The same prompt, seed and settings."), reason=reason)
+        for candidate in sweep_candidates(base, Sweep(temperature, (LOW_TEMPERATURE, HIGH_TEMPERATURE), (base.seed,)))
+    ]
+
+
 def seed_candidates(base: RunRequest, count: int) -> list[ComparisonCandidate]:
     """Return candidates for the run's seed and the following ones."""
     seeds = range(base.seed, base.seed + count)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from decodescope.app.state.conversation import Conversation
+from decodescope.app.state.conversation import Conversation, ConversationTurn
 from decodescope.app.state.run import Run
 from decodescope.app.theme.theme import Theme
-from decodescope.app.theme.themed import Themed
+from decodescope.app.theme.themed import Themed, inherit_theme
 from decodescope.app.views.chat.bubbles import Bubble, BubbleColumn
+from decodescope.app.views.chat.turn_tools import TurnBar, TurnEditor
 from decodescope.app.views.shared.empty_page import paint_empty_page
 from decodescope.app.views.text.row_painting import PaintOptions
 from decodescope.app.views.text.token_navigation import token_for_key
@@ -23,30 +24,47 @@ from decodescope.app.widgets.popover import HoverArea, Popover
 from decodescope.resources.language import mark, tr
 
 HOVER_MS = 250
+LAYOUT_SECONDS = 0.008
+"""Time for laying out turns that are out of sight before the window draws again."""
 EMPTY_TITLE = mark("A chat, turn by turn")
 EMPTY_HINT = mark(
-    "Choose “Chat” above the prompt, write a message and press Ctrl+Enter. Each answer shows how much "
-    "of the cache it could reuse."
+    "Answers can be edited and continued from any word. Each shows its tokens and how much of the cache it could reuse."
 )
 
 
 class ChatArea(Themed, HoverArea, AccessibleWidget):
-    """Draw `conversation` and let the user pick tokens of the latest answer. Key presses are left to the surrounding
-    view.
+    """Draw `conversation`, let the user pick tokens of the answers, and show the tools of one turn: the last one, the
+    one under the pointer, or the one chosen by keys. Key presses are left to the surrounding view.
+
+    `tokenPicked(turn, index)`; `tokenMenuRequested(turn, index, position)`: a menu for a token, or with index −1 for
+    the turn; `turnEdited(turn, text, action)`.
     """
 
-    tokenPicked = Signal(int)
+    tokenPicked = Signal(object, int)
+    tokenMenuRequested = Signal(object, int, object)
+    turnEdited = Signal(object, str, str)
     accessible_role = Role.List
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("chatArea")
         self.conversation = Conversation()
+        self.hides_tools = False
+        """Whether the tools of the turns are hidden, as while presenting."""
         self.run: Run | None = None
         self._paint_options = PaintOptions(theme)
         self._bubbles = BubbleColumn()
         self._hovered: tuple[Bubble, int] | None = None
+        self._chosen: ConversationTurn | None = None
+        """The turn whose tools are shown; None for the last one."""
+        self.bar = TurnBar(self.viewport())
+        self.bar.hide()
+        self.bar.editRequested.connect(self.edit_current)
+        self.editor: TurnEditor | None = None
+        """Edits a turn in its place; None while none is edited."""
         self.popover = Popover(theme, self)
+        self._layout_timer = QTimer(self, singleShot=True, interval=0)
+        self._layout_timer.timeout.connect(self.arrange)
         self._timer = QTimer(self, singleShot=True, interval=HOVER_MS)
         self._timer.timeout.connect(self._show_token_popover)
         self.hoverEnded.connect(self.leave)
@@ -67,12 +85,135 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
             return
         bar, pad, height = self.verticalScrollBar(), self._padding, self.viewport().height()
         at_end = bar.value() >= bar.maximum() - 2
-        self._bubbles.arrange(self.conversation, self.viewport().width() - 2 * pad.x(), self._paint_options.theme)
+        self._measure_editor()
+        start = bar.value() - pad.y()
+        anchor = next(iter(self._bubbles.visible(start, start + height)), None)
+        offset = anchor.rect.top() - bar.value() if anchor is not None else 0.0
+        size = self._page_width, float(height)
+        is_incomplete = self._bubbles.arrange(
+            self.conversation, size, self._paint_options.theme, None if at_end else start, LAYOUT_SECONDS
+        )
+        if is_incomplete:
+            self._layout_timer.start()
         bar.setPageStep(height)
         bar.setRange(0, max(0, round(self._bubbles.height + 2 * pad.y()) - height))
-        if at_end:
+        if at_end and self.editor is None:
             bar.setValue(bar.maximum())
+        elif anchor is not None and anchor in self._bubbles.all:
+            bar.setValue(round(anchor.rect.top() - offset))
+        self._place_tools()
         self.viewport().update()
+
+    def show_chat(self, conversation: Conversation) -> None:
+        """Show another chat from its end."""
+        self._close_editor()
+        self._chosen = None
+        self.conversation = conversation
+        self._bubbles.all = []
+        self.arrange()
+        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def show_tools_of(self, turn: ConversationTurn) -> None:
+        """Show the tools of a turn."""
+        self._chosen = turn
+        self._place_tools()
+
+    @property
+    def current_turn(self) -> ConversationTurn | None:
+        """The turn whose tools are shown; None in an empty chat."""
+        turns = [bubble.turn for bubble in self._bubbles.all]
+        return self._chosen if self._chosen in turns else turns[-1] if turns else None
+
+    def choose_turn(self, step: int) -> None:
+        """Show the tools of the turn `step` places further, and scroll to it."""
+        turns = [bubble.turn for bubble in self._bubbles.all]
+        if turns and self.current_turn is not None:
+            self._chosen = turns[min(max(turns.index(self.current_turn) + step, 0), len(turns) - 1)]
+            self._place_tools()
+            self._scroll_to(self._bubble_of(self._chosen))
+
+    @Slot()
+    def edit_current(self) -> None:
+        """Edit the turn whose tools are shown."""
+        turn = self.current_turn
+        if turn is None or self.conversation.is_open:
+            return
+        self._close_editor()
+        self.editor = TurnEditor(self.viewport(), turn)
+        self.editor.done.connect(self._on_edited)
+        self.editor.cancelled.connect(self.cancel_edit)
+        self.editor.resized.connect(self.arrange)
+        inherit_theme(self.editor)
+        self.editor.show()
+        self.arrange()
+        self._scroll_to(self._bubble_of(turn))
+        self.editor.text.setFocus()
+
+    @Slot()
+    def cancel_edit(self) -> None:
+        """Close the editor and keep the turn as it is."""
+        self._close_editor()
+        self.arrange()
+        self.setFocus()
+
+    @Slot(str, str)
+    def _on_edited(self, text: str, action: str) -> None:
+        turn = self.editor.turn if self.editor is not None else None
+        self._close_editor()
+        self._chosen = None
+        self.arrange()
+        if turn is not None:
+            self.turnEdited.emit(turn, text, action)
+
+    def _close_editor(self) -> None:
+        if self.editor is not None:
+            if (bubble := self._bubble_of(self.editor.turn)) is not None:
+                bubble.edited_height = 0.0
+            self.editor.hide()
+            self.editor.deleteLater()
+            self.editor = None
+
+    def _bubble_of(self, turn: ConversationTurn | None) -> Bubble | None:
+        return next((bubble for bubble in self._bubbles.all if bubble.turn is turn), None)
+
+    def _scroll_to(self, bubble: Bubble | None) -> None:
+        if bubble is not None:
+            bar, pad = self.verticalScrollBar(), self._padding.y()
+            top, bottom = bubble.rect.top(), bubble.foot_rect(0).bottom() + 2 * pad
+            if bottom > bar.value() + self.viewport().height():
+                bar.setValue(round(bottom - self.viewport().height()))
+            if top < bar.value():
+                bar.setValue(round(top))
+
+    def _measure_editor(self) -> None:
+        """Reserve the place of the editor before the turns are laid out."""
+        if self.editor is not None and (bubble := self._bubble_of(self.editor.turn)) is not None:
+            bubble.edited_height = float(self.editor.sizeHint().height())
+
+    def _place_tools(self) -> None:
+        """Move the bar below its turn, and the editor over its turn."""
+        if self.editor is not None:
+            edited = self._bubble_of(self.editor.turn)
+            if edited is None:
+                self._close_editor()
+            else:
+                self.editor.place(edited.rect.translated(self._origin).toAlignedRect())
+        bubble = self._bubble_of(self.current_turn)
+        is_busy = self.conversation.is_open
+        if bubble is None or self.editor is not None or bubble.turn.is_open or self.hides_tools:
+            self.bar.hide()
+            return
+        self.bar.show_turn(bubble.turn, is_busy)
+        self.bar.show()
+        foot = bubble.foot_rect(self._page_width).translated(self._origin)
+        size = self.bar.sizeHint()
+        left = bubble.rect.left() if bubble.is_answer else bubble.rect.right() - size.width()
+        left = max(0.0, left + self._origin.x())
+        self.bar.setGeometry(QRect(round(left), round(foot.top()), size.width(), round(foot.height())))
+
+    @property
+    def _page_width(self) -> float:
+        return self.viewport().width() - 2 * self._padding.x()
 
     @property
     def _padding(self) -> QPointF:
@@ -95,6 +236,13 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
     def formats_answers(self) -> bool:
         """Whether answers that contain Markdown or thinking are formatted."""
         return self._bubbles.formats_answers
+
+    def text_before(self, turn: ConversationTurn, token: int) -> str:
+        """Return the text of an answer up to the end of one of its generated tokens."""
+        run = turn.run
+        if run is None:
+            return turn.content
+        return run.sequence.text_until(token + 1) if token + 1 < len(run.tokens) else turn.text
 
     def set_formatting_enabled(self, enabled: bool) -> None:
         """Show answers formatted or as their tokens."""
@@ -122,6 +270,7 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
 
     def token_rect(self, turn: int, token: int) -> QRectF:
         """Rectangle of a token of a turn, in viewport coordinates."""
+        self._bubbles.complete(self._bubbles.all[turn], self._page_width, self._paint_options.theme)
         column = self._bubbles.all[turn].column
         return column.rects(token)[0].translated(self._origin) if column is not None else QRectF()
 
@@ -156,9 +305,25 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         top = event.rect().top() - self._origin.y()
         bottom = top + event.rect().height()
         painter.translate(self._origin)
-        for bubble in self._bubbles.all:
-            if bubble.rect.bottom() + theme.px(80) >= top and bubble.rect.top() <= bottom:
-                bubble.paint(painter, self._options_for(bubble), top, bottom)
+        for bubble in self._bubbles.visible(top - theme.px(80), bottom):
+            bubble.paint(painter, self._options_for(bubble), top, bottom)
+            self._paint_foot(painter, bubble)
+
+    def _paint_foot(self, painter: QPainter, bubble: Bubble) -> None:
+        """Paint version and cost of a turn, beside the bar if it is there."""
+        text = bubble.foot_text
+        has_bar = not self.bar.isHidden() and self.bar.turn is bubble.turn
+        if has_bar and len(bubble.turn.siblings) > 1:
+            text = text.partition(" · ")[2]
+        if not text:
+            return
+        pad, taken = self._paint_options.theme.px(8), self.bar.width() if has_bar else 0
+        if bubble.is_answer:
+            left, right = bubble.rect.left() + (taken or pad) + pad * bool(taken), self._page_width
+        else:
+            left, right = 0.0, bubble.rect.right() - taken - pad
+        if right - left > 2 * pad:
+            bubble.paint_foot(painter, left, right, text)
 
     def _options_for(self, bubble: Bubble) -> PaintOptions:
         """Return the paint options for `bubble`. Only the current run's bubble shows the selection and the newest
@@ -192,8 +357,22 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
                 self.arrange()
                 return
         hit = self._token_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit[0] is self._current_bubble():
-            self.tokenPicked.emit(hit[1])
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None:
+            self.tokenPicked.emit(hit[0].turn, hit[1])
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Request a menu for the token or the turn under the pointer, or for the selected token."""
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            bubble, run = self._current_bubble(), self.run
+            if bubble is not None and bubble.column is not None and run is not None and run.selected is not None:
+                place = bubble.column.rects(run.selected)[0].translated(self._origin).bottomLeft().toPoint()
+                self.tokenMenuRequested.emit(bubble.turn, run.selected, self.viewport().mapToGlobal(place))
+            return
+        hit = self._token_at(QPointF(event.pos()))
+        point = QPointF(event.pos()) - self._origin
+        over = hit[0] if hit is not None else self._bubbles.bubble_at(point.x(), point.y())
+        if over is not None:
+            self.tokenMenuRequested.emit(over.turn, hit[1] if hit is not None else -1, event.globalPos())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Schedule the popover for the token under the pointer, and show a hand cursor over the thinking header."""
@@ -201,6 +380,10 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         is_on_head = any(bubble.thinking_header_rect.contains(point) for bubble in self._bubbles.all)
         shape = Qt.CursorShape.PointingHandCursor if is_on_head else Qt.CursorShape.ArrowCursor
         self.viewport().setCursor(shape)
+        over = self._bubbles.bubble_at_height(point.y())
+        if over is not None and over.turn is not self.current_turn and not self.bar.underMouse():
+            self._chosen = over.turn
+            self._place_tools()
         hit = self._token_at(event.position())
         if hit == self._hovered:
             return
@@ -231,6 +414,14 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         self.popover.hide()
         self.viewport().update()
 
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Move the tools with their turn."""
+        super().scrollContentsBy(dx, dy)
+        start = self.verticalScrollBar().value() - self._padding.y()
+        if any(bubble.is_pending for bubble in self._bubbles.visible(start, start + self.viewport().height())):
+            self._layout_timer.start()
+        self._place_tools()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave all keys to the view, so that nothing scrolls by itself."""
         event.ignore()
@@ -246,7 +437,7 @@ _TURN_DESCRIPTIONS = {
 def _accessible_text(bubble: Bubble, number: int) -> str:
     turn = bubble.turn
     column = None if bubble.is_formatted else bubble.column
-    content = turn.content if column is None else column.text.text[: column.limit]
+    content = turn.content if column is None or bubble.is_pending else column.text.text[: column.limit]
     if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_thinking_expanded:
         content = f"{bubble.rich.thinking_header}. {bubble.rich.answer.body.strip()}"
     return tr(_TURN_DESCRIPTIONS[turn.role]).format(number=number, words=content or "…")

@@ -1,10 +1,9 @@
-"""Formatted chat answers: split off the thinking, detect Markdown, and paint documents that load nothing."""
+"""Formatted chat answers: fold the thinking, detect Markdown, and paint documents that load nothing."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from PySide6.QtCore import QByteArray, QPointF, QRectF, QUrl
 from PySide6.QtGui import (
@@ -13,6 +12,7 @@ from PySide6.QtGui import (
     QFontMetricsF,
     QPainter,
     QPalette,
+    QTextBlock,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -21,13 +21,17 @@ from PySide6.QtGui import (
     QTextTable,
 )
 
+from decodescope.app.state.answer_thinking import thinking_summary
 from decodescope.app.theme.theme import Theme, tab_distance
-from decodescope.resources.language import tr, trn
+from decodescope.core.thinking import NO_THINKING, AnswerThinking
+from decodescope.resources.language import tr
 
-MAX_FORMATTED_CHARS = 100_000
-"""Maximum number of characters of a formatted answer. Longer answers are shown as tokens."""
-_OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
-_CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
+MAX_FORMATTED_CHARS = 40_000
+"""Maximum number of characters of a formatted answer. Longer answers are shown as text."""
+MAX_LINES, MAX_TABLE_LINES, MAX_COLUMNS, MAX_CELLS, MAX_DEFINITIONS, MAX_MARKS = 2000, 400, 40, 1000, 100, 4000
+"""Largest parts of an answer that is formatted: lines, lines and cells of tables, columns, definitions of links, and
+marks of emphasis, code or links. A layout of larger ones takes seconds: its time grows with the square of their number.
+"""
 _MARKUP = re.compile(
     r"""
       (?<![\w*])\*\*?[^\s*]                # emphasis
@@ -39,12 +43,13 @@ _MARKUP = re.compile(
     | ^[ \t]*[-*+][ ]\S                    # list
     | ^[ \t]*\d{1,3}[.)][ ]\S              # numbered list
     | ^[ ]{0,3}>[ ]?\S                     # quotation
-    | ^[ ]{0,3}\|.*\|[ \t]*$               # table
+    | ^[ ]{0,3}\|.*\|                     # table
     | ^[ ]{0,3}(?:---+|\*\*\*+)[ \t]*$     # rule
-    | \[[^\]\n]+\]\([^)\s]+\)              # link
+    | \[[^\[\]\n]+\]\([^()\s]+\)          # link
     """,
     re.VERBOSE | re.MULTILINE,
 )
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]+\]:", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
 """Quotations and lists nested so deeply that a document would take too long to lay out."""
@@ -52,32 +57,38 @@ _BROKEN_IMAGE = "!\u2060["
 """`![` with a zero-width word joiner inside, so that it no longer starts an image."""
 
 
-class SplitAnswer(NamedTuple):
-    """An answer split into thinking and body; either may be empty."""
-
-    thinking: str
-    body: str
-
-
-def split_thinking(text: str) -> SplitAnswer:
-    """Split the thinking off an answer. If the prompt opened the thinking block, the answer contains only the closing
-    tag.
-    """
-    opening = _OPENING.match(text)
-    start = opening.end() if opening else 0
-    closing = _CLOSING.search(text, start)
-    if closing is None:
-        return SplitAnswer(text[start:].strip(), "") if opening else SplitAnswer("", text)
-    if opening is None and "`" in text[: closing.start()]:  # the tag may only be quoted in code
-        return SplitAnswer("", text)
-    return SplitAnswer(text[start : closing.start()].strip(), text[closing.end() :])
-
-
-def has_formatting(text: str) -> bool:
+def has_formatting(answer: AnswerThinking) -> bool:
     """Whether formatting would change how the answer looks."""
-    if len(text) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(text):
-        return False
-    answer = split_thinking(text)
+    return not plain_text_reason(answer) and _has_markup(answer)
+
+
+def plain_text_reason(answer: AnswerThinking) -> str:
+    """Return why an answer with markup is shown as text; empty if it can be formatted. Takes time linear in the
+    length.
+    """
+    if len(answer.thinking) + len(answer.body) > MAX_FORMATTED_CHARS:
+        return tr("too long to be formatted") if _has_markup(answer) else ""
+    reason = _size_problem(answer.body)
+    return reason if reason and _has_markup(answer) else ""
+
+
+def _size_problem(text: str) -> str:
+    """Return which part of a text is too large to be laid out in a moment."""
+    if text.count("\n") > MAX_LINES:
+        return tr("too many lines to be formatted")
+    if _DEEP_NESTING.search(text):
+        return tr("too deeply nested to be formatted")
+    if sum(text.count(mark) for mark in "*_`[~<") > 2 * MAX_MARKS:
+        return tr("too much markup to be formatted")
+    rows = [line.count("|") for line in text.split("\n") if "|" in line]
+    if len(rows) > MAX_TABLE_LINES or sum(rows) > MAX_CELLS or max(rows, default=0) > MAX_COLUMNS:
+        return tr("its table is too large to be formatted")
+    if len(_DEFINITION.findall(text)) > MAX_DEFINITIONS:
+        return tr("too many links to be formatted")
+    return ""
+
+
+def _has_markup(answer: AnswerThinking) -> bool:
     return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
 
 
@@ -91,7 +102,7 @@ class OfflineDocument(QTextDocument):
 
 def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the Markdown text, laid out to `width` in the theme's colours."""
-    document = _document(theme, theme.font(16))
+    document = _document(theme, theme.font(15))
     features = QTextDocument.MarkdownFeature
     document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
     _style_document(document, theme)
@@ -101,7 +112,7 @@ def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
 
 def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the thinking as plain, small text."""
-    document = _document(theme, theme.font(14))
+    document = _document(theme, theme.font(13))
     document.setPlainText(text)
     document.setTextWidth(width)
     return document
@@ -143,22 +154,25 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
     """Give code a background, tables a border, and links no target."""
     code_ground, line = theme.color("field"), theme.color("line")
     cursor = QTextCursor(document)
+    cursor.beginEditBlock()  # lays out once, not after each change
     block = document.begin()
     while block.isValid():
         style = block.blockFormat()
-        is_code = style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value) or style.hasProperty(
-            QTextBlockFormat.Property.BlockCodeLanguage.value
-        )
+        is_code = _is_code(block)
         cursor.setPosition(block.position())
         if is_code:
             ground = QTextBlockFormat()
             ground.setBackground(code_ground)
+            if not _is_code(block.previous()):
+                ground.setTopMargin(theme.px(4))
+            if not _is_code(block.next()):
+                ground.setBottomMargin(theme.px(8))
             cursor.mergeBlockFormat(ground)
-        elif block.textList() is None and cursor.currentTable() is None:
+        elif cursor.currentTable() is None and (block.textList() is None or block.next().textList() is None):
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
-        _style_fragments(cursor, block.position(), block.length(), theme)
+        _style_fragments(cursor, block, theme)
         if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
             _mute_quotation(cursor, block.position(), block.length(), theme)
         block = block.next()
@@ -172,6 +186,16 @@ def _style_document(document: QTextDocument, theme: Theme) -> None:
             table.setBorderCollapse(True)
             frame.setFormat(table)
             _style_cells(frame)
+    cursor.endEditBlock()
+
+
+def _is_code(block: QTextBlock) -> bool:
+    """Return whether a block is a line of a code block."""
+    style = block.blockFormat()
+    return bool(
+        style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value)
+        or style.hasProperty(QTextBlockFormat.Property.BlockCodeLanguage.value)
+    )
 
 
 def _style_cells(table: QTextTable) -> None:
@@ -193,16 +217,17 @@ def _style_cells(table: QTextTable) -> None:
                 cursor.mergeCharFormat(bold)
 
 
-def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
-    at = start
-    end = start + max(0, length - 1)
-    while at < end:
-        cursor.setPosition(at)
-        cursor.setPosition(at + 1, QTextCursor.MoveMode.KeepAnchor)
-        style = cursor.charFormat()
-        fragment_end = _fragment_end(cursor, at, end)
-        cursor.setPosition(at)
-        cursor.setPosition(fragment_end, QTextCursor.MoveMode.KeepAnchor)
+def _style_fragments(cursor: QTextCursor, block: QTextBlock, theme: Theme) -> None:
+    """Give inline code a background, and links no target."""
+    found = []
+    fragments = block.begin()
+    while not fragments.atEnd():
+        fragment = fragments.fragment()
+        style = fragment.charFormat()
+        if style.isAnchor() or style.fontFixedPitch():
+            found.append((fragment.position(), fragment.length(), style))
+        fragments += 1
+    for start, length, style in found:  # changed afterwards, as a change would end the iteration
         merged = QTextCharFormat()
         if style.isAnchor():
             merged.setAnchor(False)
@@ -211,9 +236,9 @@ def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
             merged.setToolTip("")
         if style.fontFixedPitch():
             merged.setBackground(theme.color("field"))
-        if merged.propertyCount():
-            cursor.mergeCharFormat(merged)
-        at = fragment_end
+        cursor.setPosition(start)
+        cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
+        cursor.mergeCharFormat(merged)
 
 
 def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
@@ -223,17 +248,6 @@ def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) 
     cursor.setPosition(start)
     cursor.setPosition(start + max(0, length - 1), QTextCursor.MoveMode.KeepAnchor)
     cursor.mergeCharFormat(quiet)
-
-
-def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
-    """Return the end of the fragment that contains position `at`."""
-    fragments = cursor.document().findBlock(at).begin()
-    while not fragments.atEnd():
-        fragment = fragments.fragment()
-        if fragment.position() <= at < fragment.position() + fragment.length():
-            return min(end, fragment.position() + fragment.length())
-        fragments += 1
-    return end
 
 
 HEADER_HEIGHT, GAP = 24, 8
@@ -246,7 +260,9 @@ class FormattedAnswer:
     def __init__(self) -> None:
         self.is_thinking_expanded = False
         """Whether the thinking is shown."""
-        self.answer = SplitAnswer("", "")
+        self.answer = NO_THINKING
+        self.token_count = 0
+        """Number of tokens of the answer; 0 if they are not known."""
         self._key: tuple[object, ...] = ()
         self._theme: Theme | None = None
         self._thinking_document: QTextDocument | None = None
@@ -258,17 +274,16 @@ class FormattedAnswer:
         """Text of the line that folds the thinking; empty if there is none."""
         if not self.answer.thinking:
             return ""
-        count = len(self.answer.thinking.split())
-        words = trn("{n:,} word", "{n:,} words", count).format(n=count)
         mark = "▾" if self.is_thinking_expanded else "▸"
-        return f"{mark} {tr('Thinking')} · {words}"
+        parts = [f"{mark} {tr('Thinking')}", thinking_summary(self.answer, self.token_count)]
+        return " · ".join([*parts, *([tr("cut off")] if self.answer.is_open else [])])
 
-    def lay_out(self, text: str, width: float, theme: Theme) -> tuple[float, float]:
-        """Lay out `text` within `width` and return the width and height."""
-        key = (text, width, theme, self.is_thinking_expanded)
+    def lay_out(self, answer: AnswerThinking, token_count: int, width: float, theme: Theme) -> tuple[float, float]:
+        """Lay out an answer of `token_count` tokens (0: not known) within `width` and return the width and height."""
+        key = (answer, token_count, width, theme, self.is_thinking_expanded)
         if key != self._key:
             self._key, self._theme = key, theme
-            self.answer = split_thinking(text)
+            self.answer, self.token_count = answer, token_count
             shows = self.is_thinking_expanded and self.answer.thinking
             self._thinking_document = thinking_document(self.answer.thinking, theme, width) if shows else None
             self._body_document = (
@@ -302,7 +317,7 @@ class FormattedAnswer:
             painter.setPen(theme.color("muted"))
             painter.drawText(QPointF(0, theme.px(HEADER_HEIGHT) - theme.px(8)), self.thinking_header)
             painter.translate(0, theme.px(HEADER_HEIGHT))
-        for part, color in ((self._thinking_document, "muted"), (self._body_document, "text")):
+        for part, color in ((self._thinking_document, "thinking"), (self._body_document, "text")):
             if part is None:
                 continue
             context = QAbstractTextDocumentLayout.PaintContext()

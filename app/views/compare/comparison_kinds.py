@@ -90,8 +90,9 @@ def plan_text(runs: int, seconds_per_run: float | None) -> str:
 
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
-GRAMMAR = "grammar"
+GRAMMAR, TEMPERATURES = "grammar", "temperatures"
 KINDS = (
+    (TEMPERATURES, mark("Two temperatures")),
     (CACHES, mark("Caches")),
     (STRATEGIES, mark("Strategies")),
     (SEEDS, mark("Seeds")),
@@ -101,6 +102,10 @@ KINDS = (
     (RUNS, mark("Runs")),
 )
 DESCRIPTIONS = {
+    TEMPERATURES: mark(
+        "Repeats the shown run with the same seed: once so cool that the likeliest words nearly always win, once so "
+        "warm that unlikely ones get their turn."
+    ),
     CACHES: mark("Runs the prompt, seed and settings of the shown run on each cache. Dynamic is the baseline."),
     STRATEGIES: mark("Runs the prompt and seed of the shown run with each strategy at its default settings."),
     SEEDS: mark("Repeats the shown run, each time with the next seed."),
@@ -150,6 +155,8 @@ def candidates_of(
 ) -> list[ComparisonCandidate]:
     """Return the candidates offered as chips; empty for kinds that use other controls."""
     match kind:
+        case "temperatures":
+            return choose.temperature_candidates(base, info)
         case "caches":
             return choose.cache_candidates(base, info)
         case "strategies":

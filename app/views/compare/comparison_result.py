@@ -131,7 +131,7 @@ def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> st
     """Return the text as rich text: words shared with the reference are muted, its own words are underlined and tinted,
     and a caret marks words that only the reference has. The reference itself is unformatted.
     """
-    style = f"font-size: {theme.px(14)}px; line-height: 140%;"
+    style = f"font-size: {theme.px(13)}px; line-height: 140%;"
     if is_reference:
         return f'<p style="{style}">{_escaped("".join(span.text for span in spans))}</p>'
     return f'<p style="{style}">{"".join(_diff_span_html(spans, n, theme) for n in range(len(spans)))}</p>'

@@ -285,7 +285,7 @@ def _bits(value: float) -> str:
 
 def _probabilities(comparison: Comparison) -> PlotSpec:
     """Return a histogram of the tokens' probabilities under the model alone, in steps of 10 %."""
-    labels = tuple(f"{n * 100 // BINS}–{(n + 1) * 100 // BINS} %" for n in range(BINS))
+    labels = tuple(words.percent_text(f"{n * 100 // BINS}–{(n + 1) * 100 // BINS}") for n in range(BINS))
     bars = []
     for name, colour, run in _named_results(comparison):
         known = [token for token in run.sequences[0].tokens if not math.isnan(token.raw_probability)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QProgressBar, QPushButton, QVBoxLayout
 
 from decodescope.app.session.side_runs import MeasurementProgress
 from decodescope.app.state.comparison.results import Comparison, comparison_rows
+from decodescope.app.state.empty_view import AS_SET
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ModelInfo
 from decodescope.app.theme.theme import Theme
@@ -21,6 +23,7 @@ from decodescope.app.views.compare.comparison_kinds import (
     RUNS,
     STRATEGIES,
     SWEEP,
+    TEMPERATURES,
     ComparisonStore,
     kind_description,
     plan_text,
@@ -35,7 +38,7 @@ from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.screen import WorkWhenVisible
 from decodescope.core import ModelEntry
 from decodescope.core.events import Event
-from decodescope.resources.language import join_sentences, mark, tr
+from decodescope.resources.language import join_sentences, mark, start_sentence, tr
 
 
 class CompareHead(QObject):
@@ -82,22 +85,23 @@ class CompareHead(QObject):
 
 
 def _as_sentence(words: str) -> str:
-    return tr("{sentence}.").format(sentence=f"{words[:1].upper()}{words[1:]}")
+    return tr("{sentence}.").format(sentence=start_sentence(words))
 
 
 class FirstComparisonStarter(QObject):
-    """When the run started by `offer` has ended, choose the strategies and press the button."""
+    """When the expected run has ended, for example that started by `offer`, compare it."""
 
     def __init__(self, offer: FillButton, head: CompareHead) -> None:
         super().__init__(head)
         self._head = head
         self._is_waiting = False
         self._run: Run | None = None
-        offer.fillRequested.connect(self._on_requested)
+        self._kind = STRATEGIES
+        offer.fillRequested.connect(partial(self.expect, STRATEGIES))
 
-    @Slot()
-    def _on_requested(self) -> None:
-        self._is_waiting = True
+    def expect(self, kind: str) -> None:
+        """Compare the next run that ends by `kind`."""
+        self._kind, self._is_waiting = kind, True
 
     def on_run_ended(self, run: Run) -> None:
         """Start the comparison if the run that ended is the expected one."""
@@ -109,9 +113,13 @@ class FirstComparisonStarter(QObject):
     def _begin(self) -> None:
         run, self._run = self._run, None
         if run is not None and run.finished is not None:
-            self._head.kind.set_value(STRATEGIES)
-            self._head.kind.chosen.emit(STRATEGIES)
-            self._head.button.click()
+            self.begin(self._kind)
+
+    def begin(self, kind: str) -> None:
+        """Choose the kind and press the button."""
+        self._head.kind.set_value(kind)
+        self._head.kind.chosen.emit(kind)
+        self._head.button.click()
 
 
 class ProgressRow(Themed, QWidget):
@@ -268,6 +276,18 @@ class CompareView(ScrolledView):
             self.compare_or_stop()
 
     # User actions
+
+    def compare_temperatures(self) -> None:
+        """Compare the shown run at two temperatures, after running the prompt if nothing is shown."""
+        if self.shows_side_runs:
+            return
+        if self._base is None:
+            self._first_comparison.expect(TEMPERATURES)
+            self.signals.fillRequested.emit(AS_SET)
+        elif self._base.outcome is None:
+            self._first_comparison.expect(TEMPERATURES)
+        else:
+            self._first_comparison.begin(TEMPERATURES)
 
     @Slot()
     def compare_or_stop(self) -> None:

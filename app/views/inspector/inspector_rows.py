@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from decodescope.app.views.text.token_wording import format_bits, is_remote_token, surprise_bits, token_text
@@ -65,7 +67,7 @@ def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
         tr("number {rank} of its {vocabulary:,} candidates") if vocabulary else tr("number {rank} of its candidates")
     )
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _format_change(format_share(token.raw_probability), format_share(token.probability))
+    chance = _format_change(format_share(token.raw_probability), words.final_share(token))
     return "\n".join((template.format(rank=rank, vocabulary=vocabulary), chance))
 
 
@@ -73,7 +75,7 @@ def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
     """Return `id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _format_change(format_share(token.raw_probability), format_share(token.probability))
+    chance = _format_change(format_share(token.raw_probability), words.final_share(token))
     log = _format_change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
     figures = tr("p {chance} · ln p {log}").format(chance=chance, log=log)
     return "\n".join((template.format(id=token.id, rank=rank, vocabulary=vocabulary), figures))
@@ -81,7 +83,7 @@ def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
 
 def _standard_facts(token: TokenChosen, vocabulary: int) -> str:
     """Return `id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
-    chance = _format_change(words.percent(token.raw_probability), words.percent(token.probability))
+    chance = _format_change(words.percent(token.raw_probability), words.final_percent(token))
     rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     surprise = format_bits(surprise_bits(token.raw_log_probability))
@@ -114,7 +116,12 @@ def alternative_rows(token: TokenChosen) -> list[BarRow]:
     both = is_processed(token)
     longest = max((max(_bar_lengths(a, both)) for a in token.alternatives), default=0.0)
     hint = 1 / longest if 0 < longest < SMALL_PROBABILITY else 0.0
-    return [_alternative_row(a, token, both, hint) for a in token.alternatives]
+    ranks = [item.rank for item in token.alternatives]
+    skipped = [max(0, rank - before - 1) if rank and before else 0 for before, rank in pairwise([0, *ranks])]
+    return [
+        replace(_alternative_row(item, token, both, hint), skipped=count)
+        for item, count in zip(token.alternatives, skipped, strict=True)
+    ]
 
 
 def _bar_lengths(item: Alternative, both: bool) -> tuple[float, ...]:
@@ -131,7 +138,8 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
     """Return a candidate's row. `hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
     shares = _bar_lengths(item, both)
-    final = tr("cut") if cut else words.brief_percent(item.probability)
+    is_exact = words.is_only_survivor(token)
+    final = tr("cut") if cut else words.brief_percent(item.probability, is_exact)
     status = _chosen_word(token.method) if token.id == item.id else ""
     return BarRow(
         label=token_text(item.text, item.special),
@@ -141,7 +149,7 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
         strong=item.id == token.id,
         faint=cut,
         key=None if item.id == token.id else item.id,
-        tip=_alternative_tip(item, status) + (tr(_HINT) if hint else ""),
+        tip=_alternative_tip(item, status, is_exact) + (tr(_HINT) if hint else ""),
     )
 
 
@@ -161,14 +169,14 @@ def _chosen_word(method: Method) -> str:
 _SAMPLING_METHODS: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
 
 
-def _alternative_tip(item: Alternative, status: str) -> str:
+def _alternative_tip(item: Alternative, status: str, is_exact: bool = False) -> str:
     place = tr("id {id:,} · rank {rank:,}").format(id=item.id, rank=item.rank)
     if item.id < 0 or not item.rank:  # the engine does not report it
         place = tr("rank {rank}").format(rank=words.rank(item.rank)) if item.rank else ""
     model = tr("{share} from the model alone (log-probability {log_probability})").format(
         share=words.percent(item.raw_probability), log_probability=words.decimal(item.raw_log_probability)
     )
-    after = tr("{share} after the settings").format(share=words.percent(item.probability))
+    after = tr("{share} after the settings").format(share=words.percent(item.probability, is_exact=is_exact))
     if math.isnan(item.probability):
         after = tr("probability after the settings not reported")
     head = " · ".join(part for part in (token_text(item.text, item.special), place, status) if part)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QMenu, QVBoxLayout, QWidget
 
-from decodescope.app.state.branching import PathContinuation, TokenReplacement, forbidden_ids
+from decodescope.app.state.branching import (
+    PathContinuation,
+    TokenReplacement,
+    branch_unsupported_reason,
+    forbidden_ids,
+)
 from decodescope.app.state.empty_view import AS_SET
 from decodescope.app.state.run import Run
 from decodescope.app.state.token_stats import uncertain_steps, uncertain_unavailable_reason
@@ -20,11 +27,13 @@ from decodescope.app.views.inspector.inspector_section import page_margins
 from decodescope.app.views.node_reports import NodeReport
 from decodescope.app.views.shared.empty_page import FillButton
 from decodescope.app.views.shared.table_export import alternative_table
+from decodescope.app.views.tokens.branches import add_branch_actions
 from decodescope.app.views.tokens.token_headings import is_waiting
 from decodescope.app.widgets.building import STRETCH, Gap, arrange
 from decodescope.app.widgets.inputs import ScrollArea
 from decodescope.app.widgets.labels import TextBlock
 from decodescope.app.widgets.overlays import FocusRing
+from decodescope.core import explain_token
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -53,12 +62,19 @@ class EmptyInspectorPage(Themed, QFrame):
         """Reduce the right margin by the pixels that the scroll bar takes."""
         self._column.setContentsMargins(page_margins(self._theme, width))
 
-    def show_state(self, waiting: bool) -> None:
-        """Show that the first token is pending (`waiting`), or that nothing has been run."""
+    def show_state(self, run: Run | None) -> None:
+        """Show that the first token is to be guessed or pending, or that nothing has been run."""
+        if run is not None and run.is_withheld:
+            title, facts = tr("Your guess comes first"), tr("After your answer, this shows why the token was chosen.")
+        elif is_waiting(run):
+            title, facts = tr("Waiting for the first token"), ""
+        else:
+            title = tr("No token yet")
+            facts = tr("Run something, then click a token to see why it was chosen.")
         self.heading.set_text(tr("INSPECTOR"))
-        self.title.set_text(tr("Waiting for the first token") if waiting else tr("No token yet"))
-        self.facts.set_text("" if waiting else tr("Run something, then click a token to see why it was chosen."))
-        self.offer.update_state(not waiting)
+        self.title.set_text(title)
+        self.facts.set_text(facts)
+        self.offer.update_state(run is None or not (run.is_withheld or is_waiting(run)))
         self._column.activate()
 
 
@@ -122,10 +138,10 @@ class InspectorPages(Themed, ScrollArea):
             self._node.show_report(report)
         self._update_visibility()
 
-    def show_empty(self, waiting: bool) -> None:
-        """Show the page without a token."""
+    def show_empty(self, run: Run | None) -> None:
+        """Show the page without a token of `run`."""
         self._is_empty = True
-        self.empty.show_state(waiting)
+        self.empty.show_state(run)
         self._update_visibility()
 
     def show_token_page(self) -> TokenPage:
@@ -223,6 +239,25 @@ class Inspector(View):
         branch = self.page.branch
         return "" if branch.isEnabled() else branch.toolTip()
 
+    def bring_up_to_date(self) -> None:
+        """Show the newest token now, not at the next update."""
+        super().bring_up_to_date()
+        if self._timer.isActive():
+            self._timer.stop()
+            self._update_page()
+
+    def add_context_actions(self, menu: QMenu, position: QPoint) -> None:
+        """Add what can be done with the shown token: branches, and copying its explanation."""
+        run, index, token = self._run, self.current_index, self._shown_token
+        if run is None or index is None or token is None or self.area.shows_node:
+            return
+        if not branch_unsupported_reason(run):
+            add_branch_actions(menu, run, index, self.signals, self.grammar)
+        copy = QGuiApplication.clipboard().setText
+        menu.addAction(tr("Copy the token"), partial(copy, token.text or token.piece))
+        menu.addAction(tr("Copy the explanation"), partial(copy, str(explain_token(token))))
+        menu.addAction(tr("Next uncertain step"), self.next_uncertain).setEnabled(not uncertain_unavailable_reason(run))
+
     def export_table(self) -> Table:
         """Return the alternatives of the shown token; a node's figures belong to the view that shows its tree."""
         token = self._shown_token if not self.area.shows_node else None
@@ -293,13 +328,14 @@ class Inspector(View):
         index, run, self._last_update = self.current_index, self._run, time.monotonic()
         if run is None or index is None or index >= len(run.tokens):
             self._shown_token = self._what_if = None
-            self.area.show_empty(is_waiting(run))
+            self.area.show_empty(run)
             return
         token = run.tokens[index]
         is_growing = run.finished is None and run.outcome is None
         follows = run.selected is None and run.is_following and is_growing
         heading = tr("TOKEN {number:,} · FOLLOWING THE NEWEST") if follows else tr("TOKEN {number:,}")
         page = self.area.show_token_page()
+        page.keep_height(follows and self._shown_token is not None)
         page.heading.set_text(heading.format(number=run.number_of(index)) + _uncertainty_suffix(run, index))
         if token is not self._shown_token:
             self._shown_token = token

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from decodescope.app.state.branching import branch_unsupported_reason, forbidden_reason
@@ -277,12 +277,18 @@ class TokenPage(Themed, QFrame):
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(4))
         self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
-        # Three lines, so that the parts below do not move with every token.
-        self.sentence.set_min_text_height(theme.px(17) * 3)
-        for block in (self.heading, self.title, self.facts, self.numbers):
+        self.keep_height(False)
+        for block in (self.heading, self.title, self.facts, self.sentence, self.numbers):
             block.refit()
         for section in self._sections:
             section.setContentsMargins(0, theme.px(14), 0, 0)
+
+    def keep_height(self, is_kept: bool) -> None:
+        """Keep the height of the sentence's card at least as it is, so that the parts below do not move with every
+        token of a growing text; otherwise fit it to the sentence. Most sentences have two lines.
+        """
+        two_lines = 2 * QFontMetrics(self._theme.font(13)).lineSpacing()
+        self.sentence.set_min_text_height(max(two_lines, self.sentence.height() if is_kept else 0))
 
     def set_scroll_bar_width(self, width: int) -> None:
         """Reduce the right margin by the pixels that the scroll bar takes."""

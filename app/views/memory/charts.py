@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from decodescope.app.state.cache_history import CacheHistory, CachePoint
 from decodescope.app.state.run import Run
@@ -25,86 +21,11 @@ from decodescope.app.views.memory.report import (
     reuse_line,
 )
 from decodescope.app.views.memory.token_cells import HOLLOW_STATES, STATE_COLOURS, TokenCells
-from decodescope.app.widgets.accessibility import AccessibleWidget
+from decodescope.app.widgets.legend import KeyLegend, LegendKey
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.plots import PlotPanel
 from decodescope.core import sizes
 from decodescope.resources.language import tr
-
-
-@dataclass(frozen=True, slots=True)
-class LegendKey:
-    """A word and its mark: area, disk (hatched), cell or hollow."""
-
-    word: str
-    colour: str
-    mark: str = "area"
-
-
-class MemoryLegend(Themed, QWidget, AccessibleWidget):
-    """Marks with words, on as many lines as needed."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._keys: tuple[LegendKey, ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.hide()
-
-    def set_keys(self, keys: Sequence[LegendKey]) -> None:
-        """Show these keys."""
-        if tuple(keys) != self._keys:
-            self._keys = tuple(keys)
-            self.setVisible(bool(keys))
-            self.setAccessibleName(tr("Colours: {colours}").format(colours=", ".join(key.word for key in keys)))
-            self.updateGeometry()
-            self.update()
-
-    def _key_rects(self) -> list[QRectF]:
-        theme, fm = self._theme, QFontMetricsF(self._theme.font(12))
-        places, x, y = [], 0.0, 0.0
-        for key in self._keys:
-            width = theme.px(17) + fm.horizontalAdvance(key.word)
-            if x and x + width > self.width():
-                x, y = 0.0, y + theme.px(20)
-            places.append(QRectF(x, y, width, theme.px(20)))
-            x += width + theme.px(16)
-        return places
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Update the size for a new width."""
-        super().resizeEvent(event)
-        self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        """Return a height for all lines."""
-        places = self._key_rects()
-        return QSize(self._theme.px(120), round(places[-1].bottom()) if places else self._theme.px(20))
-
-    minimumSizeHint = sizeHint
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the marks and words."""
-        theme, painter = self._theme, QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(theme.font(12))
-        for key, place in zip(self._keys, self._key_rects(), strict=True):
-            size = theme.px(10)
-            box = QRectF(place.left() + 0.5, place.center().y() - size / 2, size, size)
-            _paint_mark(painter, key, box, theme)
-            painter.setPen(theme.color("muted"))
-            fm = QFontMetricsF(painter.font())
-            painter.drawText(QPointF(place.left() + theme.px(17), place.center().y() + fm.capHeight() / 2), key.word)
-        painter.end()
-
-
-def _paint_mark(painter: QPainter, key: LegendKey, box: QRectF, theme: Theme) -> None:
-    painter.setPen(QPen(theme.color(key.colour), 1) if key.mark != "cell" else Qt.PenStyle.NoPen)
-    painter.setBrush(Qt.BrushStyle.NoBrush if key.mark == "hollow" else theme.color(key.colour, 0.38))
-    if key.mark == "cell":
-        painter.setBrush(theme.color(key.colour))
-    painter.drawRoundedRect(box, 2 if key.mark in ("cell", "hollow") else 0, 2 if key.mark in ("cell", "hollow") else 0)
-    if key.mark == "disk":
-        painter.fillRect(box, QBrush(theme.color(key.colour), Qt.BrushStyle.BDiagPattern))
 
 
 class MemoryCharts(Themed, QWidget):
@@ -116,7 +37,7 @@ class MemoryCharts(Themed, QWidget):
         self._run: Run | None = None
         self._is_presenting = False
         self.chart = PlotPanel(tr("Cache size over generated tokens"), self)
-        self.legend, self.cells = MemoryLegend(self), TokenCells(self)
+        self.legend, self.cells = KeyLegend(self), TokenCells(self)
         self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), min_size=(80, 56))
         self._axis, self._layers_title = PlainLabel(self), PlainLabel(tr("Per layer"), self)
         self._formula, self.notice, self.reuse = (PlainLabel(self) for _ in range(3))

@@ -168,7 +168,7 @@ def _static_sentence(capacity: int, length: int) -> str:
         tr("Room for {capacity:,} word pieces was reserved at once; {used} of it is used."),
         tr("Room for {capacity:,} tokens was reserved at once; {used} of it is used."),
         tr("{length:,} of {capacity:,} allocated positions are used, {used}."),
-    ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity)))
+    ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity), is_exact=True))
 
 
 def _disk_sentence(size: int) -> str:
@@ -254,7 +254,7 @@ def _facts(model: CacheHistory, run: Run, point: CachePoint, x: int) -> str:
         sentence = tr("{device} memory: {used} in tensors, {reserved} reserved, {free} free")
         facts.append(sentence.format(device=device, used=used, reserved=reserved, free=free))
     if point.error is not None:
-        facts.append(tr("key error {error}").format(error=words.percent(point.error)))
+        facts.append(tr("key error {error}").format(error=words.percent(point.error, is_exact=True)))
     if not point.measured:
         facts.append(tr("between two measurements"))
     return " · ".join(facts)

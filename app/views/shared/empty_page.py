@@ -120,7 +120,7 @@ def title_and_hint_rects(
     side = max(theme.px(16), (area.width() - theme.px(460)) / 2)
     room = QRectF(0, 0, area.width() - 2 * side, 10_000)
     title = QFontMetricsF(theme.font(18, 600)).boundingRect(room, int(_FLAGS), title_and_hint[0]).height()
-    hint = QFontMetricsF(theme.font(14)).boundingRect(room, int(_FLAGS), title_and_hint[1]).height()
+    hint = QFontMetricsF(theme.font(13)).boundingRect(room, int(_FLAGS), title_and_hint[1]).height()
     title = max(title, theme.px(28))
     total = title + theme.px(4) + hint + theme.px(GAP + BUTTON_HEIGHT) + extra
     usual = QRectF(area).center().y() - theme.px(24)
@@ -134,7 +134,7 @@ def paint_empty_page(
     """Paint the title with the hint below it."""
     places = title_and_hint_rects(area, theme, title_and_hint, extra)
     for text, place, font, color in zip(
-        title_and_hint, places, (theme.font(18, 600), theme.font(14)), ("text", "muted"), strict=True
+        title_and_hint, places, (theme.font(18, 600), theme.font(13)), ("text", "muted"), strict=True
     ):
         painter.setFont(font)
         painter.setPen(theme.color(color))

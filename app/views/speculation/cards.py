@@ -29,7 +29,9 @@ def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
     """Return the acceptance rate at each position of the draft."""
     acceptance = rounds.acceptance_by_depth()
     tips = tuple(
-        tr("position {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
+        tr("position {depth} of the draft: {share} accepted").format(
+            depth=depth, share=words.percent(share, is_exact=True)
+        )
         for depth, share in acceptance
     )
     bars = PlotBars("", "accent", tuple(share for _, share in acceptance), tooltips=tips)
@@ -38,26 +40,35 @@ def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
 
 
 def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> PlotSpec:
-    """Return the draft length and the accepted tokens of each round."""
+    """Return the drafted tokens of each round: accepted ones, the others (with the colours of the strip and its
+    legend), and how many were allowed. Drafts that branch count as long as their deepest token.
+    """
     accepted = tuple(float(len(entry.accepted)) for entry in rounds)
-    rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
+    drafted = tuple(float(max((node.depth for node in entry.nodes), default=0)) for entry in rounds)
+    rest = tuple(max(0.0, all_of - taken) for all_of, taken in zip(drafted, accepted, strict=True))
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
     bars = (
         PlotBars(tr("accepted"), "kept", accepted, tooltips=tips, marked=chosen),
-        PlotBars(tr("the rest of the draft"), "faint", rest, tooltips=("",) * len(tips), marked=chosen),
+        PlotBars(tr("not accepted"), "pruned", rest, tooltips=("",) * len(tips), marked=chosen),
     )
+    limits = tuple(
+        point for n, entry in enumerate(rounds) for point in ((n - 0.5, entry.length), (n + 0.5, entry.length))
+    )
+    line = PlotLine(tr("limit"), "muted", limits, (3.0, 2.0), shows_on_hover=False)
     return PlotSpec(
-        PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), integers_only=True), bars=bars, is_stacked=True
-    )
+        PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), integers_only=True), bars=bars,
+        lines=(line,) if limits else (), is_stacked=True,
+    )  # fmt: skip
 
 
 def _round_tip(number: int, entry: DraftRound) -> str:
     return tr(
-        "round {number}: drafts of up to {length}, {accepted} accepted\n{drafting:.1f} ms drafting, "
+        "round {number}: {drafted} drafted of at most {length}, {accepted} accepted\n{drafting:.1f} ms drafting, "
         "{checking:.1f} ms verification"
     ).format(
         number=number,
+        drafted=max((node.depth for node in entry.nodes), default=0),
         length=entry.length,
         accepted=len(entry.accepted),
         drafting=entry.draft_seconds * 1000,
@@ -81,14 +92,10 @@ def verification_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
     return PlotSpec(sizes, PlotAxis(tr("cost"), format_ratio), lines=level, bars=bars)
 
 
-_CHART_SIZE = (180, 88)
-"""Preferred size of a chart in pixels at 100 %."""
-NARROW_WIDTH = 600
-"""Width (at 100 %) below which the cards have two rows."""
-_SIDE_MARGIN, _NARROW_SIDE_MARGIN = 20, 6
+_CHART_SIZE, _MIN_CHART_SIZE, _MAX_CHART_HEIGHT = (180, 96), (100, 96), 280
+"""Preferred, smallest and largest size of a chart in pixels at 100 %."""
+_SIDE_MARGIN, _NARROW_SIDE_MARGIN = 16, 6
 """Side margins in pixels at 100 %: normal, and in a narrow view."""
-_MIN_CHART_WIDTH = 100
-"""Minimum width in pixels at 100 % of a chart beside the table."""
 _MEASURE = mark("Measure both")
 
 
@@ -128,23 +135,18 @@ class SpeculationCards(Themed, QWidget):
 
     def _add_card(self, title: str, part: QWidget) -> QWidget:
         heading = set_up(PlainLabel(title.upper(), self), role="heading")
-        heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        heading.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         card = QWidget(self)
-        arrange(QVBoxLayout(card), heading, (part, 1), margins=0, spacing=4)
+        arrange(QVBoxLayout(card), heading, (part, 1), margins=0, spacing=4).addStretch(0)
         self._cards.append(card)
         return card
 
     def _arrange(self) -> None:
-        """Arrange the cards in one row, two by two, or in one column, by width."""
+        """Arrange the cards in as few rows of equal length as their widths allow."""
         cards = [card for card in self._cards if not card.isHidden()]
-        across = (
-            len(cards)
-            if self.width() >= self._theme.px(NARROW_WIDTH)
-            else 1
-            if self.width() < self._two_column_width()
-            else 2
-        )
-        side = self._theme.px(_SIDE_MARGIN if self.width() >= self._one_column_width() else _NARROW_SIDE_MARGIN)
+        across = next((n for n in (len(cards), 2, 1) if self._width_of(cards, n) <= self.width()), 1)
+        fits = self._width_of(cards, 1) <= self.width()
+        side = self._theme.px(_SIDE_MARGIN if fits else _NARROW_SIDE_MARGIN)
         self._card_grid.setContentsMargins(side, self._theme.px(8), side, self._theme.px(8))
         if (across, len(cards)) == self._arrangement:
             return
@@ -152,21 +154,18 @@ class SpeculationCards(Themed, QWidget):
         for number, card in enumerate(cards):
             self._card_grid.addWidget(card, number // across, number % across)
         for column in range(len(self._cards)):
-            self._card_grid.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
+            self._card_grid.setColumnStretch(column, 0 if column >= across or (column == 0 and across > 2) else 1)
         self.updateGeometry()
 
-    def _two_column_width(self) -> int:
-        """Return the width in pixels from which two columns fit."""
-        chart = self._theme.px(_MIN_CHART_WIDTH)
-        return self._one_column_width() + self._card_grid.horizontalSpacing() + chart
-
-    def _one_column_width(self, side: int = _SIDE_MARGIN) -> int:
-        """Return the width in pixels of the table, the widest card, with its side margins."""
-        return self._cards[0].minimumSizeHint().width() + 2 * self._theme.px(side)
+    def _width_of(self, cards: Sequence[QWidget], across: int, side: int = _SIDE_MARGIN) -> int:
+        """Return the width in pixels that the cards need, `across` in a row, with their margins."""
+        columns = (cards[start::across] for start in range(min(across, len(cards))))
+        widths = [max(card.minimumSizeHint().width() for card in column) for column in columns]
+        return sum(widths) + (len(widths) - 1) * self._card_grid.horizontalSpacing() + 2 * self._theme.px(side)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the width of the table: the cards can be in one column."""
-        return QSize(self._one_column_width(_NARROW_SIDE_MARGIN), super().minimumSizeHint().height())
+        """Return the width of the widest card: the cards can be in one column."""
+        return QSize(self._width_of(self._cards, 1, _NARROW_SIDE_MARGIN), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -187,14 +186,14 @@ class SpeculationCards(Themed, QWidget):
         return table
 
     def restyle(self, theme: Theme) -> None:
-        self._card_grid.setHorizontalSpacing(theme.px(22))
-        self._card_grid.setVerticalSpacing(theme.px(14))
+        self._card_grid.setHorizontalSpacing(theme.px(18))
+        self._card_grid.setVerticalSpacing(theme.px(12))
         self._arrange()
         self._grid.setVerticalSpacing(theme.px(1))
         self._grid.setHorizontalSpacing(theme.px(10))
         for chart in (self.positions, self.lengths, self.costs):
             chart.set_theme(theme)
-            chart.setMinimumHeight(theme.px(96))
+            chart.setMaximumHeight(theme.px(_MAX_CHART_HEIGHT))
         for label in (label for cells in self._cells for label in cells):
             label.setFont(theme.font(12, tabular=True))
 
@@ -239,4 +238,4 @@ class SpeculationCards(Themed, QWidget):
 
 def _small_plot(name: str, parent: QWidget) -> PlotPanel:
     """Return a small plot."""
-    return PlotPanel(name, parent, size=_CHART_SIZE, min_size=(80, 56))
+    return PlotPanel(name, parent, size=_CHART_SIZE, min_size=_MIN_CHART_SIZE)

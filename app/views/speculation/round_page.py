@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Slot
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from decodescope.app.state.run import Run
@@ -16,11 +17,13 @@ from decodescope.app.theme.themed import Themed
 from decodescope.app.views.base import ViewSignals
 from decodescope.app.views.speculation.cards import SpeculationCards
 from decodescope.app.views.speculation.round_report import EXTRA_NODE, RoundSelection, describe_round, round_tree
-from decodescope.app.views.tree.tools import TreeLegend
+from decodescope.app.views.tree.tools import CELL, TreeLegend
 from decodescope.app.widgets.building import arrange
 from decodescope.app.widgets.drafter_marks import MARK_SIZE, drafter_letter, paint_drafter_mark
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.app.widgets.tree_canvas import TreeCanvas
+from decodescope.app.widgets.tree_canvas.geometry import LINE_GAP, TreeMetrics
+from decodescope.app.widgets.tree_canvas.navigation import LINE_MARGIN
 from decodescope.core import words
 from decodescope.core.events import DraftRound
 from decodescope.resources.language import mark, tr
@@ -64,15 +67,18 @@ _STATES = (
     ("pruned", mark("not reached")),
     ("correction", mark("correction")),
     ("bonus", mark("bonus")),
+    (CELL, mark("not accepted")),
 )
-_LINE_HEIGHT, _MARK_WIDTH, _GAP = 24, 30, 20
+MAX_WIDGET_SIZE = 16_777_215
+"""Qt's largest size of a widget: no limit."""
+_LINE_HEIGHT, _MARK_WIDTH, _GAP = 24, 30, 14
 """Pixels at 100 %: height of a line, width of a mark with its space, gap between entries."""
 
 
 def _drafter_text(name: str, accepted: int, verified: int) -> str:
     """Return `draft-small · 62 % accepted`, or the name alone if no token was verified."""
     return (
-        tr("{name} · {share} accepted").format(name=name, share=words.percent(accepted / verified))
+        tr("{name} · {share} accepted").format(name=name, share=words.percent(accepted / verified, is_exact=True))
         if verified
         else name
     )
@@ -156,12 +162,44 @@ class SpeculationLegend(TreeLegend):
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
 
 
-MIN_READABLE_ZOOM = 0.72
-"""Minimum zoom at which a tree is still shown completely."""
-
-
-MIN_TREE_HEIGHT = 190
+TREE_ZOOM = 0.8
+"""Zoom at which the tree's height is reserved."""
+MIN_TREE_HEIGHT = 100
 """Minimum height of the tree in pixels at 100 %."""
+
+
+def reserved_tree_height(rounds: Sequence[DraftRound], width: float, theme: Theme) -> float:
+    """Return the height in pixels that shows every one of `rounds` legibly in a tree of this width. It is the same for
+    all rounds, so that nothing moves from one to the next.
+    """
+    metrics = TreeMetrics(theme.scale, narrow=True)
+    margins = theme.px(2 * LINE_MARGIN)
+    columns = max(1, int(((width - margins) / TREE_ZOOM + metrics.depth_pitch - metrics.width) // metrics.depth_pitch))
+    rows = max((_line_rows(entry, columns) for entry in rounds), default=1.0)
+    return (rows * metrics.row_pitch - metrics.row_pitch + metrics.height) * TREE_ZOOM + margins
+
+
+def _line_rows(entry: DraftRound, columns: int) -> float:
+    """Return about how many rows the lines of a round need, including the gaps between them."""
+    widths = Counter(node.depth for node in entry.nodes)
+    if entry.extra_kind != "none":
+        widths[len(entry.accepted) + 1] += 1
+    lines = range(0, max(widths, default=0) + 1, columns)
+    return sum(max(widths[depth] for depth in range(start, start + columns)) or 1 for start in lines) + LINE_GAP * (
+        len(lines) - 1
+    )
+
+
+class _PageContent(QWidget):
+    """Content of the page. Its minimum height is that at its own width: texts would need more lines at the smallest."""
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the smallest width, and the height at the current one."""
+        layout = self.layout()
+        smallest = super().minimumSizeHint()
+        if layout is None or self.width() < smallest.width():
+            return smallest
+        return QSize(smallest.width(), layout.totalMinimumHeightForWidth(self.width()))
 
 
 class RoundPage(Themed, QScrollArea):
@@ -173,7 +211,9 @@ class RoundPage(Themed, QScrollArea):
         self._description = PlainLabel("", self)
         self._drawn: tuple[int, int] | None = None
         """Run and round number of the tree on the canvas."""
-        self._min_tree_height, self._theme = MIN_TREE_HEIGHT, theme_for("light")
+        self._rounds: Sequence[DraftRound] = ()
+        self._path: Sequence[int] = ()
+        self._is_presenting, self._theme = False, theme_for("light")
         self.canvas.canvas_state.set_narrow(True)
         self.canvas.setAccessibleName(tr("Tree of the round"))
         self._description.setWordWrap(True)
@@ -182,23 +222,30 @@ class RoundPage(Themed, QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        inner = QWidget()
-        column = arrange(QVBoxLayout(inner), margins=0, spacing=0)
+        inner = _PageContent()
+        self._column = arrange(QVBoxLayout(inner), margins=0, spacing=0)
         for part in (self.canvas, self.legend, self._description, self.cards):
-            column.addWidget(part, int(part is self.canvas))
+            self._column.addWidget(part)
+        self._column.addStretch()
+        self._column.setStretchFactor(self.cards, 1)
         self.setWidget(inner)
 
     def restyle(self, theme: Theme) -> None:
-        self.canvas.setMinimumHeight(theme.px(self._min_tree_height))
         self._description.setFont(theme.font(13))
-        self._description.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))
+        self._description.setContentsMargins(theme.px(16), theme.px(4), theme.px(16), theme.px(4))
+        self._reserve_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Reserve the tree's height for another width."""
+        super().resizeEvent(event)
+        self._reserve_height()
 
     def set_presenting(self, on: bool) -> None:
         """Show only the tree while presenting, with all available height."""
         for part in (self.legend, self._description, self.cards):
             part.setVisible(not on)
-        self._min_tree_height = 0 if on else MIN_TREE_HEIGHT
-        self.canvas.setMinimumHeight(self._theme.px(self._min_tree_height))
+        self._is_presenting = on
+        self._reserve_height()
         self.canvas.set_presenting(on)
 
     def clear(self) -> None:
@@ -213,6 +260,8 @@ class RoundPage(Themed, QScrollArea):
         if entry is None or selection.run is None:
             return
         self.legend.show_drafters(names, selection.rounds.counts_by_drafter(len(names)))
+        self._rounds = selection.rounds.rounds
+        self._reserve_height()
         if self._drawn != (id(selection.run), selection.number):
             self._drawn = id(selection.run), selection.number
             self._draw_tree(entry, selection.word_before, len(names))
@@ -222,5 +271,22 @@ class RoundPage(Themed, QScrollArea):
     def _draw_tree(self, entry: DraftRound, before: str, drafters: int) -> None:
         self.canvas.canvas_state.set_tree(round_tree(entry, before, drafters))
         self.canvas.navigation.set_follow(False)
-        end = [EXTRA_NODE] if entry.extra_kind != "none" else []  # keep the end of the round visible
-        self.canvas.navigation.show_path((0, *entry.accepted, *end), MIN_READABLE_ZOOM)
+        end = [EXTRA_NODE] if entry.extra_kind != "none" else []  # the end of the round matters most
+        self._path = (0, *entry.accepted, *end)
+        self._fit_tree()
+
+    def _fit_tree(self) -> None:
+        if self._drawn is not None:
+            self.canvas.navigation.show_in_lines(self._path)
+
+    def _reserve_height(self) -> None:
+        """Give the tree the height of the largest round, at most that of the page."""
+        if self._is_presenting:
+            self.canvas.setMinimumHeight(0)
+            self.canvas.setMaximumHeight(MAX_WIDGET_SIZE)
+            return
+        needed = reserved_tree_height(self._rounds, self.viewport().width(), self._theme)
+        smallest = self._theme.px(MIN_TREE_HEIGHT)
+        height = max(smallest, min(round(needed), self.viewport().height() - self.legend.sizeHint().height()))
+        if self.canvas.height() != height or self.canvas.minimumHeight() != height:
+            self.canvas.setFixedHeight(height)

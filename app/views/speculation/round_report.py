@@ -113,7 +113,7 @@ def _facts(node: DraftNode, several: bool) -> str:
     """Return `by A · draft 46 % · target 31 %`, at the current level of detail; drafters are named if there are
     several.
     """
-    draft, target = share(node.draft_probability), share(node.target_probability)
+    draft, target = share(node.draft_probability, is_exact=True), share(node.target_probability)
     shares = str(_PROBABILITIES.words(draft=draft, target=target, id=f"{node.id:,}", depth=f"{node.depth:,}"))
     if not several:
         return shares
@@ -139,7 +139,7 @@ def _sibling_rows(entry: DraftRound, node: DraftNode, several: bool) -> tuple[Re
 
     def cells(n: DraftNode) -> tuple[str, ...]:
         by = f" · {''.join(map(drafter_letter, proposers(n)))}" if several else ""
-        shares = (words.percent(chance) for chance in (n.draft_probability, n.target_probability))
+        shares = (words.percent(n.draft_probability, is_exact=True), words.percent(n.target_probability))
         return (token_text(n.piece, n.special) + by, *shares, tr(_FATE_WORDS[n.fate]))
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
@@ -173,7 +173,7 @@ def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[s
     return [
         (tr("tokens / s"), figure(speed[0]), figure(speed[1])),
         (tr("tokens / pass"), figure(passes[0], 1), figure(passes[1], 1)),
-        (tr("accepted"), "–", "–" if acceptance_rate is None else words.percent(acceptance_rate)),
+        (tr("accepted"), "–", "–" if acceptance_rate is None else words.percent(acceptance_rate, is_exact=True)),
         (tr("speed-up"), "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
         (
             tr("by formula"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -16,8 +16,16 @@ from decodescope.app.widgets.plain_text import show_tooltip
 from decodescope.core.events import DraftRound
 from decodescope.resources.language import tr
 
-MAX_CELLS = 8
-"""Maximum number of accepted tokens drawn as cells; one more cell is for the model's own token."""
+MAX_PITCH, MIN_PITCH = 40, 24
+"""Distance between two rounds in pixels at 100 %: smaller if there are many, until they scroll."""
+MAX_HEIGHT, CELL_HEIGHT, MIN_CELL_HEIGHT = 60, 7, 4
+"""Pixels at 100 %: largest height of the stacks, largest height of a cell, and the height below which the cells of one
+colour are drawn as one bar.
+"""
+
+
+_SIDE = 16
+"""Space at both sides in pixels at 100 %."""
 
 
 class RoundStrip(Themed, QWidget, AccessibleWidget):
@@ -41,7 +49,7 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
         """Show the first `shown` of `rounds`, with `chosen` marked and visible."""
         self._rounds, self._shown, self._chosen = rounds, shown, chosen
-        slots = max((len(_cell_colours(entry)) for entry in rounds), default=0)
+        slots = max((sum(count for _, count in round_cells(entry)) for entry in rounds), default=0)
         if slots != self._slots:
             self._slots = slots
             self.updateGeometry()
@@ -64,11 +72,12 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
 
     @property
     def _pitch(self) -> float:
-        return float(self._theme.px(40))
+        room = (self.width() - self._theme.px(2 * _SIDE)) / max(1, self._shown)
+        return min(float(self._theme.px(MAX_PITCH)), max(float(self._theme.px(MIN_PITCH)), room))
 
     @property
     def _visible_count(self) -> int:
-        return max(1, int((self.width() - self._theme.px(16)) / self._pitch))
+        return max(1, int((self.width() - self._theme.px(2 * _SIDE)) / self._pitch + 1e-6))
 
     def _scroll_to_chosen(self) -> None:
         last = max(0, self._shown - self._visible_count)
@@ -78,34 +87,47 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
 
     def sizeHint(self) -> QSize:
         """Return a height for the longest round and the round numbers."""
-        return QSize(self._theme.px(240), self._theme.px(32 + 7 * max(self._slots, 2)))
+        return QSize(self._theme.px(240), self._theme.px(32 + min(MAX_HEIGHT, CELL_HEIGHT * max(self._slots, 2))))
 
     def minimumSizeHint(self) -> QSize:
         """Return the width of one round."""
         return QSize(self._theme.px(60), self.sizeHint().height())
 
     def _rect(self, index: int) -> QRectF:
-        left = self._theme.px(12) + (index - self._first) * self._pitch
-        return QRectF(left, self._theme.px(10), self._pitch - self._theme.px(8), self.height() - self._theme.px(30))
+        left = self._theme.px(_SIDE) + (index - self._first) * self._pitch
+        gap = self._theme.px(8)
+        return QRectF(left + gap / 2, self._theme.px(10), self._pitch - gap, self.height() - self._theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the visible rounds."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(self._theme.font(10, tabular=True))
+        painter.setFont(self._theme.font(11, tabular=True))
         for index in range(self._first, min(self._shown, self._first + self._visible_count)):
             self._paint_round(painter, index)
-        if self.hasFocus() and 0 <= self._chosen < self._shown:
-            painter.setPen(QPen(self._theme.color("accent"), 1, Qt.PenStyle.DotLine))
+        self._paint_more(painter)
         painter.end()
+
+    @property
+    def hidden_counts(self) -> tuple[int, int]:
+        """Numbers of rounds before and after the visible ones."""
+        return self._first, max(0, self._shown - self._first - self._visible_count)
+
+    def _paint_more(self, painter: QPainter) -> None:
+        """Mark the sides at which more rounds can be scrolled into view."""
+        theme = self._theme
+        painter.setPen(theme.color("muted"))
+        painter.setFont(theme.font(13))
+        side = theme.px(_SIDE)
+        for count, sign, left in zip(self.hidden_counts, "‹›", (0, self.width() - side), strict=True):
+            if count:
+                painter.drawText(QRectF(left, 0, side, self.height()), int(Qt.AlignmentFlag.AlignCenter), sign)
 
     def _paint_round(self, painter: QPainter, index: int) -> None:
         theme, rect, entry = self._theme, self._rect(index), self._rounds[index]
-        cell = rect.height() / max(self._slots, 2)
-        for row, colour in enumerate(_cell_colours(entry)):
-            box = QRectF(rect.left(), rect.bottom() - (row + 1) * cell, rect.width(), cell - theme.px(2))
-            painter.setPen(QPen(theme.color("faint"), 1) if not colour else Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color(colour) if colour else Qt.BrushStyle.NoBrush)
+        for colour, box in self._boxes(rect, entry):
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color(colour))
             painter.drawRoundedRect(box, 2, 2)
         painter.setPen(theme.color("accent" if index == self._chosen else "muted"))
         slot = QRectF(rect.left() - 6, rect.bottom() + theme.px(3), rect.width() + 12, theme.px(14))
@@ -115,9 +137,22 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
             painter.setPen(QPen(theme.color("accent"), 2))
             painter.drawRoundedRect(rect.adjusted(-4, -4, 4, 2), 5, 5)
 
+    def _boxes(self, rect: QRectF, entry: DraftRound) -> Iterator[tuple[str, QRectF]]:
+        """Yield (colour name, rectangle) of the cells; one rectangle for each colour if cells would be too thin."""
+        cell, gap, row = rect.height() / max(self._slots, 2), self._theme.px(2), 0
+        joins = cell < self._theme.px(MIN_CELL_HEIGHT)
+        for colour, count in round_cells(entry):
+            for size in [count] if joins else [1] * count:
+                row += size
+                yield (
+                    colour,
+                    QRectF(rect.left(), rect.bottom() - row * cell, rect.width(), size * cell - (1 if joins else gap)),
+                )
+
     def _index_at(self, point: QPointF) -> int | None:
-        index = self._first + int((point.x() - self._theme.px(8)) / self._pitch)
-        return index if 0 <= index < self._shown and point.x() >= self._theme.px(8) else None
+        place = int((point.x() - self._theme.px(_SIDE)) // self._pitch)
+        index = self._first + place
+        return index if 0 <= place < self._visible_count and index < self._shown else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose the clicked round."""
@@ -158,13 +193,12 @@ class RoundStrip(Themed, QWidget, AccessibleWidget):
         return super().event(event)
 
 
-def _cell_colours(entry: DraftRound) -> list[str]:
-    """Return colour names from bottom to top: accepted tokens, the model's own token, then empty cells up to the
-    draft's depth.
+def round_cells(entry: DraftRound) -> list[tuple[str, int]]:
+    """Return (colour name, number of cells) from bottom to top: accepted tokens, the model's own token, then grey
+    cells up to the draft's depth. No number is limited: rounds of 8 and of 16 tokens look different.
     """
     depth = max((node.depth for node in entry.nodes), default=0)
-    extra = {"bonus": ["finished"], "correction": ["refused"], "none": []}[entry.extra_kind]
-    filled = ["kept"] * len(entry.accepted) + extra
-    if len(filled) > MAX_CELLS + 1:
-        filled = filled[: MAX_CELLS + 1 - len(extra)] + extra
-    return filled + [""] * max(0, min(depth, MAX_CELLS) + 1 - len(filled))
+    extra = {"bonus": "finished", "correction": "refused", "none": ""}[entry.extra_kind]
+    accepted = len(entry.accepted)
+    cells = [("kept", accepted), (extra, int(bool(extra))), ("pruned", max(0, depth - accepted - (extra == "refused")))]
+    return [(colour, count) for colour, count in cells if count]

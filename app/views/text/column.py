@@ -62,6 +62,8 @@ class RowShaper(NamedTuple):
     text: TokenText
     flow: LineFlow
     limit: int
+    thinking: tuple[tuple[int, int], ...] = ()
+    """Ranges [start, stop) of the generated tokens that are thinking."""
 
     def shape(self, index: int) -> ShapedRow:
         """Return a row of the flow, shaped."""
@@ -94,11 +96,16 @@ class RowShaper(NamedTuple):
         """Return the colours of a row: prompt and control tokens muted, text after the limit transparent."""
         text, muted = self.text, self.theme.color("muted")
         ranges = [(0, text.prompt_end, muted), (text.tail_start, len(text.text), muted)]
+        ranges += [(*self._span_of(first, stop), self.theme.color("thinking")) for first, stop in self.thinking]
         ranges += [(*text.piece_span(piece), muted) for piece in self._pieces_in(start, end) if piece in text.specials]
         ranges.append((self.limit, len(text.text), QColor(0, 0, 0, 0)))
         utf16 = _Utf16Positions(text.text[start:end])
         return [_format(utf16, max(a, start) - start, min(b, end) - start, color)
                 for a, b, color in ranges if min(b, end) > max(a, start)]  # fmt: skip
+
+    def _span_of(self, first: int, stop: int) -> tuple[int, int]:
+        """Return the characters of a range of generated tokens."""
+        return self.text.end_of_tokens(first), self.text.end_of_tokens(stop)
 
     def _pills(self, line: ShapedLine) -> list[tuple[float, float]]:
         text = self.text
@@ -160,6 +167,16 @@ def _add_newline_span(spans: list[tuple[float, float]], line: ShapedLine, width:
 CACHED_ROWS = 300
 
 
+def _first_difference(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> int:
+    """Return the first number that is in only one of two lists of ascending ranges [start, stop) that differ."""
+    for (start, stop), (other_start, other_stop) in zip(ranges, others, strict=False):
+        if start != other_start:
+            return min(start, other_start)
+        if stop != other_stop:
+            return min(stop, other_stop)
+    return max(ranges, others, key=len)[min(len(ranges), len(others))][0]
+
+
 class TokenColumn:
     """A prompt and the tokens of one sequence after its prefix, laid out at one width."""
 
@@ -177,6 +194,7 @@ class TokenColumn:
         self.left = self.top = 0.0
         self.width = 400.0
         self.limit = len(self.text.text)
+        self._thinking: tuple[tuple[int, int], ...] = ()
         self._shaped_rows: dict[int, ShapedRow] = {}
         self._break_rows()
 
@@ -212,6 +230,13 @@ class TokenColumn:
             self._drop_cached_rows(self.flow.update(self.text.text))
         self._set_limit(self.text.end_of_tokens(count))
 
+    def show_thinking(self, ranges: tuple[tuple[int, int], ...]) -> None:
+        """Set the colour of the generated tokens in these ranges apart, after `sync`."""
+        if ranges != self._thinking:
+            first = _first_difference(ranges, self._thinking)
+            self._thinking = ranges
+            self._drop_cached_rows(self.flow.row_at(max(0, self.text.end_of_tokens(first) - 1)))
+
     def _drop_cached_rows(self, first: int) -> None:
         for row in [row for row in self._shaped_rows if row >= first]:
             del self._shaped_rows[row]
@@ -244,7 +269,7 @@ class TokenColumn:
         if art is None:
             if len(self._shaped_rows) >= CACHED_ROWS:
                 self._shaped_rows.clear()
-            shaper = RowShaper(self.theme, self.metrics, self.text, self.flow, self.limit)
+            shaper = RowShaper(self.theme, self.metrics, self.text, self.flow, self.limit, self._thinking)
             art = self._shaped_rows[row] = shaper.shape(row)
         return art
 

@@ -57,40 +57,48 @@ def cell_at(line: QTextLine, position: int, boundaries: list[int], utf16: list[i
     after = bisect_right(boundaries, position)
     first, last = boundaries[after - 1], boundaries[min(after, len(boundaries) - 1)]
     left, right = x_of(line, first), x_of(line, first, QTextLine.Edge.Trailing)
-    return dict(_split_cell(first, last, (left, right), utf16)).get(position, (left, right))
+    places = [place for place in utf16 if first <= place < last] if utf16 else range(first, last)
+    return dict(_split_cell((left, right), places)).get(position, (left, right))
 
 
 def line_cells(line: QTextLine, length: int, utf16: list[int] | None) -> dict[int, Cell]:
     """Return the cell of every code point that has a glyph, by UTF-16 position. `length` is the line's length in
     UTF-16.
+
+    Each code point is requested alone: of glyphs from several fonts, Qt names wrong positions in right-to-left text.
     """
-    boxes = dict(box for run in line.glyphRuns(-1, -1, _ALL) for box in _glyph_boxes(run))
-    return {
-        place: cell
-        for first, last in pairwise([*sorted(boxes), length])
-        for place, cell in _split_cell(first, last, boxes[first], utf16)
-    }
+    ends = [place for place in utf16 if place <= length] if utf16 else list(range(length + 1))
+    clusters: list[tuple[Cell, list[int]]] = []
+    for first, last in pairwise(ends):
+        box = _glyph_box(line.glyphRuns(first, last - first, _ALL))
+        if clusters and (box is None or box == clusters[-1][0]):  # a further part of the same glyphs
+            clusters[-1][1].append(first)
+        elif box is not None:
+            clusters.append((box, [first]))
+    return {place: cell for box, places in clusters for place, cell in _split_cell(box, places)}
 
 
 _ALL = QTextLayout.GlyphRunRetrievalFlag.RetrieveAll
 
 
-def _glyph_boxes(run: QGlyphRun) -> Iterator[tuple[int, Cell]]:
-    """Yield the extent of the glyphs of each text position. Marks without an advance add nothing."""
-    advances = run.rawFont().advancesForGlyphIndexes(run.glyphIndexes(), QRawFont.LayoutFlag.SeparateAdvances)
-    boxes: dict[int, Cell] = {}
-    for place, at, advance in zip(run.stringIndexes(), run.positions(), advances, strict=True):
-        left, right = boxes.get(place, (at.x(), at.x() + advance.x()))
-        if advance.x() > 0:
-            boxes[place] = min(left, at.x()), max(right, at.x() + advance.x())
-    for place, (left, right) in boxes.items():
-        yield place, (right, left) if run.isRightToLeft() else (left, right)
+def _glyph_box(runs: Sequence[QGlyphRun]) -> Cell | None:
+    """Return the extent of glyphs, from where they are read; None without glyphs that have an advance."""
+    lefts, rights = [], []
+    for run in runs:
+        advances = run.rawFont().advancesForGlyphIndexes(run.glyphIndexes(), QRawFont.LayoutFlag.SeparateAdvances)
+        for at, advance in zip(run.positions(), advances, strict=True):
+            if advance.x() > 0:
+                lefts.append(at.x())
+                rights.append(at.x() + advance.x())
+    if not lefts:
+        return None
+    left, right = min(lefts), max(rights)
+    return (right, left) if runs[0].isRightToLeft() else (left, right)
 
 
-def _split_cell(first: int, last: int, cell: Cell, utf16: list[int] | None) -> Iterator[tuple[int, Cell]]:
-    """Divide a cell evenly among the code points from `first` to `last`."""
-    places = [place for place in utf16 if first <= place < last] if utf16 else range(first, last)
-    part = (cell[1] - cell[0]) / max(1, len(places))
+def _split_cell(cell: Cell, places: Sequence[int]) -> Iterator[tuple[int, Cell]]:
+    """Divide a cell evenly among the code points at `places`."""
+    part = (cell[1] - cell[0]) / len(places)
     for number, place in enumerate(places):
         yield place, (cell[0] + number * part, cell[0] + (number + 1) * part)
 

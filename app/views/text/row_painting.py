@@ -14,6 +14,7 @@ from decodescope.app.state.token_stats import band
 from decodescope.app.theme.theme import Theme
 from decodescope.app.views.text.column import ShapedRow, TokenColumn, TokenMark
 from decodescope.app.views.text.token_decorations import (
+    paint_forced_underline,
     paint_influence,
     paint_origin_underline,
     paint_watermark_underline,
@@ -142,12 +143,12 @@ def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, ro
     _paint_token_dashes(painter, column, options, row, shaped_row)
     _paint_lead_changes(painter, column, options, row, shaped_row)
     _paint_branch(painter, column, options, row, shaped_row)
+    _paint_outline(painter, column, options, row, shaped_row)
     y = column.row_top(row) + column.metrics.baseline
     painter.setPen(options.theme.color("text"))
     shaped_row.line.layout.draw(painter, QPointF(column.left, y - shaped_row.line.ascent))
     if options.whitespace:
         _paint_whitespace(painter, column, options, row, shaped_row)
-    _paint_outline(painter, column, options, row, shaped_row)
 
 
 def _paint_token_background(
@@ -203,6 +204,9 @@ def _paint_underlines(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
     for token, bar in _token_bars(column, row, shaped_row):
+        if token.origin == "forced":
+            paint_forced_underline(painter, bar, options.theme)
+            continue
         certainty = options.score(token)
         bar.setHeight(underline_thickness(certainty, options.theme.scale))
         painter.fillRect(bar, options.theme.ramp(certainty))
@@ -326,12 +330,14 @@ def _paint_space(painter: QPainter, character: str, left: float, right: float, b
 def _paint_outline(
     painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, shaped_row: ShapedRow
 ) -> None:
+    """Paint the outline of the selected token, inside its cell and below the letters, so that it cuts none of them."""
     if options.selected is None:
         return
-    piece = options.selected + column.text.prompt_pieces
+    piece, pen = options.selected + column.text.prompt_pieces, max(1.0, 1.5 * options.theme.scale)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(options.theme.color("accent"), options.theme.px(2)))
+    painter.setPen(QPen(options.theme.color("accent"), pen))
     for token_mark in shaped_row.marks:
         if token_mark.piece == piece:
             for left, right in column.mark_spans(token_mark):
-                painter.drawRoundedRect(column.box(row, left - 1.5, right + 0.5), 5, 5)
+                inside = column.box(row, left, right).adjusted(pen / 2, 0, -pen / 2, 0)
+                painter.drawRoundedRect(inside, options.theme.px(5), options.theme.px(5))

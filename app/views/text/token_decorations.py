@@ -114,7 +114,9 @@ def _paint_weight(painter: QPainter, box: QRectF, fraction: float, theme: Theme)
     painter.drawLine(QPointF(box.left() + thick / 2, y), QPointF(box.right() - thick / 2, y))
 
 
-ORIGIN_COLOURS = {"draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted"}
+ORIGIN_COLOURS = {
+    "draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted", "forced": "thinking"
+}  # fmt: skip
 ORIGIN_LEGEND = mark("━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own")
 
 
@@ -129,6 +131,8 @@ def paint_origin_underline(painter: QPainter, bar: QRectF, origin: str, theme: T
     elif origin == "bonus":
         for shift in (0.0, 3 * line):
             painter.fillRect(QRectF(bar.left(), bar.top() + shift, bar.width(), 1.3 * line), colour)
+    elif origin == "forced":
+        paint_forced_underline(painter, bar, theme)
     elif origin == "correction":
         pen = QPen(colour, 3 * line, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
         pen.setDashPattern([1.6, 0.9])
@@ -137,6 +141,17 @@ def paint_origin_underline(painter: QPainter, bar: QRectF, origin: str, theme: T
         painter.drawLine(QPointF(bar.left(), middle), QPointF(bar.right(), middle))
     else:
         painter.fillRect(QRectF(bar.left(), bar.top(), bar.width(), line), colour)
+
+
+FORCED_LEGEND = mark("┈ written by force")
+
+
+def paint_forced_underline(painter: QPainter, bar: QRectF, theme: Theme) -> None:
+    """Draw a dotted line for a token that a setting wrote."""
+    thick = 2 * max(1.0, theme.scale)
+    painter.setPen(QPen(theme.color("thinking"), thick, Qt.PenStyle.DotLine, Qt.PenCapStyle.FlatCap))
+    middle = bar.top() + thick / 2
+    painter.drawLine(QPointF(bar.left(), middle), QPointF(bar.right(), middle))
 
 
 WATERMARK_LEGEND = mark("━ matches the watermark   ┅ does not   ─ not counted")

@@ -77,7 +77,7 @@ def _remote_token_rows(token: TokenChosen) -> list[tuple[str, str]]:
 def _plain_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     return [
         (tr("model probability"), share(token.raw_probability)),
-        (tr("after the settings"), share(token.probability)),
+        (tr("after the settings"), words.final_share(token)),
         (tr("rank in its list"), _format_rank(token, vocabulary)),
     ]
 
@@ -86,7 +86,7 @@ def _exact_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     return [
         (tr("id"), f"{token.id:,}"),
         (tr("raw p"), share(token.raw_probability)),
-        (tr("final p"), share(token.probability)),
+        (tr("final p"), words.final_share(token)),
         (tr("raw ln p"), words.decimal(token.raw_log_probability, 4)),
         (tr("final ln p"), words.decimal(token.log_probability, 4)),
         (tr("raw rank"), _format_rank(token, vocabulary)),
@@ -105,7 +105,7 @@ def _usual_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     rows = [
         (tr("id"), f"{token.id:,}"),
         (tr("by the model alone"), words.percent(token.raw_probability)),
-        (tr("after the settings"), words.percent(token.probability)),
+        (tr("after the settings"), words.final_percent(token)),
         (tr("log-probability"), f"{words.decimal(token.raw_log_probability)} → {words.decimal(token.log_probability)}"),
         (tr("rank"), _format_rank(token, vocabulary)),
         (tr("surprise"), format_bits(surprise_bits(token.raw_log_probability))),

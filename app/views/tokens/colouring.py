@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from decodescope import core
+from decodescope.app.state.answer_thinking import thinking_summary
 from decodescope.app.state.run import Run
 from decodescope.app.state.token_stats import BAND_NAMES, band_percentages, compute_score_stats
 from decodescope.app.theme.theme import Theme
@@ -98,6 +99,7 @@ _LEGENDS = {"origin": ORIGIN_LEGEND, "influence": token_decorations.INFLUENCE_LE
 SELECT_HINT = mark("click a token, or ← →")
 LEAD_CHANGE_HINT = mark("▾ the best beam changed here")
 BRANCH_HINT = mark("│ the branch begins here")
+THINKING_HINT = mark("violet: thinking, {summary}")
 
 
 class ColouringController(QObject):
@@ -145,8 +147,11 @@ class ColouringController(QObject):
         options = self._area.paint_options
         if options.colouring == "influence" and options.influence is not None and options.influence.kind == "attention":
             return tr(token_decorations.ATTENTION_LEGEND)
+        run = self._area.run
+        is_forced = run is not None and any(token.origin == "forced" for token in run.tokens)
         if options.colouring in _LEGENDS:
-            return tr(_LEGENDS[options.colouring])
+            forced = [tr(token_decorations.FORCED_LEGEND)] if is_forced and options.colouring == "origin" else []
+            return "   ".join([tr(_LEGENDS[options.colouring]), *forced])
         marks = [
             tr(words)
             for words, there in (
@@ -155,6 +160,9 @@ class ColouringController(QObject):
             )
             if there
         ]
+        marks += [tr(token_decorations.FORCED_LEGEND)] if is_forced else []
+        if run is not None and (thinking := run.thinking).ranges:
+            marks.append(tr(THINKING_HINT).format(summary=thinking_summary(thinking, len(run.tokens))))
         return "   ".join([*marks, tr(SELECT_HINT)])
 
     @Slot(str)

@@ -101,6 +101,7 @@ class TokenColumns:
             sequence = run.sequences[column.sequence or 0]
             tail = sequence.finished.tail if sequence.finished else ""
             column.sync(sequence.tokens, tail, drawn_count(run, sequence.index))
+            column.show_thinking(run.thinking_of(sequence.index).ranges)
         self._arrange_columns(width)
 
     def restyle(self, theme: Theme) -> None:

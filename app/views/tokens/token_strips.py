@@ -19,7 +19,7 @@ from decodescope.app.theme.themed import Themed
 from decodescope.app.views.text.token_wording import token_text
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
-from decodescope.app.widgets.media_preview import MediumPositions, PositionCells, image_from_rgb
+from decodescope.app.widgets.media_preview import MediumPositions, Peaks, PositionCells, image_from_rgb
 from decodescope.app.widgets.plain_text import caption, tooltip
 from decodescope.core import words
 from decodescope.resources.language import tr
@@ -208,7 +208,7 @@ class MediumCard(Themed, QWidget):
             image = image_from_rgb(*medium.thumbnail) if medium.thumbnail is not None else None
             self.preview.show_picture(image, PositionCells(max(self.medium.rows, 1), max(self.medium.columns, 1)))
         else:
-            self.preview.show_sound(medium.peaks, self._sound_cells())
+            self.preview.show_sound(self._heard_peaks(medium), self._sound_cells())
 
     def restyle(self, theme: Theme) -> None:
         self._row.setSpacing(theme.px(14))
@@ -216,6 +216,13 @@ class MediumCard(Themed, QWidget):
         self.name.setFont(theme.font(13, 600))
         self.description.setFont(theme.font(12))
         self.position_label.setFont(theme.font(12, tabular=True))
+
+    def _heard_peaks(self, medium: Medium) -> Peaks:
+        """Return the waveform of what the model reads: the positions cover no more of a longer recording."""
+        if not self.medium.seconds or not self.medium.heard:
+            return medium.peaks
+        share = min(1.0, self.medium.heard / self.medium.seconds)
+        return medium.peaks[: max(1, round(share * len(medium.peaks)))]
 
     def _sound_cells(self) -> PositionCells:
         """Return the positions of an audio clip. Silence after its end is drawn as padding."""

@@ -180,6 +180,7 @@ class BeamContent(TreeContent):
         ("pruned", mark("pruned")),
         ("best", mark("best")),
         ("finished", mark("finished")),
+        ("cut", mark("at limit")),
     )
     hint = mark("thickness = probability")
     faint_titles = (mark("Pruned"), mark("Pruned branches: shown, dimmed or hidden"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from decodescope.app.state.beam_tree import BeamTree
 from decodescope.app.state.run import Run
+from decodescope.app.state.sequences import LIMITS
 from decodescope.app.views.node_reports import NodeReport, ReportRow
 from decodescope.app.views.text.token_wording import token_text
 from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
@@ -20,7 +21,7 @@ _STATES: dict[BeamFate, NodeState] = {
     "kept": "kept",
     "pruned": "pruned",
     "finished": "finished",
-    "early_stopped": "unreached",
+    "early_stopped": "stopped",
 }
 
 
@@ -76,10 +77,11 @@ def candidate_label(candidate: BeamCandidate) -> str:
 
 
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:
+    is_cut = candidate.fate == "finished" and candidate.ended in LIMITS
     return TreeNode(
         candidate.node, candidate.parent, candidate_label(candidate), probability_text(candidate.probability),
-        note=words.decimal(candidate.score), weight=candidate.probability, state=_STATES[candidate.fate],
-        lane=candidate.group,
+        note=words.decimal(candidate.score), weight=candidate.probability,
+        state="cut" if is_cut else _STATES[candidate.fate], lane=candidate.group,
         progress=(candidate.progress, total) if total else None,
     )  # fmt: skip
 

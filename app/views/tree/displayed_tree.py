@@ -6,8 +6,9 @@ from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QTextCharFormat, QTextLayout
 from PySide6.QtWidgets import QWidget
 
+from decodescope.app.state.beam_tree import HypothesisRow
 from decodescope.app.state.run import Run
-from decodescope.app.state.sample_tree import has_samples
+from decodescope.app.state.sample_tree import Sample, has_samples
 from decodescope.app.theme.themed import Themed
 from decodescope.app.views.base import View
 from decodescope.app.views.tree.beam_content import BeamContent
@@ -47,7 +48,7 @@ class PathLine(Themed, QWidget, AccessibleWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the text, eliding its start."""
         theme, painter = self._theme, QPainter(self)
-        plain, strong = theme.font(14), theme.font(14, 600)
+        plain, strong = theme.font(13), theme.font(13, 600)
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         room = QRectF(self.rect()).adjusted(theme.px(16), 0, -theme.px(16), 0)
         if not self.before and not self.last:
@@ -99,6 +100,12 @@ class DisplayedTree(QObject):
         self.run = run
         for content in (self.beams, self.samples):
             content.restart()
+
+    def row_at(self, index: int) -> HypothesisRow | Sample | None:
+        """Return the hypothesis or sample in a row of the shown table."""
+        table = self.samples.table if self.shows_samples else self.beams.table
+        rows = table.rows_model.rows
+        return rows[index] if 0 <= index < len(rows) else None
 
     @property
     def shows_samples(self) -> bool:

@@ -158,6 +158,7 @@ class SampleContent(TreeContent):
         ("lone", mark("one sample")),
         ("best", mark("shown sample")),
         ("finished", mark("ends")),
+        ("cut", mark("at limit")),
     )
     hint = mark("thickness = fraction of the samples")
     faint_titles = (mark("Single samples"), mark("Branches with only one sample: shown, dimmed or hidden"))
@@ -166,6 +167,8 @@ class SampleContent(TreeContent):
     def __init__(self, stage: CanvasState, parent: QWidget) -> None:
         self._stage, self.sample_tree, self._is_settled = stage, SampleTree(), False
         self._full_sample: int | None = None
+        self._cut: set[int] = set()
+        """Nodes at which all samples end because of the limit."""
         self.table: SampleTable = SampleTable(parent)
 
     @property
@@ -176,6 +179,7 @@ class SampleContent(TreeContent):
     def restart(self) -> None:
         """Restart for another run."""
         self.sample_tree, self._is_settled, self._full_sample = SampleTree(), False, None
+        self._cut = set()
         self._stage.clear()
 
     def update(self, run: Run) -> int:
@@ -189,6 +193,7 @@ class SampleContent(TreeContent):
             self._stage.add_nodes([_tree_node(node, chorus) for node in new])
         if run.outcome is not None and not self._is_settled:
             self._is_settled = True
+            self._mark_cut_ends(run)
             self._stage.lay_out_evenly()
         self._stage.set_max_depth(None if run.cursor >= run.length else run.cursor)
         path = [node.id for node in chorus.path(chorus.end_of(run.shown_index))]
@@ -196,6 +201,18 @@ class SampleContent(TreeContent):
         self._stage.set_best_path([ROOT, *path])
         self.table.show_rows(list_samples(run, chorus), run.shown_index)
         return here
+
+    def _mark_cut_ends(self, run: Run) -> None:
+        """Give the last tokens of samples that were cut off by the limit their own shape."""
+        tree = self.sample_tree
+        ends = tree.endings()
+        cut = {sample.node for sample in list_samples(run, tree) if sample.state == "cut"}
+        self._cut = {node for node in cut if node in tree and tree.count_samples(node) == ends[node]}
+        nodes = [tree.node(node) for node in self._cut]
+        self._stage.set_states({node.id: "cut" for node in nodes if node.count > 1})
+
+    def _drawn_state(self, node: SampleNode) -> NodeState:
+        return "cut" if node.id in self._cut else _state(node)
 
     def path_of(self, sample: int) -> list[int]:
         """Return the nodes of a sample, starting at the prompt's end."""
@@ -209,7 +226,7 @@ class SampleContent(TreeContent):
     def draw_full_path(self, sample: int) -> None:
         """Draw the full path of a sample, including the part it has alone, instead of the previous one."""
         lone: dict[int, NodeState] = {
-            node.id: "lone" if number == self._full_sample else _state(node)
+            node.id: "lone" if number == self._full_sample else self._drawn_state(node)
             for number in (self._full_sample, sample)
             if number is not None
             for node in self.sample_tree.path(self.sample_tree.end_of(number))

@@ -112,7 +112,7 @@ def _figures(tree: SampleTree, node: SampleNode) -> dict[str, str]:
         "rank": f"{node.rank:,}",
         "count": f"{node.count:,}",
         "total": f"{tree.total:,}",
-        "share": share(tree.fraction(node.id)),
+        "share": share(tree.fraction(node.id), is_exact=True),
         "probability": share(node.probability),
         "settings": share(node.sampling_probability),
     }
@@ -120,7 +120,7 @@ def _figures(tree: SampleTree, node: SampleNode) -> dict[str, str]:
 
 def _sentence(tree: SampleTree, node: SampleNode) -> Sentence:
     arrived = tree.count_samples(node.parent)
-    figures = _figures(tree, node) | {"came": f"{arrived:,}", "share": share(node.count / arrived)}
+    figures = _figures(tree, node) | {"came": f"{arrived:,}", "share": share(node.count / arrived, is_exact=True)}
     return together(_MODEL.say(**figures), (_SINGLE if arrived == 1 else _COUNTS).say(**figures))
 
 
@@ -132,7 +132,7 @@ def _rows(tree: SampleTree, siblings: Sequence[SampleNode], own: SampleNode | No
     return tuple(
         ReportRow(
             (token_text(node.piece, node.special), f"{node.count:,}",
-             words.brief_percent(node.count / tree.count_samples(node.parent)),
+             words.brief_percent(node.count / tree.count_samples(node.parent), is_exact=True),
              words.brief_percent(node.probability)),
             strong=node is own,
         )

@@ -15,7 +15,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
 from decodescope.app.widgets.tree_canvas import PRUNED, TreeCanvas
-from decodescope.app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed_pen
+from decodescope.app.widgets.tree_canvas.tree_style import DASHED, STAR, STRUCK, TreeStyle, dashed_pen, node_outline
 from decodescope.resources.language import join_sentences, mark, tr, trc
 
 _MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
@@ -39,7 +39,7 @@ class TreeTools(Themed, QWidget):
         self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", tr("Follow"), tr("Keep the newest tokens visible"), checkable=True)
         self.fit = self._button(
-            "fitButton", tr("Fit"), tr("Fit the tree while keeping it readable; press again to show all of it")
+            "fitButton", tr("Fit"), tr("Show the whole tree; press again for a part that can be read")
         )
         self.search = self._button("findButton", tr("Find"), tr("Find a token (or just type)"))
         self.table = self._button("tableButton", tr("Table"), tr("Show the table of hypotheses"), checkable=True)
@@ -131,9 +131,14 @@ class TreeTools(Themed, QWidget):
     def _fill_more_menu(self) -> None:
         menu = self.more.menu()
         menu.clear()
-        for button in self._buttons:
-            if not button.isHidden():
-                continue
+        self._add_tools(menu, [button for button in self._buttons if button.isHidden()])
+
+    def add_to_menu(self, menu: QMenu) -> None:
+        """Add all tools to a context menu."""
+        self._add_tools(menu, self._buttons)
+
+    def _add_tools(self, menu: QMenu, buttons: Sequence[QToolButton]) -> None:
+        for button in buttons:
             if menu.actions() and menu.actions()[-1] in self._group.actions():
                 menu.addSeparator()
             if button is self.pruned:
@@ -227,6 +232,10 @@ class FindBar(Themed, QFrame):
         self.moved.emit(1)
 
 
+CELL = "cell"
+"""Mark of a legend that is no node: a grey cell of the strip of rounds."""
+
+
 class TreeLegend(Themed, QWidget, AccessibleWidget):
     """The legend of the tree on one line; entries that do not fit are omitted."""
 
@@ -279,11 +288,15 @@ class TreeLegend(Themed, QWidget, AccessibleWidget):
 
     def _paint_mark(self, painter: QPainter, state: str, box: QRectF) -> None:
         theme = self._style.theme
+        if state == CELL:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("pruned"))
+            painter.drawRoundedRect(box.adjusted(0, theme.px(3), 0, -theme.px(3)), 2, 2)
+            return
         painter.setBrush(theme.color("panel"))
         pen = QPen(self._style.state_colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
         painter.setPen(dashed_pen(pen) if state in DASHED else pen)
-        radius = box.height() / 2 if state in PILLS else theme.px(4)
-        painter.drawRoundedRect(box, radius, radius)
+        painter.drawPath(node_outline(state, box, theme.px(4)))
         if state in STRUCK:
             painter.drawLine(box.center() - QPointF(6, 0), box.center() + QPointF(6, 0))
         if state == "best":

@@ -61,12 +61,17 @@ class NodeMenu(QObject):
 
     def create_menu(self, node: int) -> QMenu | None:
         """Return the menu of a node, which deletes itself on closing; None if there is no action."""
+        menu = QMenu(self._canvas)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.add_actions(menu, node)
+        return menu if not menu.isEmpty() else None
+
+    def add_actions(self, menu: QMenu, node: int) -> None:
+        """Add the actions for a node, if there are any."""
         run, content = self._shown()
         continuation = continuation_from(run, content, node)
         if run is None or content is None or continuation is None:
-            return None
-        menu = QMenu(self._canvas)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            return
         name = words.quote(content.last_text(node), False)
         continue_from_node = partial(self._signals.branchRequested.emit, continuation)
         if _is_finished(run, node) and is_constrained_to(run, self._grammar()):
@@ -76,7 +81,6 @@ class NodeMenu(QObject):
         else:
             menu.addAction(caption(tr("Continue from {name}").format(name=name)), continue_from_node)
         menu.addAction(tr("Copy text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
-        return menu
 
 
 def _is_finished(run: Run, node: int) -> bool:
@@ -140,6 +144,20 @@ class TreeView(View):
         """Return the menu of the selected node."""
         node = self.canvas.selection.selected
         return self.menu.create_menu(node) if node is not None else None
+
+    def add_context_actions(self, menu: QMenu, position: QPoint) -> None:
+        """Add the actions of the hypothesis or sample under the pointer, and the tree's tools."""
+        content = self.tree.content
+        if content is None:
+            return
+        viewport = content.table.viewport()
+        index = content.table.indexAt(viewport.mapFrom(self, position))
+        if content.table.isVisible() and viewport.geometry().contains(content.table.mapFrom(self, position)):
+            row = self.tree.row_at(index.row())
+            if row is not None:
+                self.menu.add_actions(menu, row.node)
+                menu.addSeparator()
+        self._tools.add_to_menu(menu)
 
     def export_table(self) -> Table:
         """Return all nodes of the tree as a table."""

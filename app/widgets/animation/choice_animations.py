@@ -12,12 +12,17 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.animation.motion import AnimatedWidget, bounce, interpolate, sub_progress
+from decodescope.app.widgets.bars import paint_gap_dots
 from decodescope.resources.language import tr
 
 BAR_HEIGHT, FALL_HEIGHT, BALL_RADIUS, SEGMENT_GAP = 22, 14, 5, 1
 """Pixels at 100 %: bar height, room above it, radius of the ball, gap between segments."""
 NARROWING_FRACTION = 0.5
 """Fraction of the motion in which the bar narrows; the ball falls in the rest."""
+
+
+GAP_WIDTH = 18
+"""Width of the gap that stands for tokens left out, in pixels at 100 %."""
 
 
 class ChoiceDistribution(NamedTuple):
@@ -31,6 +36,8 @@ class ChoiceDistribution(NamedTuple):
     """Whether the choice was random."""
     formatted_probabilities: tuple[str, ...] = ()
     """The probabilities of the last stage, formatted."""
+    has_gap: bool = False
+    """Whether tokens between the last label and the one before it are left out."""
 
 
 class ChoiceBar(AnimatedWidget):
@@ -81,11 +88,17 @@ class ChoiceBar(AnimatedWidget):
 
     def spans(self) -> list[tuple[float, float]]:
         """Return the left edge and width of each segment in pixels."""
-        shares = self.probabilities()
+        shares, width = self.probabilities(), self.width()
         lefts = accumulate(shares, initial=0.0)
-        return [
-            (left * self.width(), probability * self.width()) for left, probability in zip(lefts, shares, strict=False)
-        ]
+        spans = [(left * width, share * width) for left, share in zip(lefts, shares, strict=False)]
+        if self._choice is not None and self._choice.has_gap:
+            left, last = spans[-1]
+            spans[-1] = (min(left + self._gap_width, max(left, width - last)), last)
+        return spans
+
+    @property
+    def _gap_width(self) -> float:
+        return float(self._theme.px(GAP_WIDTH))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the bar and the ball at the current progress."""
@@ -101,6 +114,9 @@ class ChoiceBar(AnimatedWidget):
         for index, (left, width) in enumerate(self.spans()):
             box = QRectF(left, top, max(0.0, width - theme.px(SEGMENT_GAP)), height)
             self._paint_segment(painter, box, choice.labels[index], index == choice.chosen)
+        if choice.has_gap:
+            left = self.spans()[-1][0] - self._gap_width
+            paint_gap_dots(painter, theme, QPointF(left + theme.px(1), top + height / 2))
         if choice.is_sampled and sub_progress(self.progress, NARROWING_FRACTION, 1.0) > 0:
             radius = theme.px(BALL_RADIUS)
             painter.setBrush(theme.color("best"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from decodescope.app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
-from decodescope.resources.language import join_sentences, tr, trn
+from decodescope.resources.language import join_sentences, start_sentence, tr, trn
 
 _FLAT = 1e-9
 
@@ -15,7 +15,9 @@ def describe_plot(figure: PlotSpec) -> str:
     """Describe the shape of a plot in sentences for screen readers."""
     if figure.is_empty:
         return tr("Nothing to show yet.")
-    return join_sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _describe_items(figure)))
+    return join_sentences(
+        *(tr("{sentence}.").format(sentence=start_sentence(text)) for text in _describe_items(figure))
+    )
 
 
 def describe_parts(figure: PlotSpec) -> list[str]:
@@ -170,7 +172,3 @@ def _monotonic_sentence(rises: bool, stays: bool) -> str:
     if stays:
         return tr("{name} falls from {first} at {start} to {last} at {place} and stays there to {end}")
     return tr("{name} falls from {first} at {start} to {last} at {place}")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -29,6 +29,8 @@ _STATE_LABELS = {
     "bonus": mark("bonus token"),
     "correction": mark("correction"),
     "lone": mark("single"),
+    "cut": mark("cut off at the limit"),
+    "stopped": mark("stopped"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QRect, QRectF, Qt, Slot
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Slot
 from PySide6.QtGui import (
     QFocusEvent,
     QHelpEvent,
@@ -40,6 +40,7 @@ class TreeCanvas(Themed, AccessibleTree):
         self.selection = NodeSelection(self.canvas_state, self.navigation)
         self.input_handler = CanvasInput(self.canvas_state, self.navigation, self.selection, self)
         self.minimap = Minimap(self.canvas_state.scene, self.canvas_state.style, self)
+        self._is_making_room = False
         self.node_tooltip: Callable[[int], str] = lambda node: ""
         """Returns the tooltip of a node."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -73,19 +74,25 @@ class TreeCanvas(Themed, AccessibleTree):
     def _on_touched(self, in_overviews: bool) -> None:
         if in_overviews:
             self.minimap.tree_changed()
-            self._keep_selection_visible()
         self.update()
 
     @Slot()
     def _on_moved(self) -> None:
-        self._keep_selection_visible()
-        self.minimap.set_frame(self.canvas_state.camera.rect_to_canvas(QRectF(self.rect())))
+        self.minimap.set_frame(self.canvas_state.camera.rect_to_canvas(QRectF(self.contentsRect())))
+        self._leave_room_for_map()
         self.update()
 
-    def _keep_selection_visible(self) -> None:
-        """Move the minimap away from the selected node."""
-        selected = self.canvas_state.style.selected
-        self.minimap.avoid_rect(self.canvas_state.positions.node_rect(selected) if selected is not None else QRect())
+    def _leave_room_for_map(self) -> None:
+        """Draw the tree beside the map, never under it."""
+        margins = self.minimap.margins
+        if margins == self.contentsMargins() or self._is_making_room:
+            return
+        self._is_making_room = True
+        before = self.contentsRect().size()
+        self.setContentsMargins(margins)
+        self.navigation.handle_resize(self.contentsRect().size() - before)
+        self.canvas_state.changed.emit(False)
+        self._is_making_room = False
 
     # Events
 
@@ -94,13 +101,15 @@ class TreeCanvas(Themed, AccessibleTree):
         painter, stage = QPainter(self), self.canvas_state
         painter.fillRect(event.rect(), stage.style.theme.color("window"))
         stage.style.focused = self.hasFocus()
-        if stage.scene.last_depth >= 0:
-            stage.painter.paint(painter, stage.camera, QRectF(event.rect()))
+        area = event.rect().intersected(self.contentsRect())
+        if stage.scene.last_depth >= 0 and not area.isEmpty():
+            painter.setClipRect(area)
+            stage.painter.paint(painter, stage.camera, QRectF(area))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep following, or keep the visible part."""
-        if event.oldSize().isValid():
-            self.navigation.handle_resize(event.size() - event.oldSize())
+        before = event.oldSize()
+        self.navigation.handle_resize(event.size() - before if before.isValid() else QSize(0, 0))
         self.canvas_state.changed.emit(False)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -5,11 +5,12 @@ accessibility.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal, Slot
 
 from decodescope.app.theme.theme import Theme, theme_for
-from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, TreeMetrics
+from decodescope.app.widgets.tree_canvas.geometry import LINE_GAP, READABLE_ZOOM, Camera, TreeMetrics
 from decodescope.app.widgets.tree_canvas.tree_model import NodeState, TreeNode
 from decodescope.app.widgets.tree_canvas.tree_painter import TreePainter, fold_text
 from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
@@ -50,6 +51,8 @@ class ScreenPositions:
         return None
 
 
+COMFORTABLE_ZOOM = 0.95
+"""Zoom from which a tree in fewer lines is better than a larger one."""
 PRUNED = ("shown", "dimmed", "hidden")
 
 
@@ -196,10 +199,50 @@ class CanvasState(QObject):
         self._narrow = narrow
         self._apply_metrics()
 
+    def wrap_to(self, width: float, height: float, max_zoom: float) -> None:
+        """Break the tree into lines, so that all of it can be shown as large as possible in an area of this size; into
+        as few lines as possible if several do equally well.
+        """
+        depths = self.scene.last_depth + 1
+        if depths < 1:
+            return
+
+        def zoom(columns: int) -> float:
+            wrapped = self._wrapped_metrics(columns)
+            across = wrapped.line_tops[-1] + last_rows[columns] + 1
+            return min(
+                max_zoom,
+                width / (wrapped.depth_pitch * (min(columns, depths) - 1) + wrapped.width),
+                height / (wrapped.row_pitch * across - wrapped.row_pitch + wrapped.height),
+            )
+
+        last_rows = {}
+        for columns in range(1, depths + 1):
+            first, last = self.scene.line_extents(columns)[-1]
+            last_rows[columns] = last - first
+        best = max(range(1, depths + 1), key=lambda columns: (round(min(zoom(columns), COMFORTABLE_ZOOM), 3), columns))
+        metrics = self._wrapped_metrics(best)
+        if metrics != self.scene.metrics:
+            self.scene.restyle(metrics)
+            self.painter.restyle(self.style.theme, metrics)
+            self.changed.emit(True)
+
+    def _wrapped_metrics(self, columns: int) -> TreeMetrics:
+        """Return the sizes of the tree in lines of `columns` depths, one below the other."""
+        tops, moves, top = list[float](), list[float](), 0.0
+        for first, last in self.scene.line_extents(columns):
+            tops.append(top)
+            moves.append(top - first)
+            top += last - first + 1 + LINE_GAP
+        return replace(self.scene.metrics, columns=columns, line_rows=tuple(moves), line_tops=tuple(tops))
+
     def _apply_metrics(self, force: bool = False, down: bool | None = None) -> None:
         tall = self.scene.metrics.tall if self.scene.model.nodes else False
         tall = tall or any(node.note for node in self._sample_nodes())
+        shown = self.scene.metrics
         metrics = TreeMetrics(self.style.theme.scale, self.is_top_down if down is None else down, tall, self._narrow)
+        if self.scene.model.nodes:  # a new tree starts in one line
+            metrics = replace(metrics, columns=shown.columns, line_rows=shown.line_rows, line_tops=shown.line_tops)
         if force or metrics != self.scene.metrics:
             self.scene.restyle(metrics)
             self.painter.restyle(self.style.theme, metrics)

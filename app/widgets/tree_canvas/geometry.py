@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QTransform
+from PySide6.QtGui import QPainterPath, QTransform
 
 MIN_ZOOM, MAX_ZOOM = 0.005, 2.5
 READABLE_ZOOM = 0.6
 """Zoom from which boxes contain text."""
+LINE_GAP = 0.7
+"""Rows between two lines of a tree that is broken into lines."""
+LINE_TURN = 12
+"""Distance at 100 % from a box at which an edge turns into the space between two lines."""
+MAX_WRAPPED_DEPTHS = 10_000
+"""A tree in lines is small, so that every depth is considered for any rectangle."""
 
 
 BezierCurve = tuple[QPointF, QPointF, QPointF, QPointF]
@@ -28,6 +35,12 @@ class TreeMetrics:
     """Whether boxes have a second line of text."""
     narrow: bool = False
     """Whether boxes are narrower and closer together, for deep and thin trees."""
+    columns: int = 0
+    """Depths per line if the tree is broken into lines, like a long sentence; 0 for one line."""
+    line_rows: tuple[float, ...] = ()
+    """Rows by which each line is moved down."""
+    line_tops: tuple[float, ...] = ()
+    """First row of each line, after it has been moved."""
 
     @cached_property
     def width(self) -> float:
@@ -51,7 +64,9 @@ class TreeMetrics:
 
     def box(self, depth: int, row: float) -> QRectF:
         """Return the rectangle of a node."""
-        along, across = depth * self.depth_pitch, row * self.row_pitch
+        line, column = divmod(depth, self.columns) if self.columns else (0, depth)
+        down = self.line_rows[min(line, len(self.line_rows) - 1)] if self.line_rows else 0.0
+        along, across = column * self.depth_pitch, (row + down) * self.row_pitch
         x, y = (across, along) if self.down else (along, across)
         return QRectF(x, y, self.width, self.height)
 
@@ -71,6 +86,29 @@ class TreeMetrics:
         middle = (start.x() + end.x()) / 2
         return QPointF(middle, start.y()), QPointF(middle, end.y())
 
+    def edge_path(self, parent: QRectF, child: QRectF, clip: QRectF | None = None) -> QPainterPath:
+        """Return the edge between two boxes: a curve, or a way between two lines if the child begins the second one."""
+        start, end = self.edge_start(parent), self.edge_end(child)
+        path = QPainterPath(start)
+        if not self.columns or end.x() > start.x():
+            first, *others = self.curve(start, end, clip)
+            path.moveTo(first)
+            path.cubicTo(*others)
+            return path
+        turn = LINE_TURN * self.scale
+        line = bisect_right(self.line_tops, child.top() / self.row_pitch + 1e-6) - 1
+        between = LINE_GAP * self.row_pitch + self.row_pitch - self.height
+        gutter = self.line_tops[max(0, line)] * self.row_pitch - between / 2
+        for corner in (
+            QPointF(start.x() + turn, start.y()),
+            QPointF(start.x() + turn, gutter),
+            QPointF(end.x() - turn, gutter),
+            QPointF(end.x() - turn, end.y()),
+            end,
+        ):
+            path.lineTo(corner)
+        return path
+
     def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> BezierCurve:
         """Return the edge between two points; if it is long, only the part inside `clip` across the tree's
         direction.
@@ -88,11 +126,15 @@ class TreeMetrics:
 
     def depths_in(self, rect: QRectF) -> tuple[int, int]:
         """Return the first and last depth with a box or an edge inside `rect`; may lie outside the tree."""
+        if self.columns:
+            return 0, MAX_WRAPPED_DEPTHS
         low, high = (rect.top(), rect.bottom()) if self.down else (rect.left(), rect.right())
         return int(low // self.depth_pitch), int(high // self.depth_pitch) + 1
 
     def rows_in(self, rect: QRectF) -> tuple[float, float]:
         """Return the range of rows that reach into `rect`."""
+        if self.columns:
+            return -math.inf, math.inf
         size = self.width if self.down else self.height
         low, high = (rect.left(), rect.right()) if self.down else (rect.top(), rect.bottom())
         return (low - size) / self.row_pitch, high / self.row_pitch

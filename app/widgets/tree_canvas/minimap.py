@@ -1,8 +1,8 @@
-"""Minimap: the whole tree in a corner, with a frame around the visible part that can be dragged."""
+"""Minimap: the whole tree at the side of the canvas, with a frame around the visible part that can be dragged."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QMargins, QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
@@ -13,7 +13,8 @@ from decodescope.resources.language import tr
 
 REFRESH_MS = 150
 """Minimum interval between redraws of a growing tree, in milliseconds."""
-MAX_MAP_SIZE, MIN_MAP_SIZE = (180, 84), (64, 44)
+THICKNESS = 60
+"""Height of the map below a tree, or its width at the side of one that grows downwards, in pixels at 100 %."""
 MIN_CANVAS_SIZE = (360, 280)
 """Minimum canvas size for showing the map."""
 MAX_BOXES = 800
@@ -31,8 +32,6 @@ class Minimap(QWidget, AccessibleWidget):
         self._frame = QRectF()
         self._picture = QPixmap()
         self._stale = True
-        self._corners = QRect(), QRect()
-        """The default corner and the opposite one."""
         self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._timer.timeout.connect(self._redraw)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -61,25 +60,23 @@ class Minimap(QWidget, AccessibleWidget):
         elif not self._timer.isActive():
             self._timer.start()
 
-    def fit_into(self, width: int, height: int) -> None:
-        """Choose a size by the tree's shape, in the corner where the tree starts."""
-        bounds, scale = self._scene.bounds(), self._style.theme.scale
-        max_sides = [min(side * scale, room * 0.3) for side, room in zip(MAX_MAP_SIZE, (width, height), strict=True)]
-        shrink = min(max_sides[0] / max(1.0, bounds.width()), max_sides[1] / max(1.0, bounds.height()))
-        sides = (bounds.width() * shrink, bounds.height() * shrink)
-        w, h = (round(max(side, low * scale)) for side, low in zip(sides, MIN_MAP_SIZE, strict=True))
-        margin = self._style.theme.px(12)
-        top = margin if self._scene.metrics.down else height - h - margin
-        self._corners = QRect(margin, top, w, h), QRect(width - w - margin, top, w, h)
-        if self.geometry() not in self._corners:
-            self.setGeometry(self._corners[0])
+    @property
+    def margins(self) -> QMargins:
+        """The room that the canvas leaves free for the map: below a tree that grows to the right, else at its right."""
+        if self.isHidden():
+            return QMargins()
+        thickness = self._style.theme.px(THICKNESS)
+        return QMargins(0, 0, thickness, 0) if self._scene.metrics.down else QMargins(0, 0, 0, thickness)
 
-    def avoid_rect(self, rect: QRect) -> None:
-        """Use the opposite corner while `rect` overlaps the default one."""
-        first, second = self._corners
-        corner = second if first.intersects(rect) else first
-        if corner != self.geometry():
-            self.setGeometry(corner)
+    def fit_into(self, width: int, height: int) -> None:
+        """Take the side of the canvas that is left free."""
+        thickness = self._style.theme.px(THICKNESS)
+        place = QRect(0, height - thickness, width, thickness)
+        if self._scene.metrics.down:
+            place = QRect(width - thickness, 0, thickness, height)
+        if place != self.geometry():
+            self.setGeometry(place)
+            self.tree_changed(at_once=True)
 
     def _transform(self) -> QTransform:
         """Return the transform from the canvas to the map. Each direction has its own scale, because trees are long and

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Signal, Slot
+from PySide6.QtCore import QObject, QPointF, QRect, QRectF, QSize, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
@@ -44,14 +44,17 @@ def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
 
 FIT_MARGIN = 28
 """Margin around a fitted tree in pixels at 100 %."""
+MAX_LINE_ZOOM, LINE_MARGIN = 1.15, 18
+"""Largest zoom of a tree that is broken into lines, and the margin around it in pixels at 100 %."""
 EDGE_MARGIN = 40
 """Distance from the edge in pixels at 100 % within which a box does not count as visible."""
 
 
-def fit_area(state: CanvasState, widget: QWidget) -> QRectF:
-    """Return the widget's rectangle without the margins around a fitted tree."""
-    margin = FIT_MARGIN * state.style.theme.scale
-    return QRectF(margin, margin, max(1.0, widget.width() - 2 * margin), max(1.0, widget.height() - 2 * margin))
+def fit_area(state: CanvasState, widget: QWidget, margin: float = FIT_MARGIN) -> QRectF:
+    """Return the widget's rectangle without the margins around a fitted tree, in pixels at 100 %."""
+    margin *= state.style.theme.scale
+    room = widget.contentsRect()
+    return QRectF(margin, margin, max(1.0, room.width() - 2 * margin), max(1.0, room.height() - 2 * margin))
 
 
 def min_zoom(state: CanvasState) -> float:
@@ -61,16 +64,17 @@ def min_zoom(state: CanvasState) -> float:
 
 def scroll_to_rect(state: CanvasState, widget: QWidget, rect: QRectF) -> bool:
     """Move just far enough to make `rect` (canvas) visible. Returns True if the camera moved."""
-    width, height = widget.width(), widget.height()
-    margin = min(EDGE_MARGIN * state.style.theme.scale, width / 6, height / 6)
-    return state.camera.reveal(rect, QRectF(widget.rect()).adjusted(margin, margin, -margin, -margin))
+    room = QRectF(widget.contentsRect())
+    margin = min(EDGE_MARGIN * state.style.theme.scale, room.width() / 6, room.height() / 6)
+    return state.camera.reveal(rect, room.adjusted(margin, margin, -margin, -margin))
 
 
 def fill_view(state: CanvasState, widget: QWidget) -> None:
     """Move the camera so that no empty space is shown across the tree's direction that the tree could fill."""
     camera, bounds = state.camera, state.scene.bounds()
     margin = fit_area(state, widget).x() / camera.zoom
-    width, height = widget.width() / camera.zoom, widget.height() / camera.zoom
+    room = widget.contentsRect()
+    width, height = room.width() / camera.zoom, room.height() / camera.zoom
     if state.is_top_down:
         camera.x = clamp_or_center(camera.x, bounds.left() - margin, bounds.right() + margin - width)
     else:
@@ -116,6 +120,12 @@ class CanvasNavigation(QObject):
         state.cleared.connect(self._on_cleared)
         state.replaced.connect(self.show_all)
         state.changed.connect(self._keep_newest)
+        state.rearranged.connect(self._on_rearranged)
+
+    @property
+    def _room(self) -> QRect:
+        """The part of the widget in which the tree is drawn, from its upper left corner."""
+        return self._widget.contentsRect()
 
     @property
     def zoom(self) -> float:
@@ -128,7 +138,7 @@ class CanvasNavigation(QObject):
     def show_all(self) -> None:
         """Show the whole tree, however small; while presenting, as much as is legible."""
         bounds, room = self._state.scene.bounds(), fit_area(self._state, self._widget)
-        if bounds.isEmpty() or not self._widget.width():
+        if bounds.isEmpty() or not self._room.width():
             return
         self._camera.show(bounds, room.width(), room.height())
         self._camera.x -= room.x() / self._camera.zoom
@@ -141,13 +151,13 @@ class CanvasNavigation(QObject):
 
     @Slot()
     def fit(self) -> None:
-        """Show the whole tree if it is legible; otherwise a legible part around the selection or the best path.
-
-        A second call in a row shows the whole tree in any case.
+        """Show the whole tree. If it is too small to be read, a second call in a row shows a legible part around the
+        selection or the best path.
         """
-        again = self._repeat_fit == self._fit_across
+        again = self._repeat_fit == self.show_all and not self._follow
+        self.set_follow(False)
         self.show_all()
-        if self._camera.zoom < READABLE_ZOOM and not again:
+        if self._camera.zoom < READABLE_ZOOM and again:
             self._fit_across()
 
     def keep_readable(self) -> None:
@@ -179,14 +189,22 @@ class CanvasNavigation(QObject):
         self._may_shrink = False
         self._finish_move(self._fit_across)
 
-    def show_path(self, path: Sequence[int], path_zoom: float) -> None:
-        """Show the whole tree; if its zoom is below `path_zoom`, zoom in to that, with the path's end visible."""
-        self.show_all()
-        if self._camera.zoom < max(path_zoom, min_zoom(self._state)):
-            self.set_zoom(max(path_zoom, min_zoom(self._state)))
+    def show_in_lines(self, path: Sequence[int]) -> None:
+        """Show the whole tree as large as possible, broken into lines, again after each resize; while presenting, as
+        much as is legible, with the end of `path`.
+        """
+        room = fit_area(self._state, self._widget, LINE_MARGIN)
+        if not self._room.width():
+            return
+        self._state.wrap_to(room.width(), room.height(), MAX_LINE_ZOOM)
+        self._camera.show(self._state.scene.bounds(), room.width(), room.height(), MAX_LINE_ZOOM)
+        self._camera.x -= room.x() / self._camera.zoom
+        self._camera.y -= room.y() / self._camera.zoom
+        if self._camera.zoom < min_zoom(self._state):
+            self.set_zoom(min_zoom(self._state))
             for node in path:
                 self.ensure_visible(node)
-        self._repeat_fit = partial(self.show_path, path, path_zoom)
+        self._finish_move(partial(self.show_in_lines, path))
 
     def _finish_move(self, again: Callable[[], None] | None = None) -> None:
         self._repeat_fit = again
@@ -202,7 +220,7 @@ class CanvasNavigation(QObject):
 
     def zoom_by(self, factor: float, anchor: QPointF | None = None) -> None:
         """Zoom around a point of the widget, by default its centre."""
-        if self._camera.zoom_at(anchor if anchor is not None else QRectF(self._widget.rect()).center(), factor):
+        if self._camera.zoom_at(anchor if anchor is not None else QRectF(self._room).center(), factor):
             self._may_shrink = False
             self._finish_move()
 
@@ -214,8 +232,8 @@ class CanvasNavigation(QObject):
     def centre_on(self, point: QPointF) -> None:
         """Centre the widget on a point of the canvas."""
         self.set_follow(False)
-        self._camera.x = point.x() - self._widget.width() / 2 / self._camera.zoom
-        self._camera.y = point.y() - self._widget.height() / 2 / self._camera.zoom
+        self._camera.x = point.x() - self._room.width() / 2 / self._camera.zoom
+        self._camera.y = point.y() - self._room.height() / 2 / self._camera.zoom
         self._finish_move()
 
     def ensure_visible(self, node: int) -> None:
@@ -227,7 +245,7 @@ class CanvasNavigation(QObject):
     def set_presenting(self, on: bool) -> None:
         """Save the camera and follow the newest nodes while presenting; restore it afterwards."""
         if on:
-            camera, size = self._camera, self._widget.size()
+            camera, size = self._camera, self._room.size()
             self._saved_camera = SavedCamera(
                 self._follow, self._may_shrink, self._repeat_fit, camera.x, camera.y, camera.zoom, size
             )
@@ -238,7 +256,7 @@ class CanvasNavigation(QObject):
             self.set_follow(saved.follow)
             self._may_shrink = saved.may_shrink
             stays = saved.follow or saved.repeat_fit is not None
-            grown = QSize(0, 0) if stays else saved.size - self._widget.size()  # `handle_resize` will undo this
+            grown = QSize(0, 0) if stays else saved.size - self._room.size()  # `handle_resize` will undo this
             self._camera.zoom = saved.zoom
             self._camera.x = saved.x + grown.width() / 2 / saved.zoom
             self._camera.y = saved.y + grown.height() / 2 / saved.zoom
@@ -274,9 +292,15 @@ class CanvasNavigation(QObject):
         self._may_shrink, self._repeat_fit = True, None
 
     @Slot()
+    def _on_rearranged(self) -> None:
+        """Break a tree in lines again, as folding changes the rows of its lines."""
+        if self._state.scene.metrics.columns and self._repeat_fit is not None:
+            self._repeat_fit()
+
+    @Slot()
     def _keep_newest(self) -> None:
         """Fit a small tree; keep the newest column of a large one visible."""
-        if not self._follow or self._state.scene.last_depth < 0 or not self._widget.width():
+        if not self._follow or self._state.scene.last_depth < 0 or not self._room.width():
             return
         if self._may_shrink:
             self.show_all()
@@ -284,7 +308,7 @@ class CanvasNavigation(QObject):
                 return
             self._camera.zoom = FOLLOW_ZOOM
         self._camera.zoom = max(self._camera.zoom, min_zoom(self._state))
-        view = self._camera.rect_to_canvas(QRectF(self._widget.rect()))
+        view = self._camera.rect_to_canvas(QRectF(self._room))
         if scroll_to_rect(self._state, self._widget, newest_rect(self._state, view)):
             self._finish_move()
         fill_view(self._state, self._widget)

@@ -9,7 +9,17 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.drafter_marks import MARK_SIZE, paint_drafter_mark
 from decodescope.app.widgets.tree_canvas.geometry import TreeMetrics
 from decodescope.app.widgets.tree_canvas.tree_model import TreeNode
-from decodescope.app.widgets.tree_canvas.tree_style import DIMMED, DIMMED_OPACITY, PILLS, STAR, STRUCK, TreeStyle
+from decodescope.app.widgets.tree_canvas.tree_style import (
+    CUT,
+    DIMMED,
+    DIMMED_OPACITY,
+    PILLS,
+    STAR,
+    STRUCK,
+    TreeStyle,
+    dashed_pen,
+    node_outline,
+)
 
 MAX_STAMPS = 64
 """Maximum number of cached kinds; a changing zoom creates new ones with every frame."""
@@ -59,10 +69,10 @@ class NodeBoxCache:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(STAMP_MARGIN, STAMP_MARGIN)
         painter.scale(zoom, zoom)
-        radius = box.height() / 2 if state in PILLS else style.theme.px(7)
         painter.setBrush(style.theme_colour(background))
-        painter.setPen(style.outline_pen(line, style.theme.scale))
-        painter.drawRoundedRect(box, radius, radius)
+        pen = style.outline_pen(line, style.theme.scale)
+        painter.setPen(dashed_pen(pen) if state == "stopped" else pen)
+        painter.drawPath(node_outline(state, box, style.theme.px(7)))
         painter.end()
         return stamp
 
@@ -77,8 +87,8 @@ class NodePainter:
 
     def __init__(self, theme: Theme, metrics: TreeMetrics) -> None:
         self.theme, self.metrics = theme, metrics
-        self.label, self.figure, self.small = theme.font(13), theme.font(11, tabular=True), theme.font(10.5, 500, True)
-        self.star = theme.font(14)
+        self.label, self.figure, self.small = theme.font(13), theme.font(11, tabular=True), theme.font(11, 500, True)
+        self.star = theme.font(13)
         self._metrics = {id(font): QFontMetricsF(font) for font in (self.label, self.figure, self.small)}
         self._widths: dict[tuple[int, str], float] = {}
         self._short: dict[tuple[str, int], str] = {}
@@ -119,7 +129,7 @@ class NodePainter:
 
     def _label(self, painter: QPainter, node: TreeNode, box: QRectF, style: TreeStyle, zoom: float) -> None:
         scale, two = self.theme.scale, self.metrics.tall and bool(node.note) and zoom >= NOTE_MIN_ZOOM
-        inset = (13 if node.state in PILLS else 9) * scale
+        inset = (13 if node.state in PILLS or node.state in CUT else 9) * scale
         base = box.top() + (17.5 * scale if two else box.height() / 2 + 4.6 * scale)
         value = self.text_width(self.figure, node.value) if node.value else 0.0
         text = self.elide_text(node.label, box.width() - 2 * inset - (value + 5 * scale if value else 0))
@@ -192,7 +202,4 @@ class NodePainter:
         """Return the outline around the selected node."""
         gap = 4 * self.theme.scale
         outer = box.adjusted(-gap, -gap, gap, gap)
-        radius = outer.height() / 2 if node.state in PILLS else self.theme.px(10)
-        path = QPainterPath()
-        path.addRoundedRect(outer, radius, radius)
-        return path
+        return node_outline(node.state, outer, self.theme.px(10))

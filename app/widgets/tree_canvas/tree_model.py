@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 NodeState = Literal[
-    "root", "kept", "pruned", "best", "finished", "refused", "unreached", "accepted", "bonus", "correction", "lone"
+    "root",
+    "kept",
+    "pruned",
+    "best",
+    "finished",
+    "refused",
+    "unreached",
+    "accepted",
+    "bonus",
+    "correction",
+    "lone",
+    "cut",
+    "stopped",
 ]
 """State of a node, drawn and read by screen readers."""
 STATES: tuple[NodeState, ...] = get_args(NodeState)

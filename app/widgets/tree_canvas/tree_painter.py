@@ -12,6 +12,7 @@ from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM, Camera, 
 from decodescope.app.widgets.tree_canvas.node_painting import NodeBoxCache, NodePainter
 from decodescope.app.widgets.tree_canvas.tree_scene import TITLE_ROWS, WEIGHT_CLASSES, TreeScene
 from decodescope.app.widgets.tree_canvas.tree_style import (
+    CUT,
     DASHED,
     DIMMED,
     PAINT_ORDER,
@@ -19,6 +20,7 @@ from decodescope.app.widgets.tree_canvas.tree_style import (
     TreeStyle,
     dashed_pen,
     edge_width,
+    node_outline,
 )
 from decodescope.resources.language import tr
 
@@ -125,12 +127,7 @@ class TreePainter:
         return dashed_pen(QPen(self.style.state_colour(state, 0.85), width * self.style.theme.scale))
 
     def _curve(self, parent: int, child: int, clip: QRectF) -> QPainterPath:
-        metrics = self.scene.metrics
-        start, end = metrics.edge_start(self.scene.box(parent)), metrics.edge_end(self.scene.box(child))
-        curve = metrics.curve(start, end, clip)
-        path = QPainterPath(curve[0])
-        path.cubicTo(*curve[1:])
-        return path
+        return self.scene.metrics.edge_path(self.scene.box(parent), self.scene.box(child), clip)
 
     def _halo(self) -> QPen:
         """Return the pen under the path to the selected node."""
@@ -164,13 +161,14 @@ class TreePainter:
         self._paths(painter, rect, 2.0)
 
     def _some_boxes(self, painter: QPainter, state: str, boxes: Iterable[list[QRectF] | None]) -> None:
-        """Paint boxes: dashed states hollow, pills rounded."""
+        """Paint boxes: dashed states hollow, ends in their own shapes."""
         hollow = state in DASHED
         painter.setPen(_hairline(self.style.state_colour(state), hollow))
         painter.setBrush(self.style.theme.color("window") if hollow else self.style.state_colour(state, 0.35))
         for some in boxes:
-            if some and state in PILLS:
-                _rounded(painter, some)
+            if some and (state in PILLS or state in CUT):
+                for box in some:
+                    painter.drawPath(node_outline(state, box, 0.0))
             elif some:
                 painter.drawRects(some)
 
@@ -295,8 +293,3 @@ def _stroke(painter: QPainter, pen: QPen, paths: Iterable[QPainterPath | None]) 
     for path in paths:
         if path is not None:
             painter.drawPath(path)
-
-
-def _rounded(painter: QPainter, boxes: list[QRectF]) -> None:
-    for box in boxes:
-        painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath, QPolygonF
@@ -41,11 +42,17 @@ class NodeBatch:
         if parent is None:
             return
         start, end = metrics.edge_start(parent), metrics.edge_end(box)
+        thick = min(WEIGHT_CLASSES - 1, int(spec.weight * WEIGHT_CLASSES))
+        curve = self.curves.setdefault((state, thick), QPainterPath())
+        if metrics.columns:
+            way = metrics.edge_path(parent, box)
+            curve.addPath(way)
+            self.lines.setdefault(state, QPainterPath()).addPath(way)
+            self.bounds = self.bounds.united(way.controlPointRect()).united(parent)
+            return
         line = self.lines.setdefault(state, QPainterPath())
         line.moveTo(start)
         line.lineTo(end)
-        thick = min(WEIGHT_CLASSES - 1, int(spec.weight * WEIGHT_CLASSES))
-        curve = self.curves.setdefault((state, thick), QPainterPath())
         curve.moveTo(start)
         curve.cubicTo(*metrics.control_points(start, end), end)
         self.bounds = self.bounds.united(parent)
@@ -97,6 +104,15 @@ class TreeScene:
         for key in [key for key in self._blocks if key[0] in stale]:
             del self._blocks[key]
 
+    def line_extents(self, columns: int) -> list[tuple[float, float]]:
+        """Return (first, last) row of each line if the tree were broken into lines of `columns` depths."""
+        extents = []
+        for start in range(0, self.last_depth + 1, columns):
+            depths = range(start, min(start + columns, self.last_depth + 1))
+            rows = [base + row for depth in depths for base, strip in self.layout.column(depth) for row in strip.rows]
+            extents.append((min(rows), max(rows)))
+        return extents
+
     # Positions
 
     @property
@@ -118,6 +134,9 @@ class TreeScene:
         if self.last_depth < 0:
             return QRectF()
         first, last = self.layout.extent()
+        if self.metrics.columns:
+            boxes = [self.box(node) for depth in range(self.last_depth + 1) for node in self.layout.nodes_in(depth)]
+            return reduce(QRectF.united, boxes)
         titled = len(self.layout.lanes()) > 1
         return self.metrics.area((0, self.last_depth), (first - TITLE_ROWS if titled else first, last))
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QPen
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainterPath, QPen
 
 from decodescope.app.theme.theme import Theme, blend
 
 STAR = "★"
 _COLOURS = {
     "root": "muted", "kept": "kept", "accepted": "kept", "pruned": "pruned", "unreached": "pruned", "best": "best",
-    "finished": "finished", "lone": "pruned", "bonus": "finished", "refused": "refused", "correction": "refused",
+    "finished": "finished", "lone": "pruned", "cut": "muted", "stopped": "pruned", "bonus": "finished",
+    "refused": "refused", "correction": "refused",
 }  # fmt: skip
-DASHED = frozenset({"pruned", "unreached", "refused"})
+DASHED = frozenset({"pruned", "unreached", "refused", "stopped"})
 PILLS = frozenset({"finished", "bonus"})
+CUT = frozenset({"cut", "stopped"})
+"""States whose boxes have a slanting right end: the text was cut by the limit, or the search ended before it."""
 STRUCK = frozenset({"refused"})
 DIMMED = frozenset({"pruned", "unreached", "lone"})
 """States that the setting for pruned branches affects."""
@@ -30,6 +33,8 @@ PAINT_ORDER = (
     "kept",
     "accepted",
     "correction",
+    "stopped",
+    "cut",
     "finished",
     "bonus",
     "best",
@@ -92,6 +97,26 @@ class TreeStyle:
         """Return the pen around a box."""
         pen = QPen(self.state_colour(state), (2.6 if state == "best" else 1.5) * scale)
         return dashed_pen(pen) if state in DASHED else pen
+
+
+def node_outline(state: str, box: QRectF, radius: float) -> QPainterPath:
+    """Return the outline of a node's box: a pill, a box with a slanting right end, or one with corners of `radius`."""
+    path = QPainterPath()
+    if state in PILLS:
+        path.addRoundedRect(box, box.height() / 2, box.height() / 2)
+    elif state in CUT:
+        slant = box.height() * 0.4
+        path.moveTo(box.left() + radius, box.top())
+        path.lineTo(box.right(), box.top())
+        path.lineTo(box.right() - slant, box.bottom())
+        path.lineTo(box.left() + radius, box.bottom())
+        path.quadTo(box.bottomLeft(), QPointF(box.left(), box.bottom() - radius))
+        path.lineTo(box.left(), box.top() + radius)
+        path.quadTo(box.topLeft(), QPointF(box.left() + radius, box.top()))
+        path.closeSubpath()
+    else:
+        path.addRoundedRect(box, radius, radius)
+    return path
 
 
 def edge_width(weight: float) -> float:

@@ -134,13 +134,14 @@ def decode_beams(run: DecodingRun, plan: BeamPlan) -> Iterator[Event]:
     Raises ParameterError for invalid settings, StrategyError when no text meets the constraints.
     """
     search = BeamSearch(run, plan)
+    beams = int(run.settings.get("num_beams") or 1)
     output, prefilled = run.prefill()
     yield prefilled
     search.begin()
     raw = run.replace_invalid(output.last)
     while True:
         yield search.step(raw)
-        yield from run.finish_step(search.length - 1)
+        yield from run.finish_step(search.length - 1, beams)
         if search.done or run.is_cancelled():
             break
         raw = run.replace_invalid(search.forward_beams())

@@ -82,6 +82,14 @@ class RoundNumbers:
     overhead_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ForcedPositions:
+    """Positions of a round at which a token was written by force."""
+
+    accepted: int = 0
+    examined: int = 0
+
+
 @dataclass(slots=True)
 class RoundTotals:
     """Totals over the rounds."""
@@ -97,13 +105,13 @@ class RoundTotals:
     draft_cost: float = 0.0
     """Draft time by the clock used for pass costs."""
 
-    def add(self, outcome: RoundOutcome, step: int, stopwatch: Stopwatch) -> RoundNumbers:
-        """Count a round and return its numbers. `step`: tokens written before it."""
+    def add(self, outcome: RoundOutcome, step: int, stopwatch: Stopwatch, forced: ForcedPositions) -> RoundNumbers:
+        """Count a round without its `forced` positions and return its numbers. `step`: tokens written before it."""
         verdict, (draft, verify) = outcome.verified, stopwatch.seconds[:2]
         figures = RoundNumbers(self.rounds, step, draft, verify, stopwatch.elapsed - draft - verify)
         self.rounds += 1
-        self.accepted += len(verdict.path)
-        self.examined += len(verdict.path) + (not verdict.is_bonus)
+        self.accepted += len(verdict.path) - forced.accepted
+        self.examined += len(verdict.path) + (not verdict.is_bonus) - forced.examined
         self.levels += max(outcome.tree.depths)
         self.draft_seconds += draft
         self.verify_seconds += verify

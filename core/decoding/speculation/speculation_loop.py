@@ -17,6 +17,7 @@ from decodescope.core.decoding.speculation.drafter_selection import DrafterGroup
 from decodescope.core.decoding.speculation.drafters.base import Drafter, SpeculationText
 from decodescope.core.decoding.speculation.drafters.lookahead_drafter import ExtraRowsDrafter
 from decodescope.core.decoding.speculation.round_events import (
+    ForcedPositions,
     NodeProbabilities,
     RoundOutcome,
     RoundTotals,
@@ -178,8 +179,19 @@ class Speculation:
         selector.update(
             group, RoundResult(tree, verdict, depth, watch.lap_cost(0), watch.lap_cost(1), first, extra, written)
         )
-        figures = self.totals.add(found, step, watch)
+        figures = self.totals.add(found, step, watch, self._forced_positions(step, tree, verdict))
         return [*waiting, build_round_event(found, written, judged, figures, self.run.model.pieces), *events]
+
+    def _forced_positions(self, step: int, tree: DraftTree, verdict: VerifiedPath) -> ForcedPositions:
+        """Return how many of a round's positions were written by force: drafts are not measured by them. `step`: tokens
+        written before the round.
+        """
+        run, written = self.run, self.sequence.ids[:step]
+        if not run.forcing_stages:
+            return ForcedPositions()
+        accepted = [tree.ids[node] for node in verdict.path]
+        flags = [run.is_forced([*written, *accepted[:count]]) for count in range(len(accepted) + 1)]
+        return ForcedPositions(sum(flags[:-1]), sum(flags[:-1]) + (flags[-1] and not verdict.is_bonus))
 
     def _start_stopwatch(self) -> Stopwatch:
         return Stopwatch(self._clock, self.run.model.disk_offload is not None)

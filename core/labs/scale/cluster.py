@@ -10,7 +10,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.labs.arguments import check_lab_object
 from decodescope.core.labs.scale.model_shape import Shape
 from decodescope.core.labs.scale.pipeline_schedule import SCHEDULE_KINDS
-from decodescope.core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, traffic
+from decodescope.core.labs.scale.zero_states import PRECISIONS, SCHEMES, Parts, plan, ring_share, traffic
 from decodescope.resources.language import tr
 
 MAX_DEVICES = 1_000_000
@@ -212,7 +212,7 @@ def _step_traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Trai
     """Return the traffic of the busiest device in one step.
 
     Data parallelism: ZeRO's counts. Tensor parallelism: two all-reduces forward and two backward per layer (two more
-    with recomputation), each sending b·s·h elements twice around a ring. Pipeline: b·s·h forward and back.
+    with recomputation), each sending 2·(N − 1)/N of b·s·h elements around a ring. Pipeline: b·s·h forward and back.
     """
     size = PRECISIONS[training.precision].parameter
     trains = training.purpose == "train"
@@ -220,7 +220,7 @@ def _step_traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Trai
     between = traffic(stage, data, layout.scheme) * size if trains else 0
     one = training.batch * training.length * shape.width * size * (training.micro_batches if trains else 1)
     meetings = (6 if training.recompute else 4) if trains else 2
-    tensor = 2 * meetings * one * shape.stage_layers(0, layout.pipeline) if layout.tensor > 1 else 0
+    tensor = ring_share(2 * meetings * one * shape.stage_layers(0, layout.pipeline), layout.tensor)
     pipeline = one * (2 if trains else 1) if layout.pipeline > 1 else 0
     inner = cluster.within if layout.tensor <= cluster.per_machine else cluster.between
     outer = cluster.within if cluster.devices <= cluster.per_machine else cluster.between

@@ -81,6 +81,20 @@ def _rounds(kind: str, count: int) -> Iterator[tuple[Hand, ...]]:
             )
 
 
+def sent_by_ring(kind: str, elements: int, device: int, count: int, root: int = 0) -> int:
+    """Return how many elements a device sends for a collective on a tensor of `elements`, by adding up its transfers.
+
+    A broadcast passes the whole tensor on from device to device, beginning at `root`; `send` sends it once.
+    """
+    if kind == "send":
+        return elements
+    if kind == "broadcast":
+        return elements if (device - root) % count < count - 1 else 0
+    edges = [elements * edge // count for edge in range(count + 1)]
+    own = (hand.chunk for hands in _rounds(kind, count) for hand in hands if hand.device == device)
+    return sum(edges[chunk + 1] - edges[chunk] for chunk in own)
+
+
 def _initial_chunk(kind: str, tensors: Sequence[Sequence[float]], device: int, part: int) -> Chunk | None:
     if kind == "all_gather" and part != device:
         return None

@@ -52,7 +52,10 @@ _SCHEME_SAYINGS = {
     "zero3": SentenceTemplate(
         mark("Everything is divided among the {data} copies; each fetches the rest briefly when needed."),
         mark("ZeRO stage 3: parameters are divided among the {data} copies too, and gathered layer by layer."),
-        mark("ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; 3·Φ sent instead of 2·Φ."),
+        mark(
+            "ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; half as "
+            "much again is sent, 3·(N − 1)/N·Φ."
+        ),
     ),
 }
 _INFERENCE = SentenceTemplate(

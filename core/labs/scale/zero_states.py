@@ -88,13 +88,18 @@ def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: 
 
 
 def traffic(parameters: int | float, devices: int, scheme: str = "ddp") -> int:
-    """Return the elements that each device sends in a step, by the paper's count; 0 for one device.
+    """Return the elements that each device sends in a step with rings; 0 for one device.
 
-    An all-reduce is a reduce-scatter and an all-gather, Φ each; stage 3 gathers the parameters once more. Raises
-    ParameterError.
+    An all-reduce is a reduce-scatter and an all-gather, which send (N − 1)/N·Φ each (the paper counts Φ, the limit for
+    many devices); stage 3 gathers the parameters once more. Raises ParameterError.
     """
     count = checked_parameters(parameters, devices, scheme)
-    return 0 if devices == 1 else count * (3 if scheme == "zero3" else 2)
+    return ring_share(count * (3 if scheme == "zero3" else 2), devices)
+
+
+def ring_share(amount: int, devices: int) -> int:
+    """Return what a device sends of an amount that a ring passes around once: all but its own part."""
+    return -(-amount * (devices - 1) // devices)
 
 
 def checked_parameters(parameters: int | float, devices: int, scheme: str) -> int:

@@ -61,8 +61,8 @@ _BATCH = SentenceTemplate(
         "text ({share} of batch 1), with {bytes} of weights and cache."),
 )  # fmt: skip
 _NO_BATCH = SentenceTemplate(
-    mark("Several texts at once are not faster here: a single one is as fast as it gets."),
-    mark("Several texts at once are not faster here: a single one was fastest, at {speed} tokens/s."),
+    mark("Several texts at once are not clearly faster here than a single one."),
+    mark("Several texts at once were not clearly faster here than a single one, which reached {speed} tokens/s."),
     mark("No batch is clearly faster than batch 1, {speed} tokens/s."),
 )
 _QUANTIZED = SentenceTemplate(
@@ -71,8 +71,11 @@ _QUANTIZED = SentenceTemplate(
     mark("{best}: {speed} tokens/s = {ratio} × float32, {bytes} including its cache ({share} of float32)."),
 )
 _NOT_QUANTIZED = SentenceTemplate(
-    mark("Fewer bits are not faster here, but {smallest} uses only {share} of the memory."),
-    mark("Fewer bits are not faster here: float32 reached {speed} tokens/s. {smallest} uses {share} of its memory."),
+    mark("Fewer bits are not clearly faster here, but {smallest} uses only {share} of the memory."),
+    mark(
+        "Fewer bits were not clearly faster here than float32 with {speed} tokens/s. {smallest} uses {share} of its "
+        "memory."
+    ),
     mark("No format is clearly faster than float32's {speed} tokens/s; {smallest} uses {bytes}, {share} of float32."),
 )
 _DRAFTED = SentenceTemplate(
@@ -85,7 +88,26 @@ _DRAFTED = SentenceTemplate(
 _NOT_DRAFTED = SentenceTemplate(
     mark("Guessing ahead does not pay off here: the best method, {best}, is {ratio} times as fast as no guessing."),
     mark("Speculative decoding did not pay off here: the best, {best}, reached {ratio} × token by token."),
-    mark("No drafter is clearly faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass."),
+    mark("No drafter is faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass."),
+)
+_NOT_CLEARLY_DRAFTED = SentenceTemplate(
+    mark(
+        "Guessing ahead is not clearly faster here: the best method, {best}, came to {ratio} times the speed without "
+        "it, but repeated measurements differ as much."
+    ),
+    mark(
+        "Speculative decoding was not clearly faster here: the best, {best}, reached {ratio} × token by token, and the "
+        "repeats of both overlap."
+    ),
+    mark(
+        "No drafter is clearly faster than plain: {best}, {ratio} ×, with {passes} tokens per target pass; the repeats "
+        "overlap."
+    ),
+)
+_NOT_BY_DRAFTS = SentenceTemplate(
+    mark("{best} was {ratio} times as fast, but not by its guesses: one pass of the model yields {passes} words."),
+    mark("{best} reached {ratio} × token by token, but not by its drafts: {passes} tokens per pass of the model."),
+    mark("{best}: {ratio} × plain with {passes} tokens per target pass, so the drafts do not explain it."),
 )
 _SAME_TEXT = SentenceTemplate(
     mark("The words are the same in every case."),
@@ -102,6 +124,11 @@ _PARALLEL = SentenceTemplate(
     mark("{count} processes hold {bytes} of the weights each, and together are {ratio} × as fast as one."),
     mark("Tensor parallel over {count}: {bytes} of weights on the fullest rank, {speed} tokens/s = {ratio} × one."),
 )
+_NOT_CLEARLY_PARALLEL = SentenceTemplate(
+    mark("That is not clearly different from one process: repeated measurements differ as much."),
+    mark("That is not clearly faster than one process: the repeats of both overlap."),
+    mark("Not clearly faster than one rank: the repeats overlap."),
+)
 _COMMUNICATION = SentenceTemplate(
     mark("Sending and waiting cost them more than the smaller parts save."),
     mark("Sending and waiting in every layer cost more than the smaller products save."),
@@ -113,7 +140,7 @@ _COMPILED = SentenceTemplate(
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic."),
 )
 _NOT_COMPILED = SentenceTemplate(
-    mark("Compiling the step for this machine gains nothing here: {ratio} times as fast."),
+    mark("Compiling the step for this machine is not clearly faster here: {ratio} times the usual speed."),
     mark("The compiled step was not clearly faster here: {speed} tokens/s, {ratio} × the usual one."),
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic, within the variation or below."),
 )
@@ -222,7 +249,10 @@ def _explain_weights(rows: Sequence[Measured]) -> Sentence:
 
 def _explain_drafts(rows: Sequence[Measured]) -> Sentence:
     base, best = rows[0], max(rows[1:], key=lambda one: (_drafts_accepted(one), _ratio(one, rows[0])))
-    saying = _DRAFTED if _drafts_accepted(best) and is_clearly_faster(best, base) else _NOT_DRAFTED
+    if is_clearly_faster(best, base):
+        saying = _DRAFTED if _drafts_accepted(best) else _NOT_BY_DRAFTS
+    else:
+        saying = _NOT_CLEARLY_DRAFTED if _ratio(best, base) > 1 else _NOT_DRAFTED
     return together(saying.say(**_values(best, base)), _explain_equality(rows))
 
 
@@ -236,7 +266,9 @@ def _explain_equality(rows: Sequence[Measured]) -> Sentence:
 def _explain_parallel(rows: Sequence[Measured]) -> Sentence:
     base, fastest = rows[0], max(rows[1:], key=lambda one: one.speed)
     explanation = _PARALLEL.say(**_values(fastest, base), count=fastest.row.name)
-    talking = Sentence() if is_clearly_faster(fastest, base) else _COMMUNICATION.say()
+    talking = Sentence()
+    if not is_clearly_faster(fastest, base):
+        talking = (_NOT_CLEARLY_PARALLEL if _ratio(fastest, base) > 1 else _COMMUNICATION).say()
     return together(explanation, talking, _explain_equality(rows))
 
 

@@ -77,6 +77,24 @@ def _parameters(metadata: Mapping[str, Value]) -> int | None:
     return int(int(experts or 1) * float(number) * _MAGNITUDES[letter])
 
 
+def gguf_remedy(path: Path) -> str:
+    """Return what helps where `gguf_problem` has a reason, as a sentence."""
+    if not is_gguf(path):
+        return tr("Choose a GGUF file.")
+    if is_companion(path.name):
+        return tr("Choose the model that it belongs to.")
+    try:
+        files = split_files(path)
+        metadata = read_summary(files[0])
+    except ModelError:
+        return tr("Copy or download it again, or choose another file.")
+    if metadata.get("general.type") == "adapter":
+        return tr("Choose its model, then add the adapter.")
+    if not all(map(size_of, files)):
+        return tr("Put all parts of the model into one folder.")
+    return tr("Serve it with llama.cpp and connect to it (Tools › Connect to an engine…), or choose another file.")
+
+
 def unsupported_adapter_reason(metadata: Mapping[str, object]) -> str | None:
     """Return why a GGUF file with this metadata is no adapter that is applied here, as a clause; None if it is."""
     if metadata.get("general.type") != "adapter":

@@ -39,6 +39,11 @@ def response_format(content: object) -> Body:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
+def gbnf_field(grammar: str) -> Body:
+    """Return llama.cpp's field for a grammar in its own notation."""
+    return {"grammar": grammar}
+
+
 def choice_as_gbnf(choices: Sequence[str]) -> Body:
     """Return llama.cpp's field for a choice: a grammar (GBNF) whose strings are written like JSON's."""
     return {"grammar": "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in choices)}

@@ -11,7 +11,7 @@ from decodescope.core.errors import EngineError
 from decodescope.core.grammar.grammar_setting import schema_of
 from decodescope.core.remote.client import EngineClient, short_timeout_client
 from decodescope.core.remote.engines.base import Body, ConnectedModel, EngineKind, EngineTokenizer, Message
-from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, USAGE, choice_as_gbnf
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, USAGE, choice_as_gbnf, gbnf_field
 from decodescope.core.remote.http_stream import CancelledError
 from decodescope.core.remote.responses import (
     ResponseUsage,
@@ -209,7 +209,11 @@ ENGINE = EngineKind(
     owned_by="llamacpp",
     server="llama.cpp",
     loads_any_model=True,
-    grammars={"json_schema": lambda content: {"json_schema": schema_of(content)}, "choice": choice_as_gbnf},
+    grammars={
+        "json_schema": lambda content: {"json_schema": schema_of(content)},
+        "choice": choice_as_gbnf,
+        "gbnf": gbnf_field,
+    },
     tokenizer=EngineTokenizer("content", tokenize_body, chat_text),
     recover_tokens=WithheldTokenRecovery,
     read_usage=read_usage,

@@ -5,7 +5,7 @@ truncates.
 from __future__ import annotations
 
 from decodescope.core.remote.engines.base import EngineKind
-from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, choice_as_gbnf
+from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, choice_as_gbnf, gbnf_field
 from decodescope.resources.language import mark
 
 ENGINE = EngineKind(
@@ -15,7 +15,7 @@ ENGINE = EngineKind(
     alternatives=100,
     scores=True,
     unique_paths=frozenset({"/extras/tokenize", "/extras/detokenize"}),
-    grammars={"choice": choice_as_gbnf},
+    grammars={"choice": choice_as_gbnf, "gbnf": gbnf_field},
     no_probabilities_notice=mark(
         "The engine was started without log-probabilities. Start it with --logits_all true to see them."
     ),

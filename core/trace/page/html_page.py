@@ -140,7 +140,7 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     return _write_page(page_text(events, title=title), Path(path))
 
 
-def runs_page(runs: Iterable[ShownRun], path: str | Path) -> Path:
+def runs_page(runs: Iterable[PageRun], path: str | Path) -> Path:
     """Write several runs as one page with a selector and return its path. Raises FileNotWrittenError."""
     return _write_page(runs_page_text(runs), Path(path))
 
@@ -166,7 +166,7 @@ def page_text(events: Iterable[Event], *, title: str = "", is_inline: bool = Fal
     return render_document([collect_page_data(events, title)], is_inline)
 
 
-class ShownRun(NamedTuple):
+class PageRun(NamedTuple):
     """A run of a page with several."""
 
     events: Sequence[Event]
@@ -174,12 +174,12 @@ class ShownRun(NamedTuple):
     """The error that ended it."""
 
 
-def runs_page_text(runs: Iterable[ShownRun], *, is_inline: bool = False) -> str:
+def runs_page_text(runs: Iterable[PageRun], *, is_inline: bool = False) -> str:
     """Return a page of one or more runs with a selector, as `page_text` does."""
     return render_document([_run_values(run) for run in runs], is_inline)
 
 
-def _run_values(run: ShownRun) -> PageValues:
+def _run_values(run: PageRun) -> PageValues:
     found = collect_page_data(run.events)
     if not run.failure:
         return found

@@ -23,7 +23,8 @@ from decodescope.core.events import (
 )
 from decodescope.core.explain.settings import explain_stage
 from decodescope.core.explain.tokens import explain_token, is_remote
-from decodescope.core.explain.words import control_name, ending_brief, visible
+from decodescope.core.explain.words import control_name, ending_brief, thinking_share, visible
+from decodescope.core.thinking import find_thinking
 from decodescope.core.trace.page.json_values import (
     PageValues,
     StageTable,
@@ -206,8 +207,15 @@ def _all_text_values(run: _CollectedRun, names: TokenTextTable, stages: StageTab
 
 def _text_values(run: _CollectedRun, number: int, names: TokenTextTable, stages: StageTable) -> PageValues:
     ending = run.endings.get(number)
+    tokens = run.tokens.get(number, [])
+    values = token_values(tokens, run.comparisons, names, stages)
+    thinking = find_thinking(run.started, tokens)
+    for start, stop in thinking.ranges:
+        for value in values[start:stop]:
+            value["thinking"] = True
     return {
-        "tokens": token_values(run.tokens.get(number, []), run.comparisons, names, stages),
+        "tokens": values,
+        "thinking": thinking_share(thinking.token_count, len(tokens)) if thinking.ranges else "",
         "tail": visible(ending.tail) if ending else "",
         "ending": ending_brief(ending) if ending else tr("interrupted"),
     }

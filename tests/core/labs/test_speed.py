@@ -187,7 +187,7 @@ def test_explanations_match_the_measured_figures() -> None:
     )
     noise = row("batch", "2", 10.5, 12.0, 13.0, texts=2)
     assert speed.explain_way("batch", [one, noise]) == (
-        "Several texts at once are not faster here: a single one was fastest, at 10 tokens/s."
+        "Several texts at once were not clearly faster here than a single one, which reached 10 tokens/s."
     )
     plain = row("weights", "float32", 10.0)
     packed = row("weights", "int8", 25.0, bytes=260_000)
@@ -196,7 +196,7 @@ def test_explanations_match_the_measured_figures() -> None:
     )
     slow = replace(packed, speeds=(9.0,))
     assert speed.explain_way("weights", [plain, slow]) == (
-        "Fewer bits are not faster here: float32 reached 10 tokens/s. int8 uses 26 % of its memory."
+        "Fewer bits were not clearly faster here than float32 with 10 tokens/s. int8 uses 26 % of its memory."
     )
 
 
@@ -214,8 +214,22 @@ def test_lookup_without_accepted_tokens_is_not_called_faster() -> None:
     plain = row("drafts", "plain", 100.0, 101.0)
     lucky = row("drafts", "prompt_lookup", 300.0, 310.0, per_pass=1.0, base=100.5, same=True)
     drafted = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=100.0, same=True)
-    assert speed.explain_way("drafts", [plain, lucky]).startswith("Speculative decoding did not pay off here")
+    assert "not by its drafts" in speed.explain_way("drafts", [plain, lucky])
     assert speed.explain_way("drafts", [plain, lucky, drafted]).startswith("Draft model was fastest: 155")
+
+
+@pytest.mark.parametrize(("way", "base", "other"), [
+    ("batch", "1", "8"), ("weights", "float32", "int8"), ("drafts", "plain", "assisted"),
+    ("offload", "disk", "drafted"), ("parallel", "1", "2"), ("compiled", "dynamic", "compiled"),
+])  # fmt: skip
+def test_gain_within_the_variation_is_called_not_clear(at_depth: str, way: str, base: str, other: str) -> None:
+    """A row that came to 1.8 times the speed, with repeats that overlap those of its reference."""
+    first = row(way, base, 5.0, 10.0, 16.0, predicted=9.0)  # type: ignore[arg-type]
+    second = row(way, other, 9.0, 18.0, 20.0, per_pass=2.0, same=True)  # type: ignore[arg-type]
+    sentence = speed.explain_way(way, [first, second])  # type: ignore[arg-type]
+    unclear = ("clear", "within the variation", "differ as much", "overlap")
+    assert any(words in sentence for words in unclear), (at_depth, sentence)
+    assert not any(words in sentence for words in ("pay off", "cost more", "gains nothing", "are not faster")), sentence
 
 
 def test_interleaved_baseline_replaces_the_single_measurement() -> None:

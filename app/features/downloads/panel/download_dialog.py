@@ -27,7 +27,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
-from decodescope.app.widgets.plain_text import tooltip
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.resources.language import tr
 
 SIDE, BAR = 12, 3
@@ -206,6 +206,7 @@ class DownloadDialog(BaseDialog):
         self.note.setText(note)
         self.note.setVisible(bool(note))
         self.list.setVisible(bool(rows))
+        self._results_heading.setVisible(bool(rows))
         self.page.setVisible(bool(rows))
         self.hint.setVisible(not rows)
         self._empty.setVisible(not rows)
@@ -230,11 +231,14 @@ class DownloadDialog(BaseDialog):
                 button.setAutoDefault(False)
         above, both, left = QHBoxLayout(), QHBoxLayout(), QVBoxLayout()
         arrange(above, (self.field, 1), self.button)
-        arrange(left, self.note, (self.list, 1))
+        self._results_heading = set_up(PlainLabel(tr("Models").upper(), self), role="heading")
+        self._results_heading.hide()
+        arrange(left, self._results_heading, self.note, (self.list, 1))
         both.setSpacing(18)
         arrange(both, (left, 5), (self.page, 6))
         column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=12)
-        arrange(column, above, self.hint, (both, 1), (self._empty, 1), buttons)
+        heading = set_up(PlainLabel(tr("Hugging Face Hub").upper(), self), role="heading")
+        arrange(column, heading, above, self.hint, (both, 1), (self._empty, 1), buttons)
         self.ensurePolished()
         metrics = self.field.fontMetrics()
         self.resize(metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 110)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from decodescope.app.features.history.store.history_record import HistoryRecord
 from decodescope.core import strategies, words
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import mark, start_sentence, tr
 
 _MONTHS = (
     mark("Jan"), mark("Feb"), mark("Mar"), mark("Apr"), mark("May"), mark("Jun"),
@@ -49,7 +49,9 @@ def strategy_title(name: str) -> str:
     """Return the strategy's title, or its capitalised name if it is not in the registry (`Scored`, or from a later
     version).
     """
-    return tr(strategies.registry[name].title) if name in strategies.registry else name.replace("_", " ").capitalize()
+    return (
+        tr(strategies.registry[name].title) if name in strategies.registry else start_sentence(name.replace("_", " "))
+    )
 
 
 def tooltip_text(record: HistoryRecord) -> str:

@@ -7,9 +7,14 @@ from functools import partial
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
+from decodescope.app.control.export import ExportController
 from decodescope.app.features.labs.session import ScaleJobs
 from decodescope.app.features.labs.view.scale.run_page import ProcessPage
 from decodescope.app.features.labs.view.scale.window import ScaleView
+from decodescope.app.widgets.clipboard import copy_text_and_html
+from decodescope.resources.language import tr
+
+NAME = "scale"
 
 
 class ScaleController(QObject):
@@ -53,3 +58,30 @@ class ScaleController(QObject):
     @Slot(str)
     def _on_ended(self, name: str) -> None:
         self._pages[name].on_ended(self._work.runs[name].error)
+
+
+class ScaleExport(QObject):
+    """Exports the shown page of one lab window, as files or to the clipboard."""
+
+    def __init__(self, lab: ScaleView, export: ExportController) -> None:
+        super().__init__(lab)
+        self._lab, self._export = lab, export
+        lab.exportWanted.connect(self._on_export)
+        lab.copyWanted.connect(self._copy)
+        lab.pageChanged.connect(self._offer)
+        lab.destroyed.connect(partial(export.remove_lab, NAME))
+        self._offer()
+
+    @Slot()
+    def _offer(self) -> None:
+        self._export.add_lab(NAME, tr("Scale lab"), self._lab.page)
+
+    @Slot()
+    def _on_export(self) -> None:
+        self._export.open_dialog_for(NAME, self._lab)
+
+    @Slot()
+    def _copy(self) -> None:
+        excerpt = self._lab.page.excerpt()
+        if excerpt is not None:
+            copy_text_and_html(excerpt.plain, excerpt.html)

@@ -64,19 +64,26 @@ class PresenterPageController(QObject):
         """Update the current and the next step."""
         if not self.page.isVisible():
             return
-        caption, following = self._presenter.caption, self._presenter.next_caption
+        caption = self._presenter.caption
         self.page.show_playing(self._presenter.playback.is_playing)
         self.page.show_content(
             PresenterContent(
                 current=caption.title.text(),
                 reason=caption.sentence.text(),
                 notes=self._controls.notes,
-                next_step=f"{following.title}\n{following.sentence}" if following is not None else "",
+                next_step=self._next_text(),
                 progress=caption.progress.text(),
                 speed=pace_text(self._presenter.playback.pace),
                 view=self._presenter.view_title,
             )
         )
+
+    def _next_text(self) -> str:
+        """Return the next step, or the answer that the audience is guessing."""
+        following = self._presenter.next_caption
+        if self._controls.is_guessing or following is None:
+            return self._controls.answer
+        return f"{following.title}\n{following.sentence}"
 
     @Slot()
     def _show_time(self) -> None:

@@ -103,14 +103,17 @@ def choice_distribution(token: TokenChosen) -> ChoiceDistribution:
     items = [item for item in alternatives if _final_probability(item) > 0 or item.id == token.id][:MAX_TOKENS]
     if all(item.id != token.id for item in items):
         items = [*items[:-1], next(item for item in alternatives if item.id == token.id)]
+    chosen = next(index for index, item in enumerate(items) if item.id == token.id)
+    has_gap = chosen == len(items) - 1 and (token.final_rank or token.rank) > len(items)
     stages = [tuple(_stage_probability(item, stage) for item in items) for stage in token.funnel[1:-1]]
     ends = (tuple(_raw_probability(item) for item in items), tuple(_final_probability(item) for item in items))
     return ChoiceDistribution(
         labels=tuple(token_text(item.text, item.special) for item in items),
         stages=(ends[0], *stages, ends[1]),
-        chosen=next(index for index, item in enumerate(items) if item.id == token.id),
+        chosen=chosen,
         is_sampled=token.method in RANDOM_METHODS and (not token.funnel or token.funnel[-1].survivors > 1),
-        formatted_probabilities=tuple(words.brief_percent(probability) for probability in ends[1]),
+        formatted_probabilities=tuple(words.brief_percent(one, words.is_only_survivor(token)) for one in ends[1]),
+        has_gap=has_gap,
     )
 
 

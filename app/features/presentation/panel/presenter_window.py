@@ -39,9 +39,9 @@ class StageCaption(Themed, QFrame):
         side, rim = theme.px(14), theme.px(6)
         self._column.setContentsMargins(side, rim, side, rim)
         self._column.setSpacing(theme.px(4))
-        self.title.setStyleSheet(f"font-size: {theme.font_pixels(16)}px; font-weight: 600; color: {theme.accent};")
+        self.title.setStyleSheet(f"font-size: {theme.font_pixels(15)}px; font-weight: 600; color: {theme.accent};")
         self.progress.setStyleSheet(f"font-size: {theme.font_pixels(13)}px; color: {theme.muted};")
-        self.sentence.setStyleSheet(f"font-size: {theme.font_pixels(14)}px; color: {theme.text};")
+        self.sentence.setStyleSheet(f"font-size: {theme.font_pixels(13)}px; color: {theme.text};")
 
     def show_texts(self, title: str, sentence: str, progress: str) -> None:
         """Show these texts."""
@@ -137,9 +137,9 @@ class PresenterWindow(Themed, QWidget):
         self._column.setSpacing(theme.px(10))
         for heading in self._headings:
             heading.setContentsMargins(0, theme.px(12), 0, 0)
-        for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.progress, 16, 400),
-                                    (self.current, 20, 600), (self.reason, 16, 400), (self.notes, 22, 400),
-                                    (self.next_step, 14, 400)):  # fmt: skip
+        for label, size, weight in ((self.clock, 22, 600), (self.elapsed, 15, 400), (self.progress, 15, 400),
+                                    (self.current, 18, 600), (self.reason, 15, 400), (self.notes, 22, 400),
+                                    (self.next_step, 13, 400)):  # fmt: skip
             label.setStyleSheet(f"font-size: {theme.font_pixels(size)}px; font-weight: {weight};")
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -167,7 +167,7 @@ class TourPlayer(QObject):
         self._settings.borrow()
         self.tour, self.narration, self._runs, self._current_run, self._pending_run = tour, None, {}, "", ""
         self._without_delay = without_delay
-        self.ui.open()
+        self.ui.open(tour)
         self._set_playing(auto_advance or without_delay)
         self._go_to_step(0)
 
@@ -180,7 +180,7 @@ class TourPlayer(QObject):
     def resume(self, state: TourState) -> None:
         """Show the step of a saved tour without running anything. The settings are borrowed already."""
         self.tour, self.step_index, self._runs, self._current_run, self._run_before = state
-        self.ui.open()
+        self.ui.open(self.tour)
         self._set_playing(False)
         self._go_to_step(self.step_index)
 
@@ -258,8 +258,8 @@ class TourPlayer(QObject):
             self._views.show_run(run)
         self.narration = narrate(step, self._runs)
         self._views.show_position(step, self.narration)
-        self.ui.targets.scroll_into_view(step.points)
         self._say(self.narration.text)
+        self.ui.targets.scroll_into_view(step.points)
         self.ui.point_at(step.points)
         self.stepShown.emit(step)
         self._schedule_next()

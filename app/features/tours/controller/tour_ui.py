@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +66,7 @@ class TourTargets(QObject):
             self.setupRequested.emit()
             self._setup.show_inputs()
             if not widget.isVisible():
-                self._setup.parameters.set_advanced(True)
+                self._setup.reveal(widget)
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
             self.inspectorRequested.emit()
         _scroll_to(_widget_rect(widget))
@@ -78,9 +79,22 @@ class TourTargets(QObject):
             spot = _widget_rect(widget)
         if spot is None:
             return None
-        if visible_rect(*spot, self._parent_window).isEmpty() and self._scroll_target == name:
-            _scroll_to(spot)
+        if self._scroll_target == name and visible_rect(*spot, self._parent_window).size() != spot.rect.size():
+            self._reveal(name, spot)
+            spot = named() if named is not None else spot
+        if spot is None:
+            return None
         return spot if not visible_rect(*spot, self._parent_window).isEmpty() else None
+
+    def _reveal(self, name: str, spot: TargetRect) -> None:
+        """Scroll a target that is cut into view, now that the panel has its height."""
+        view = self._centre.columns[0].current_view
+        if name == "token" and isinstance(view, TokenView) and view.area.run is not None:
+            view.area.reveal_selected(view.area.run)
+        elif name == "node" and isinstance(view, SpeculationView | TreeView):
+            if view.canvas.selection.selected is not None:
+                view.canvas.navigation.ensure_visible(view.canvas.selection.selected)
+        _scroll_to(spot)
 
     @Slot()
     def _stop_scrolling(self) -> None:
@@ -129,6 +143,11 @@ def _scroll_to(spot: TargetRect) -> None:
         above = above.parentWidget()
 
 
+def longest_form(template: str) -> str:
+    """Return a step's sentence in the current language, with placeholders as long as their numbers usually are."""
+    return re.sub(r"\{\w+\}", "100.0 %", tr(template))
+
+
 class TourUi(QObject):
     """The tour's user interface. `backRequested`, `nextRequested`, `playRequested`, `leaveRequested`: buttons of the
     panel.
@@ -146,9 +165,10 @@ class TourUi(QObject):
         """None before the first tour, as is the spotlight."""
         self.spotlight: TourSpotlight | None = None
 
-    def open(self) -> TourPanel:
-        """Show and focus the panel."""
+    def open(self, tour: Tour) -> TourPanel:
+        """Show and focus the panel, with room for every sentence of the tour."""
         panel = self.panel or self._make_panel()
+        panel.reserve_height([longest_form(text) for step in tour.steps for text in (step.text, step.otherwise)])
         panel.show()
         panel.take_focus()
         return panel

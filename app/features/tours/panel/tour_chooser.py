@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from decodescope.app.features.tours.state import Tour, TourError
@@ -34,9 +35,9 @@ class TourCard(QPushButton):
         column.addStretch(1)
         self._column = column
 
-    def fit(self, width: int) -> None:
-        """Set the height that the texts need at this width."""
-        self.setMinimumHeight(self._column.totalHeightForWidth(width))
+    def height_for(self, width: int) -> int:
+        """Return the height that the texts need at this width."""
+        return self._column.totalHeightForWidth(width)
 
 
 class TourChooser(QDialog):
@@ -60,13 +61,15 @@ class TourChooser(QDialog):
 
     def _lay_out(self, problems: Sequence[TourError], theme: Theme) -> None:
         page = QWidget()
-        grid = arrange(QGridLayout(page), spacing=theme.space(10))
+        grid = self._grid = arrange(QGridLayout(page), spacing=theme.space(10))
+        for column in range(COLUMNS):
+            grid.setColumnStretch(column, 1)
         for number, card in enumerate(self.cards):
             grid.addWidget(card, number // COLUMNS, number % COLUMNS)
         for problem in problems:
             label = set_up(PlainLabel(f"{problem.cause} {problem.remedy}", wordWrap=True), role="warning")
             grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = self._scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Guided tours"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(page)
         intro = PlainLabel(
@@ -78,6 +81,12 @@ class TourChooser(QDialog):
         arrange(QVBoxLayout(self), intro, scroll, buttons)
         room = available_rect(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
-        width = (self.width() - theme.px(80)) // COLUMNS
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give all cards the height that the longest text needs at this width."""
+        super().resizeEvent(event)
+        width = (self._scroll.viewport().width() - self._grid.horizontalSpacing()) // COLUMNS
+        margins = self._grid.contentsMargins()
+        height = max((card.height_for(width - margins.left()) for card in self.cards), default=0)
         for card in self.cards:
-            card.fit(width)
+            card.setFixedHeight(height)

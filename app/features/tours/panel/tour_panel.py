@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QPainter, QPaintEvent
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from decodescope.app.panels.bottom_panel import BottomPanel
+from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import STRETCH, arrange
 from decodescope.app.widgets.plain_text import tooltip
@@ -68,6 +78,8 @@ class TourPanel(BottomPanel):
         super().__init__(gap=6, parent=parent)
         self.setObjectName("tourPanel")
         self.dots = StepDots()
+        self._texts: list[str] = []
+        """Sentences for which room is kept."""
         self.back = self.create_button("tourBack", self.backRequested)
         self.play = self.create_button("tourPlay", self.playRequested)
         self.next = self.create_button("tourNext", self.nextRequested, "primary")
@@ -79,6 +91,8 @@ class TourPanel(BottomPanel):
         self.setAccessibleName(tr("Guided tour"))
         self.title.setText(title)
         self.dots.show_step(index, count)
+        if text not in self._texts:
+            self.reserve_height([*self._texts, text])  # its numbers may make it longer than foreseen
         self.sentence.set_text(text)
         self.back.setText(tr("Back"))
         self.next.setText(tr("Next") if index + 1 < count else tr("Done"))
@@ -90,6 +104,27 @@ class TourPanel(BottomPanel):
         self.back.setEnabled(index > 0 and not is_busy)
         if not is_busy:
             self._announce(text)
+
+    def reserve_height(self, texts: Sequence[str]) -> None:
+        """Keep room for the longest of these sentences, so that the buttons stay where they are from step to step."""
+        self._texts = list(texts)
+        self._update_reserved_height()
+
+    def _update_reserved_height(self) -> None:
+        """Measure the sentences again, for another width or font."""
+        width = self.width() - self.column.contentsMargins().left() - self.column.contentsMargins().right()
+        metrics, room = self.sentence.label.fontMetrics(), QRect(0, 0, max(1, width), 1 << 20)
+        flags = int(Qt.TextFlag.TextWordWrap)
+        heights = (metrics.boundingRect(room, flags, text).height() for text in (*self._texts, self.sentence.text()))
+        self.sentence.set_min_text_height(max(heights, default=0))
+
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
+        self._update_reserved_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._update_reserved_height()
 
     def show_playing(self, is_playing: bool) -> None:
         """Show whether the tour advances automatically."""

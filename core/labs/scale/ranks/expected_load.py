@@ -10,7 +10,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.labs.scale.model_shape import Shape
 from decodescope.core.labs.scale.pipeline_schedule import SCHEDULE_KINDS, Options, max_versions
 from decodescope.core.labs.scale.ranks.model_outline import ModelOutline, TensorSize, count_numbers
-from decodescope.core.labs.scale.zero_states import SCHEMES, Parts, traffic
+from decodescope.core.labs.scale.zero_states import SCHEMES, Parts, ring_share, traffic
 from decodescope.resources.language import tr
 
 FLOAT_BYTES = 4
@@ -23,15 +23,20 @@ def predicted_parts(sizes: Sequence[TensorSize], processes: int, scheme: str) ->
     return tuple(_rank_parts(sizes, whole, processes, scheme, rank) for rank in range(processes))
 
 
-def predicted_traffic(sizes: Sequence[TensorSize], processes: int, scheme: str) -> int:
-    """Return the bytes that a rank sends in a step, by ZeRO's counts for what the engines do.
+def predicted_traffic(sizes: Sequence[TensorSize], processes: int, scheme: str) -> tuple[int, ...]:
+    """Return the bytes that each rank sends in a step, for what the engines do, with rings.
 
-    torch's ZeRO-1 reduces all gradients everywhere and then broadcasts parameters: Φ more than the paper's.
+    torch's ZeRO-1 reduces all gradients everywhere; then each rank's parameters are passed on from rank to rank, which
+    is Φ more than in the paper, without the part of which a rank is the last receiver.
     """
-    whole = sum(prod(size) for size in sizes)
+    counts = [prod(size) for size in sizes]
+    if scheme == "zero1" and processes > 1:
+        shards = [sum(own) for own in _assign_tensors(counts, processes)]
+        passed_on = (sum(counts) - shards[(rank + 1) % processes] for rank in range(processes))
+        return tuple(FLOAT_BYTES * (ring_share(2 * sum(counts), processes) + part) for part in passed_on)
     padded = sum(_rows_per_rank(size[0], processes) * processes * prod(size[1:]) for size in sizes)
-    times = {"ddp": 2 * whole, "zero1": 3 * whole, "zero2": 2 * padded, "zero3": 3 * padded}
-    return FLOAT_BYTES * times[scheme]
+    times = {"ddp": 2 * sum(counts), "zero1": 0, "zero2": 2 * padded, "zero3": 3 * padded}
+    return (FLOAT_BYTES * ring_share(times[scheme], processes),) * processes
 
 
 def _rank_parts(sizes: Sequence[TensorSize], counts: Sequence[int], processes: int, scheme: str, rank: int) -> Parts:
@@ -155,28 +160,22 @@ def step_traffic(model: ModelOutline, processes: int, tokens: int) -> int:
     """
     shape = model.shape
     sums = (FORWARD_REDUCES + BACKWARD_REDUCES) * shape.layers + 1 + model.is_tied
-    return _sent(
-        processes, FLOAT_BYTES * (2 * sums * tokens * shape.width + tokens * _padded_size(shape.vocabulary, processes))
-    )
+    whole = 2 * sums * tokens * shape.width + tokens * _padded_size(shape.vocabulary, processes)
+    return FLOAT_BYTES * ring_share(whole, processes)
 
 
 def paper_traffic(model: ModelOutline, processes: int, tokens: int) -> int:
     """Return the same by Megatron-LM's formula, for the layers alone."""
-    return _sent(processes, FLOAT_BYTES * 2 * MEGATRON_REDUCES * model.shape.layers * tokens * model.shape.width)
+    whole = 2 * MEGATRON_REDUCES * model.shape.layers * tokens * model.shape.width
+    return FLOAT_BYTES * ring_share(whole, processes)
 
 
 def generation_traffic(model: ModelOutline, processes: int) -> int:
     """Return the bytes that a rank sends while generating: first the whole prompt, then token by token."""
     shape, rows = model.shape, PROMPT_TOKENS + GENERATED_TOKENS - 1
     sums = FORWARD_REDUCES * shape.layers + model.is_tied
-    return _sent(
-        processes,
-        FLOAT_BYTES * (2 * sums * rows * shape.width + GENERATED_TOKENS * _padded_size(shape.vocabulary, processes)),
-    )
-
-
-def _sent(processes: int, amount: int) -> int:
-    return amount if processes > 1 else 0
+    whole = 2 * sums * rows * shape.width + GENERATED_TOKENS * _padded_size(shape.vocabulary, processes)
+    return FLOAT_BYTES * ring_share(whole, processes)
 
 
 def _padded_size(count: int, processes: int) -> int:
@@ -230,9 +229,9 @@ def expected_load(model: ModelOutline, scheme: str, processes: int, options: Opt
         return _pipeline_load(model, scheme, processes, options)
     if scheme == "tensor":
         return _tensor_parallel_load(model, processes)
-    each = predicted_traffic(model.sizes, processes, scheme) if processes > 1 else 0
+    each = predicted_traffic(model.sizes, processes, scheme)
     paper = traffic(FLOAT_BYTES * count_numbers(model.sizes), processes, scheme)
-    return ExpectedLoad(predicted_parts(model.sizes, processes, scheme), (each,) * processes, paper)
+    return ExpectedLoad(predicted_parts(model.sizes, processes, scheme), each, paper)
 
 
 def _tensor_parallel_load(model: ModelOutline, processes: int) -> ExpectedLoad:

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from decodescope.core.labs.processes.distributed import local_bytes
 from decodescope.core.labs.scale.pipeline_schedule import WAIT, Box
+from decodescope.core.labs.scale.ring_collectives import sent_by_ring
 
 
 class SavedTensorCounter:
@@ -75,41 +76,54 @@ def _storage_address(tensor: Tensor) -> int:
 
 
 _COLLECTIVES = {
-    "c10d::allreduce_": (0, 2),
-    "c10d::_allgather_base_": (0, 1),
-    "c10d::_reduce_scatter_base_": (1, 1),
-    "c10d::broadcast_": (0, 1),
-    "c10d::send": (0, 1),
-    "_c10d_functional::all_reduce": (0, 2),
-    "_c10d_functional::all_gather_into_tensor": (0, 1),
+    "c10d::allreduce_": (0, "all_reduce"),
+    "c10d::_allgather_base_": (0, "all_gather"),
+    "c10d::_reduce_scatter_base_": (1, "reduce_scatter"),
+    "c10d::broadcast_": (0, "broadcast"),
+    "c10d::send": (0, "send"),
+    "_c10d_functional::all_reduce": (0, "all_reduce"),
+    "_c10d_functional::all_gather_into_tensor": (0, "all_gather"),
 }
-"""For each collective: the argument with the full tensor, and how often it travels around a ring.
-
-An all-reduce is a reduce-scatter and an all-gather, as ZeRO's paper counts them.
-"""
+"""For each operation: the argument with the full tensor, and what it does."""
 _GROUP_SIZE_ARGUMENT = {"_c10d_functional::all_gather_into_tensor": 1}
-"""Collectives whose argument is the local part: index of the argument with the group size."""
+"""Operations whose argument is the local part: index of the argument with the group size."""
+_ROOT_ARGUMENT = 2
+"""Index of the argument of a broadcast with the process that has the tensor."""
 
 
 class TrafficHook(TorchDispatchMode):
-    """Counts the bytes of every collective called while active, by operation."""
+    """Counts the bytes that this process sends for every collective called while active, by operation.
+
+    The transfers of a ring are added up step by step (`ring_collectives`), as gloo and NCCL carry them out; no formula
+    of the prediction is used. (gloo's own reduce-scatter is an all-reduce, which sends twice as much.)
+    """
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self)
         self.bytes: Counter[str] = Counter()
-        self._is_alone = torch.distributed.is_initialized() and torch.distributed.get_world_size() == 1
-        """A single process calls collectives too, but sends nothing."""
+        self._rank, self._count = 0, 1
+        if torch.distributed.is_initialized():
+            self._rank, self._count = torch.distributed.get_rank(), torch.distributed.get_world_size()
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
         name = func._schema.name
-        if name in _COLLECTIVES and not self._is_alone:
-            place, times = _COLLECTIVES[name]
-            whole = (leaf for leaf in tree_leaves(args[place]) if isinstance(leaf, torch.Tensor))
-            shares = args[_GROUP_SIZE_ARGUMENT[name]] if name in _GROUP_SIZE_ARGUMENT else 1
-            self.bytes[name.partition("::")[2].strip("_")] += times * shares * local_bytes(whole)
+        if name in _COLLECTIVES and self._count > 1:  # a single process calls collectives too, but sends nothing
+            self.bytes[name.partition("::")[2].strip("_")] += self._sent_bytes(name, args)
         return func(*args, **(kwargs or {}))
+
+    def _sent_bytes(self, name: str, args: tuple[Any, ...]) -> int:
+        place, kind = _COLLECTIVES[name]
+        shares = args[_GROUP_SIZE_ARGUMENT[name]] if name in _GROUP_SIZE_ARGUMENT else 1
+        root = args[_ROOT_ARGUMENT] if kind == "broadcast" else 0
+        sent = 0
+        for leaf in tree_leaves(args[place]):
+            if isinstance(leaf, torch.Tensor):
+                size = leaf.element_size()
+                elements = shares * local_bytes([leaf]) // size
+                sent += size * sent_by_ring(kind, elements, self._rank, self._count, root)
+        return sent
 
 
 def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:

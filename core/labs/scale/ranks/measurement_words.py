@@ -221,12 +221,15 @@ _BYTES_DIFFERENT = SentenceTemplate(
 _COLLECTIVE_TRAFFIC = SentenceTemplate(
     mark("To stay in sync, each process sent {sent} in one step."),
     mark("Each process sent {sent} per step; {predicted} was predicted."),
-    mark("Traffic per rank and step, all-reduce counted as 2·Φ: {exactly} bytes; predicted {predicted_bytes}."),
+    mark("Traffic per rank and step, an all-reduce sends 2·(N − 1)/N·Φ: {exactly} bytes; predicted {predicted_bytes}."),
 )
 _EXTRA_TRAFFIC = SentenceTemplate(
     mark("That is more than necessary: every process receives all corrections, and then the new values as well."),
     mark("ZeRO's paper needs {paper}: torch reduces all gradients everywhere, then broadcasts the new parameters."),
-    mark("Paper: 2·Φ = {paper}. ZeroRedundancyOptimizer: an all-reduce (2·Φ), then a broadcast of parameters (Φ)."),
+    mark(
+        "Needed: 2·(N − 1)/N·Φ = {paper}. ZeroRedundancyOptimizer: an all-reduce (as much), then a broadcast of the "
+        "parameters."
+    ),
 )
 _FSDP_BUFFERS = SentenceTemplate(
     mark("The buffers are each process's own part of the model, kept in addition to the whole."),

@@ -101,7 +101,7 @@ def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> Resid
     whole = expected_load.rank_parts(model, processes)[0].gradients
     if not is_on:
         return ResidualEstimate(FLOAT_BYTES * shape.layers * numbers, whole, 0)
-    gathered = FLOAT_BYTES * shape.layers * share * processes if processes > 1 else 0
+    gathered = FLOAT_BYTES * shape.layers * share * (processes - 1)
     return ResidualEstimate(FLOAT_BYTES * shape.layers * share, min(BUFFER_BYTES, whole), gathered)
 
 

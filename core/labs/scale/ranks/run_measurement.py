@@ -39,7 +39,7 @@ class Measured:
     ranks: tuple[Parts, ...]
     predicted: tuple[Parts, ...]
     traffic: tuple[int, ...]
-    """Bytes sent by each rank, with an all-reduce counted twice."""
+    """Bytes sent by each rank, as rings send them."""
     predicted_traffic: int
     """Predicted for the engine used; for the rank that sends most."""
     paper_traffic: int

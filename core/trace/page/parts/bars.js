@@ -27,7 +27,7 @@ function alternativeTable(token) {
     title: tr("{word} · id {id} · rank {rank} · {share} by the model alone",
       { word: run.words[word], id: whole(id), rank: whole(rank), share: percent(raw) }),
     cells: [run.words[word], both ? [lane(raw, "before"), lane(final)] : [lane(final)],
-      ...(both ? [briefPercent(raw)] : []), final === 0 ? tr("cut") : briefPercent(final)],
+      ...(both ? [briefPercent(raw)] : []), final === 0 ? tr("cut") : briefPercent(final, isOnlySurvivor(token))],
   })));
 }
 

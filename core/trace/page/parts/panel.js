@@ -64,7 +64,7 @@ function aboutToken(at) {
   const identity = tr("id {id}", { id: whole(token.id) });
   const surprise = tr("surprise {bits} bits", { bits: fixed(bits(token.log), 1) });
   return [...heading(tr("Token {place}", { place: whole(numberOf(at)) }), wordOf(token), `${identity} · ${rank}`,
-    `${moved(percent(token.raw), percent(token.final))} · ${surprise}`), verdict(token.why),
+    `${moved(percent(token.raw), percent(token.final, isOnlySurvivor(token)))} · ${surprise}`), verdict(token.why),
     make("h3", {}, isContrastive(token) ? tr("Candidates") : tr("Alternatives")), ...alternatives(token),
     ...(token.second ? secondModel(token.second) : []), ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, tr("Funnel")), funnel(token)] : []),
     ...(token.did ?? []).map((content) => make("p", { class: "remark" }, ...sentence(content))),
@@ -141,10 +141,10 @@ function aboutDraft(number, at) {
   const dice = node.ratio === null || node.die === null ? [] : [make("h3", {}, tr("Draw and ratio")), make("p", { class: "formula" },
     `min(1, p ÷ q) = ${fixed(node.ratio, 2)}\n${die} ${node.fate === "accepted" ? "<" : "≥"} ${fixed(node.ratio, 2)}`)];
   return [...heading(tr("Drafted node"), wordOf(node),
-    tr("round {round} · draft {draft} · target {target}", { round: number + 1, draft: percent(node.q), target: percent(node.p) })), verdict(node.why, opening),
+    tr("round {round} · draft {draft} · target {target}", { round: number + 1, draft: percent(node.q, true), target: percent(node.p) })), verdict(node.why, opening),
     make("h3", {}, tr("Alternatives")), table("rivals", [tr("token"), tr("draft"), tr("target"), ""], rivals.map((other) => ({
       kind: other.node === at ? "chosen" : other.fate === "unreached" ? "gone" : "",
-      cells: [wordOf(other), percent(other.q), percent(other.p), DRAFTED[other.fate]],
+      cells: [wordOf(other), percent(other.q, true), percent(other.p), DRAFTED[other.fate]],
     }))), ...dice];
 }
 

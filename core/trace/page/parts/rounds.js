@@ -92,7 +92,7 @@ function roundItems(round) {
   const items = [{ node: 0, parent: null, order: 0, label: before ? wordOf(before) : lastWord(), share: null, state: "root", spoken: tr("The text so far") }];
   round.nodes.forEach((node, order) => items.push({
     node: node.node, parent: node.parent, order, label: wordOf(node), share: node.q, state: node.fate,
-    spoken: tr("{word}, draft {share}, {fate}", { word: wordOf(node), share: percent(node.q), fate: DRAFTED[node.fate] }),
+    spoken: tr("{word}, draft {share}, {fate}", { word: wordOf(node), share: percent(node.q, true), fate: DRAFTED[node.fate] }),
   }));
   if (round.extra !== "none") {
     items.push({ node: -1, parent: round.accepted.at(-1) ?? 0, order: -1, label: run.words[round.extraWord], share: null, state: round.extra,

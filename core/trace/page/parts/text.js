@@ -49,7 +49,7 @@ function writeText(tokens) {
 function spanOf(token, place, count) {
   const shape = token.special ? "" : !token.text ? " unfinished" : /^\s*\n\s*$/.test(token.text) ? " line" : "";
   return make("span", {
-    class: `token${shape}`, role: "option", id: `token-${place}`, "aria-selected": false, "aria-label": spoken(token, place, count),
+    class: `token${shape}${token.thinking ? " thinking" : ""}`, role: "option", id: `token-${place}`, "aria-selected": false, "aria-label": spoken(token, place, count),
   }, ...written(token));
 }
 
@@ -76,7 +76,8 @@ function colourText() {
   drawn.spans.forEach((span, place) => {
     const token = drawn.tokens[place];
     span.toggleAttribute("data-origin", false);
-    if (state.colouring === "origin") span.dataset.origin = token.origin ?? "target";
+    span.toggleAttribute("data-forced", token.origin === "forced");
+    if (state.colouring === "origin" && token.origin !== "forced") span.dataset.origin = token.origin ?? "target";
     const sure = score ? score(token) : 1;
     style(span, score ? { "--colour": ramp(sure), "--thick": `${(sure === null ? 2 : 2 + 3.5 * (1 - sure)).toFixed(1)}px` } : { "--colour": "", "--thick": "" });
   });
@@ -99,6 +100,11 @@ function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
   const key = KEYS[state.colouring] ? KEYS[state.colouring].map((label, place) => make("span", {}, swatch(place), label))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
+  const thinking = run.texts[state.text]?.thinking;
+  if (drawn.tokens.some((token) => token.origin === "forced")) {
+    key.push(make("span", {}, make("span", { class: "token swatch", "data-forced": "" }), tr("written by force")));
+  }
+  if (thinking) key.push(make("span", { class: "thinking" }, tr("thinking: {share}", { share: thinking })));
   find("legend").replaceChildren(...key, make("span", { class: "keys" },
     ...trAround("click a token, or {left} {right}", { left: make("kbd", {}, "←"), right: make("kbd", {}, "→") })));
 }

@@ -11,33 +11,48 @@ function fixed(value, digits) {
 /** Shown for a figure that a remote engine does not report. */
 const UNTOLD = "–";
 
-function percent(share) {
-  if (share === null) return UNTOLD;
-  const value = share * 100;
-  if (value <= 0 || value >= 100) return `${Math.min(Math.max(value, 0), 100)} %`;
-  if (value < 0.001) return "< 0.001 %";
-  if (value >= 99.995) return "> 99.99 %";
-  if (value < 0.0995) return `${fixed(value, 3)} %`;
-  if (value < 0.995 || value > 99) return `${fixed(value, 2)} %`;
-  return value < 9.95 ? `${fixed(value, 1)} %` : `${fixed(value, 0)} %`;
+/** A probability of 1 that floating-point numbers rounded: other tokens have a little. */
+const ROUNDED_TO_ALL = "≈ 100";
+
+/** Write a percentage as the language does: `31 %`, in Chinese `31%`. */
+function percentText(number) {
+  return tr("{number} %", { number: `${number}` });
 }
 
-function briefPercent(share) {
-  if (share === null) return UNTOLD;
-  const value = share * 100;
-  if (value <= 0) return "0 %";
-  if (value >= 99.95 && value < 100) return "> 99.9 %";
-  if (value > 99 && value < 100) return `${fixed(value, 1)} %`;
-  if (value >= 9.95) return `${fixed(Math.min(value, 100), 0)} %`;
-  return value >= 0.05 ? `${fixed(value, 1)} %` : "< 0.1 %";
+/** Whether processing left no other token, so that a final probability of 1 is exact. */
+function isOnlySurvivor(token) {
+  return token.funnel.length > 0 && token.funnel.at(-1)[1] === 1;
 }
 
-/** Format as .46 for nodes with room for three characters; <.01, >.99 and 1 at the ends. */
+function percent(share, isExact = false) {
+  if (share === null) return UNTOLD;
+  const value = share * 100;
+  if (value >= 100) return percentText(isExact ? "100" : ROUNDED_TO_ALL);
+  if (value <= 0) return percentText("0");
+  if (value < 0.001) return percentText("< 0.001");
+  if (value >= 99.995) return percentText("> 99.99");
+  if (value < 0.0995) return percentText(fixed(value, 3));
+  if (value < 0.995 || value > 99) return percentText(fixed(value, 2));
+  return value < 9.95 ? percentText(fixed(value, 1)) : percentText(fixed(value, 0));
+}
+
+function briefPercent(share, isExact = false) {
+  if (share === null) return UNTOLD;
+  const value = share * 100;
+  if (value >= 100) return percentText(isExact ? "100" : ROUNDED_TO_ALL);
+  if (value <= 0) return percentText("0");
+  if (value >= 99.95 && value < 100) return percentText("> 99.9");
+  if (value > 99 && value < 100) return percentText(fixed(value, 1));
+  if (value >= 9.95) return percentText(fixed(value, 0));
+  return value >= 0.05 ? percentText(fixed(value, 1)) : percentText("< 0.1");
+}
+
+/** Format as .46 for nodes with room for three characters; <.01, >.99 and ≈1 at the ends. */
 function treeShare(share) {
   if (share === null) return UNTOLD;
   if (share > 0 && share < 0.005) return "<.01";
   if (share >= 0.995 && share < 1) return ">.99";
-  return share >= 1 ? "1" : fixed(Math.max(share, 0), 2).replace(/^0/, "");
+  return share >= 1 ? "≈1" : fixed(Math.max(share, 0), 2).replace(/^0/, "");
 }
 
 /** Format with a true minus sign; −∞ for a value of null. */

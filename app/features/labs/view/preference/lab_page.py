@@ -127,7 +127,7 @@ def _result(checked: object) -> str:
     p = labs.preference
     if isinstance(checked, p.RewardChecked):
         return tr("It ranks {share} of {pairs} held-out pairs correctly.").format(
-            share=words.percent(checked.accuracy), pairs=checked.pairs
+            share=words.percent(checked.accuracy, is_exact=True), pairs=checked.pairs
         )
     if isinstance(checked, p.SftChecked):
         return tr("Held-out loss: {loss:.3f} nats per token.").format(loss=checked.loss)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from decodescope.app.features.labs.state import BUNDLED, USER_RANKINGS, LabRequest, ScoredTokens
+from decodescope.app.features.labs.state import BUNDLED, USER_RANKINGS, LabRequest, RewardedTokens
 from decodescope.app.features.labs.view.preference.lab_page import LabPage
 from decodescope.app.features.labs.view.preference.training_plots import best_of_plot, ppo_plots, reward_plots, sft_plot
 from decodescope.app.state.comparison.results import word_diff
@@ -322,7 +322,7 @@ class RewardPage(LabPage):
     def show_answer(self, events: Sequence[object]) -> None:
         """Show the result of scoring or of best-of-n."""
         for event in events:
-            if isinstance(event, ScoredTokens):
+            if isinstance(event, RewardedTokens):
                 self.scored.show_tokens(event.tokens)
         best = [one for one in events if isinstance(one, labs.preference.BestOf)]
         if best:

@@ -163,7 +163,7 @@ class ScheduleLanes(Themed, QWidget, AccessibleWidget):
         upper = QRectF(rect.left(), rect.top() + 1, rect.width(), half)
         painter.drawText(upper, Qt.AlignmentFlag.AlignCenter, number)
         if self._shows_versions:
-            painter.setFont(theme.font(10, tabular=True))
+            painter.setFont(theme.font(11, tabular=True))
             lower = QRectF(rect.left(), rect.top() + half - 1, rect.width(), half)
             painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, f"v{box.version}")
 

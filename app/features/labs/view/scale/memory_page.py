@@ -10,7 +10,8 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from decodescope.app.features.labs.view.scale.device_bars import CAPACITY, PART_COLORS, DeviceBar, DeviceBars
-from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, parts_row
+from decodescope.app.views.base import Table
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.file_dialogs import open_file_dialog
 from decodescope.app.widgets.flow_layout import FlowRow
@@ -108,6 +109,16 @@ class ScaleMemoryPage(ScalePage):
     def wording_changed(self) -> None:
         """Rebuild all texts."""
         self.refresh()
+
+    def export_table(self) -> Table:
+        """Return one row per device of a stage: its bytes by part, the bytes sent by purpose, and the idle fraction."""
+        found = self.estimate
+        if found is None:
+            return ()
+        sent = found.traffic
+        head = ["stage", *parts_row(None), "memory", "sent_data", "sent_tensor", "sent_pipeline", "seconds", "idle"]
+        more = [found.memory, sent.data, sent.tensor, sent.pipeline, sent.seconds, found.idle]
+        return [head, *([number, *parts_row(parts), *more] for number, parts in enumerate(found.stages, 1))]
 
     @Slot(str)
     def open_config(self, path: str) -> None:

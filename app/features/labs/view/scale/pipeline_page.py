@@ -8,10 +8,15 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.features.labs.view.scale.lanes import ScheduleLanes
-from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, horizontal_scroll_area
+from decodescope.app.features.labs.view.scale.scale_page import (
+    ScaleForm,
+    ScalePage,
+    boxes_table,
+    horizontal_scroll_area,
+)
 from decodescope.app.features.labs.view.scale.scrubber import StepScrubber
 from decodescope.app.theme.theme import Theme
-from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.core import together
@@ -19,7 +24,7 @@ from decodescope.core.labs import scale
 from decodescope.resources.language import tr
 
 
-class PipelinePage(Themed, ScalePage):
+class PipelinePage(ScalePage):
     """Settings, the lanes, a slider over all times at which something starts or ends, and a description of that
     time.
     """
@@ -75,6 +80,10 @@ class PipelinePage(Themed, ScalePage):
         idle = scale.idle_share(self.boxes)
         self.set_sentence(scale.words.explain_idle(kind, stages, count, idle, self.form.number_value("hop") == 0))
         self._show_moment()
+
+    def export_table(self) -> Table:
+        """Return the schedule, one row for each piece of work."""
+        return boxes_table(self.boxes)
 
     @Slot(float)
     def go_to_time(self, time: float) -> None:

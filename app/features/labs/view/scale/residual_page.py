@@ -12,6 +12,7 @@ from decodescope.app.features.labs.state import ScaleRequest
 from decodescope.app.features.labs.view.scale.run_page import ProcessPage
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.building import set_up
 from decodescope.app.widgets.labels import WrappedLabel
@@ -163,6 +164,18 @@ class ResidualPage(ProcessPage):
             top = max(arena.top for arena in found.arenas)
             for shown, arena in zip((self.without_zero_r, self.with_zero_r), found.arenas, strict=True):
                 shown.show_arena(arena, top)
+
+    def export_table(self) -> Table:
+        """Return one row per process and step: without ZeRO-R, then with it."""
+        found = self.measurement
+        if found is None:
+            return ()
+        head = ("zero_r", "process", "checkpoints", "buffer", "sent")
+        rows = (
+            (is_on, number, one.checkpoints, one.buffer, one.sent)
+            for is_on, ranks in ((False, found.without), (True, found.kept)) for number, one in enumerate(ranks, 1)
+        )  # fmt: skip
+        return [head, *rows]
 
     def current_request(self) -> ScaleRequest:
         """Return the configured request."""

@@ -13,6 +13,7 @@ from decodescope.app.features.labs.view.scale.scale_page import ScalePage, horiz
 from decodescope.app.features.labs.view.scale.scrubber import StepScrubber
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
+from decodescope.app.views.base import Table
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
@@ -119,7 +120,7 @@ BYTES_PER_FLOAT = 4
 """Bytes per number."""
 
 
-class RingPage(Themed, ScalePage):
+class RingPage(ScalePage):
     """The choice of collective and device count, and a slider over the steps."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -160,6 +161,15 @@ class RingPage(Themed, ScalePage):
         self.grid.show_step(step)
         self.set_sentence(scale.explain_ring(self.form.choice_value("ring"), step, total_bytes))
         self.transfers.setText("\n".join(map(scale.explain_hand, step.hands)))
+
+    def export_table(self) -> Table:
+        """Return every transfer, with the bytes that its device has sent by then."""
+        head = ("step", "device", "to", "part", "adds", "sent_bytes")
+        rows = (
+            (number, hand.device + 1, hand.to + 1, hand.chunk + 1, hand.adds, step.sent[hand.device])
+            for number, step in enumerate(self.steps) for hand in step.hands
+        )  # fmt: skip
+        return [head, *rows]
 
     def _update_height(self) -> None:
         bar = self._scroll.horizontalScrollBar().sizeHint().height()

@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 from decodescope.app.features.labs.state import ScaleRequest
 from decodescope.app.features.labs.view.scale.device_bars import EXPECTED, DeviceBar, DeviceBars
 from decodescope.app.features.labs.view.scale.lanes import ScheduleComparison
-from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage
+from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, parts_row
 from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.views.base import Table
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import DetailsText, WrappedLabel
 from decodescope.core import catalog
@@ -161,6 +162,17 @@ class DistributedRunPage(ProcessPage):
         self.bars.setVisible(bool(rows))
         self.legend.show_parts([*self.bars.parts, EXPECTED] if rows else ())
         self.lanes.show_measured(self.measured)
+
+    def export_table(self) -> Table:
+        """Return one row per process: bytes held by part and bytes sent, measured and predicted."""
+        found = self.measured
+        if found is None:
+            return ()
+        names = parts_row(None)
+        head = ["process", *names, *(f"predicted_{name}" for name in names), "sent", "predicted_sent"]
+        ranks = zip(found.ranks, found.predicted, found.traffic, found.expected_traffic, strict=True)
+        return [head, *([number, *parts_row(parts), *parts_row(expected), sent, predicted]
+                        for number, (parts, expected, sent, predicted) in enumerate(ranks, 1))]  # fmt: skip
 
     def current_request(self) -> ScaleRequest:
         """Return the configured request."""

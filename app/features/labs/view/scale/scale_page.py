@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QScrollArea, QSpinBox, QVBoxLayout, QWidget
@@ -11,11 +12,13 @@ from decodescope.app.features.labs.view.scale.device_bars import PartLegend
 from decodescope.app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
 from decodescope.app.state.glossary_terms import find_term
 from decodescope.app.theme.theme import Theme
+from decodescope.app.views.base import Excerpt, Table, View
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import caption
+from decodescope.core.labs import scale
 
 FORM_WIDTH = 264
 """Width in pixels at 100 %."""
@@ -141,11 +144,11 @@ class ScaleForm(SettingsColumn):
         self.changed.emit()
 
 
-class ScalePage(QWidget):
+class ScalePage(View):
     """Base class of the pages of the scale lab: `form` contains the settings, `body` the content."""
 
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("scalePage", parent)
         self.form = ScaleForm(settings, self)
         self.legend = PartLegend(self)
         self.legend.hide()
@@ -161,8 +164,22 @@ class ScalePage(QWidget):
         """Set the sentence at the top."""
         self.sentence.setText(text)
 
-    def wording_changed(self) -> None:
-        """Rebuild all texts, for example at another level of detail."""
+    def excerpt(self) -> Excerpt | None:
+        """Return the sentence at the top."""
+        text = self.sentence.text()
+        return Excerpt(text, f"<p>{escape(text, quote=False)}</p>") if text else None
+
+
+def parts_row(parts: scale.Parts | None) -> list[object]:
+    """Return the cells of a table for the bytes of one device, by part and in total; their names without parts."""
+    return [*scale.Parts(), "total"] if parts is None else [*parts.values(), parts.total]
+
+
+def boxes_table(boxes: Sequence[scale.Box]) -> Table:
+    """Return a schedule as a table, one row for each piece of work."""
+    head = ("device", "start", "stop", "kind", "micro_batch", "version")
+    rows = ((box.device + 1, box.start, box.stop, box.kind, box.micro_batch, box.version) for box in boxes)
+    return [head, *rows] if boxes else ()
 
 
 def horizontal_scroll_area(widget: QWidget) -> QScrollArea:

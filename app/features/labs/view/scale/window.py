@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from decodescope.app.features.labs.view.scale.memory_page import ScaleMemoryPage
@@ -12,7 +12,7 @@ from decodescope.app.features.labs.view.scale.ring_page import RingPage
 from decodescope.app.features.labs.view.scale.run_page import DistributedRunPage
 from decodescope.app.features.labs.view.scale.scale_page import ScalePage
 from decodescope.app.widgets.building import STRETCH, arrange
-from decodescope.app.widgets.buttons import SegmentedControl
+from decodescope.app.widgets.buttons import MenuButton, SegmentedControl
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.resources.language import tr
 
@@ -22,6 +22,10 @@ WINDOW_SIZE = (1120, 720)
 
 class ScaleView(BaseDialog):
     """A window beside the main window; deleted when closed."""
+
+    exportWanted = Signal()
+    copyWanted = Signal()
+    pageChanged = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, "scaleView", tr("Scale lab: one model on many devices"))
@@ -53,6 +57,12 @@ class ScaleView(BaseDialog):
         self.choice.set_value(name)
         for other, page in self.pages.items():
             page.setVisible(other == name)
+        self.pageChanged.emit()
+
+    @property
+    def page(self) -> ScalePage:
+        """The shown page."""
+        return self.pages[self.choice.value]
 
     @Slot()
     def wording_changed(self) -> None:
@@ -62,7 +72,9 @@ class ScaleView(BaseDialog):
 
     def _lay_out(self) -> None:
         column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=14)
-        row = arrange(QHBoxLayout(), self.choice, STRETCH)
+        takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self.copyWanted.emit))
+        self.export_button = MenuButton("scaleTake", tr("Export"), tr("Export this page"), takes, self)
+        row = arrange(QHBoxLayout(), self.choice, STRETCH, self.export_button)
         column.addLayout(row)
         for page in self.pages.values():
             column.addWidget(page, 1)

@@ -169,7 +169,7 @@ class SpeedView(View):
         for muted in (self.progress, self.legend):
             muted.setProperty("role", "muted")
         takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self._on_copy))
-        self.export_button = MenuButton("speedTake", tr("Export"), tr("Save or copy the results"), takes, self)
+        self.export_button = MenuButton("speedTake", tr("Export"), tr("Export the results"), takes, self)
         self.cards = {way: TechniqueCard(way, self) for way in speed.WAYS}
         self._lay_out()
         self.set_theme(theme_for("light"))
@@ -178,8 +178,8 @@ class SpeedView(View):
     def _lay_out(self) -> None:
         column = lay_out_beside_settings(self, self.settings, tr("Results"))
         above = QHBoxLayout()
-        title = set_up(PlainLabel(tr("Limiting factor").upper(), self), role="heading")
-        arrange(above, title, STRETCH, self.export_button)
+        self.heading = set_up(PlainLabel("", self), role="heading")
+        arrange(above, self.heading, STRETCH, self.export_button)
         column.addLayout(above)
         for part in (self.problem, self.details, self.conditions, self.bar, self.progress, self.legend,
                      *self.cards.values()):  # fmt: skip
@@ -201,6 +201,7 @@ class SpeedView(View):
         self.conditions.setText(
             str(speed.explain_ground(speeds.ground)) if speeds.ground is not None else tr(_INTRODUCTION)
         )
+        self.heading.setText((tr("Limiting factor") if speeds.ground is not None else tr("No results yet")).upper())
         self._show_progress()
         error = speeds.error
         _set_or_hide(self.problem, join_sentences(error.cause, error.remedy) if error is not None else "")

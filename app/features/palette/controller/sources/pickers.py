@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from decodescope.app.control.model_list import NO_MODELS
 from decodescope.app.features.palette.controller.entry import PaletteContext, PaletteEntry, PaletteSource
 from decodescope.app.widgets.picker_combo import PickerCombo
 from decodescope.core import caches, strategies
@@ -36,7 +35,7 @@ def _lines(
     choose: Callable[[str], object],
 ) -> Iterator[PaletteEntry]:
     for item in picker.items:
-        if item.data in NO_MODELS:  # hints, and lines that are actions
+        if item.data is None:  # notes
             continue
         name = str(item.data)
         titles = (registry[name].title, *registry[name].aliases) if name in registry else ()

@@ -1,0 +1,177 @@
+"""The dialog that serves the selected model: on or off, port, address, key, and an example."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.accessibility.accessible_widget import announce
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.inputs import SpinBox
+from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.text_documents import ExactTextEdit
+from decodescope.resources.language import mark, tr
+
+_INTRODUCTION = mark(
+    "Programs on this computer can use the model through the API of OpenAI. Each request appears here as a run. "
+    "Requests are answered one after another, and wait while a run of yours is in progress."
+)
+
+
+WIDTH = 620
+"""Width of the sentences in pixels."""
+EXAMPLE_COLUMNS = 60
+"""Width of the example in letters."""
+
+
+class CopyRow(QWidget):
+    """A text that cannot be edited, with a button that copies it."""
+
+    def __init__(self, name: str, title: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.field = set_up(QLineEdit(self), name=name, accessible_name=title)
+        self.field.setReadOnly(True)
+        self.button = QPushButton(caption(tr("Copy")), self)
+        self.button.setAutoDefault(False)
+        self.button.setAccessibleName(tr("Copy: {name}").format(name=title))
+        self.button.clicked.connect(self._copy)
+        arrange(QHBoxLayout(self), (self.field, 1), self.button, margins=0, spacing=8)
+
+    def set_text(self, text: str) -> None:
+        """Show a text; an empty one disables the button."""
+        self.field.setText(text)
+        self.field.setCursorPosition(0)
+        self.button.setEnabled(bool(text))
+
+    @Slot()
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.field.text())
+
+
+class ServerDialog(BaseDialog):
+    """Dialog of the server; not modal, deleted on close, which leaves the server on. Emits `startRequested(port)` and
+    `stopRequested`.
+    """
+
+    startRequested = Signal(int)
+    stopRequested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, "serverDialog", tr("Serve this model"))
+        self.introduction = WrappedLabel(tr(_INTRODUCTION), self)
+        self.model = PlainLabel("", self)
+        self.port = set_up(SpinBox(), name="serverPort", accessible_name=tr("Port"))
+        self.port.setRange(0, 65535)
+        self.port.setSpecialValueText(tr("any free one"))
+        self.address = CopyRow("serverAddress", tr("Address"), self)
+        self.key = CopyRow("serverKey", tr("Key"), self)
+        self.example = set_up(
+            ExactTextEdit(self), name="serverExample", role="code", accessible_name=tr("Example in Python")
+        )
+        self.example.setReadOnly(True)
+        self.example.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)
+        self.copy_example = QPushButton(caption(tr("Copy")), self)
+        self.copy_example.setAutoDefault(False)
+        self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
+        self.copy_example.clicked.connect(self._copy_example)
+        self.status = set_up(WrappedLabel("", self), role="muted")
+        self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
+        self.toggle.clicked.connect(self._on_toggle)
+        self._is_on = False
+        self._lay_out()
+        self.show_off("")
+
+    def _lay_out(self) -> None:
+        self._form = form = QFormLayout()
+        form.setHorizontalSpacing(18)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for label, part in (
+            (tr("Model"), self.model), (tr("Port"), self.port), (tr("Address"), self.address), (tr("Key"), self.key),
+        ):  # fmt: skip
+            form.addRow(label, part)
+        form.setAlignment(self.port, Qt.AlignmentFlag.AlignLeft)
+        self._example_row = QWidget(self)
+        top = Qt.AlignmentFlag.AlignTop
+        arrange(QHBoxLayout(self._example_row), (self.example, 1), (self.copy_example, 0, top), margins=0, spacing=8)
+        form.addRow(tr("Example"), self._example_row)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
+        arrange(
+            column, self.introduction, form, self.status, STRETCH,
+            arrange(QHBoxLayout(), buttons, STRETCH, self.toggle), margins=(20, 16, 20, 16), spacing=12,
+        )  # fmt: skip
+
+    def show_on(self, model: str, port: int, address: str, key: str) -> None:
+        """Show the address of the running server."""
+        self._set_on(True)
+        self.model.setText(model)
+        self.port.setValue(port)
+        self.address.set_text(address)
+        self.key.set_text(key)
+        self.example.setPlainText(
+            f"from openai import OpenAI\n\n"
+            f'client = OpenAI(\n    base_url="{address}",\n    api_key="{key}",\n)\n'
+            f'answer = client.chat.completions.create(\n    model="{model}",\n'
+            f'    messages=[{{"role": "user", "content": "Hello"}}],\n)\n'
+            f"print(answer.choices[0].message.content)"
+        )
+
+    def show_off(self, model: str) -> None:
+        """Show that nothing is served; `model` would be. Empty for none."""
+        self._set_on(False)
+        self.model.setText(model or tr("No model is selected."))
+        self.toggle.setEnabled(bool(model))
+        for row in (self.address, self.key):
+            row.set_text("")
+        self.example.clear()
+
+    def show_status(self, text: str, role: str = "muted") -> None:
+        """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
+        self.status.setText(text)
+        self.status.setProperty("role", role)
+        self.status.style().unpolish(self.status)
+        self.status.style().polish(self.status)
+        if text:
+            announce(self, text)
+
+    def restyle(self, theme: Theme) -> None:
+        self.example.ensurePolished()
+        self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
+        self.port.setFixedWidth(theme.px(120))
+        self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
+        for label in (self.introduction, self.status):
+            label.setFixedWidth(theme.px(WIDTH))
+
+    def _set_on(self, is_on: bool) -> None:
+        self._is_on = is_on
+        self.port.setEnabled(not is_on)
+        self.toggle.setEnabled(True)
+        self.toggle.setText(caption(tr("Stop") if is_on else tr("Start")))
+        for row in (self.address, self.key, self._example_row):
+            self._form.setRowVisible(row, is_on)
+
+    @Slot()
+    def _on_toggle(self) -> None:
+        emit = self.stopRequested.emit if self._is_on else partial(self.startRequested.emit, self.port.value())
+        emit()
+
+    @Slot()
+    def _copy_example(self) -> None:
+        QGuiApplication.clipboard().setText(self.example.toPlainText())

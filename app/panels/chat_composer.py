@@ -1,0 +1,111 @@
+"""The input for messages below the views: editor, Send button, examples, and a warning when the context is full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from decodescope.app.storage.examples import ExamplePrompt
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import PlainLabel, tooltip
+from decodescope.resources.language import mark, tr
+
+SEND_MODES = {"run": mark("Send"), "stop": mark("Stop"), "stopping": mark("Stopping…")}
+KEY_HINTS = {
+    True: mark("Enter sends · Shift+Enter starts a new line"),
+    False: mark("Shift+Enter sends · Enter starts a new line"),
+}
+BUSY_HINT = mark("An answer is being written. Esc stops it.")
+
+
+class ChatComposer(Themed, QFrame):
+    """Holds the prompt editor while messages are written.
+
+    Emits `sendRequested` (also to stop an answer) and `exampleChosen(example)`.
+    """
+
+    sendRequested = Signal()
+    exampleChosen = Signal(object)
+
+    def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_up(self, name="chatComposer", role="panel")
+        self._examples = examples
+        self.warning = set_up(
+            PlainLabel(wordWrap=True), name="contextWarning", role="warning", accessible_name=tr("Context of the model")
+        )
+        self.warning.hide()
+        self.send = set_up(QPushButton(tr("Send")), name="sendButton", role="primary", clicked=self.sendRequested)
+        self.send.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.examples = self._examples_button()
+        self.hint = set_up(ElidedLabel(), role="muted", name="sendHint")
+        self._mode, self._enter_sends = "run", True
+        self._row = arrange(QHBoxLayout(), spacing=8)
+        foot = arrange(QHBoxLayout(), self.examples, (self.hint, 1), margins=0, spacing=8)
+        self._column = arrange(QVBoxLayout(self), self.warning, self._row, foot, spacing=4)
+        self._row.addWidget(self.send, 0, Qt.AlignmentFlag.AlignBottom)
+        self._update()
+
+    def take_input(self, area: QWidget) -> None:
+        """Take the editor from the panel of settings."""
+        self._row.insertWidget(0, area, 1)
+        area.show()
+
+    def set_key(self, enter_sends: bool) -> None:
+        """Describe the key that sends."""
+        self._enter_sends = enter_sends
+        self._update()
+
+    @Slot(str)
+    def set_mode(self, mode: str) -> None:
+        """Show one of SEND_MODES."""
+        self._mode = mode
+        self._update()
+
+    def show_warning(self, text: str) -> None:
+        """Show that the chat does not fit the context, with what would help; nothing if empty."""
+        self.warning.setText(text)
+        self.warning.setVisible(bool(text))
+
+    def restyle(self, theme: Theme) -> None:
+        self._column.setContentsMargins(theme.px(26), theme.space(10), theme.px(26), theme.space(8))
+        for part in (self.hint, self.examples, self.warning):
+            part.setFont(theme.font(12))
+        self.send.setMinimumWidth(theme.px(76))
+
+    def _update(self) -> None:
+        self.send.setText(tr(SEND_MODES[self._mode]))
+        self.send.setEnabled(self._mode != "stopping")
+        key = tr("Enter") if self._enter_sends else tr("Shift+Enter")
+        self.send.setToolTip(tooltip(tr("Stop the answer (Esc)") if self._mode != "run" else f"{tr('Send')} ({key})"))
+        self.hint.setText(tr(KEY_HINTS[self._enter_sends] if self._mode == "run" else BUSY_HINT))
+
+    def _examples_button(self) -> QToolButton:
+        button = set_up(
+            QToolButton(), name="chatExamples", accessible_name=tr("Examples"),
+            tooltip=tooltip(tr("Start a new chat with an example")),
+        )  # fmt: skip
+        button.setText(f"{tr('Examples')} ⌄")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(button)
+        menu.setToolTipsVisible(True)
+        for number, example in enumerate(self._examples):
+            if example.is_chat:
+                action = menu.addAction(tr(example.title))
+                action.setToolTip(tr(example.about))
+                action.setData(number)
+        menu.triggered.connect(self._on_example)
+        button.setMenu(menu)
+        if menu.isEmpty():
+            button.hide()
+        return button
+
+    @Slot(QAction)
+    def _on_example(self, action: QAction) -> None:
+        self.exampleChosen.emit(self._examples[action.data()])

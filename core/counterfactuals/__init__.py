@@ -1,0 +1,1 @@
+"""Counterfactual texts: other settings, and the same noise applied to other distributions."""

@@ -1,0 +1,680 @@
+"""The API of OpenAI for one model: from the body of a call to requests, and from events to the body of the answer.
+
+Source: https://platform.openai.com/docs/api-reference (chat, completions, models), as of 2026.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from decodescope.core.errors import (
+    DecodescopeError,
+    ParameterError,
+    PromptError,
+    PromptTooLongError,
+    TokenizerMissingError,
+    UnforeseenError,
+)
+from decodescope.core.events import Ending, Event, Finished, RunStarted, SequenceFinished, TokenChosen
+from decodescope.core.request import Request
+from decodescope.resources.language import tr
+
+Json = dict[str, Any]
+
+MAX_TOKENS = 4096
+"""Default length limit of a chat answer; OpenAI has none, but a small model may never end its text."""
+MAX_COMPLETION_TOKENS = 16
+"""Default length limit of a text completion, as in OpenAI's API."""
+MAX_CHOICES = 16
+MAX_PROMPTS = 16
+MAX_STOP_STRINGS = 16
+MAX_TOP_LOGPROBS = 20
+MAX_BIASES = 1024
+CONTEXT_EXCEEDED = "context_length_exceeded"
+"""Code of the error for a prompt that is too long."""
+_MIN_LOGPROB = -9999.0
+"""Written for a probability of 0, for which JSON has no logarithm."""
+_MIN_ALTERNATIVES = 10
+"""Alternatives recorded per token, so that the run can be inspected in the window."""
+
+_FINISH_REASONS: Mapping[Ending, str] = {
+    "eos": "stop", "stop_string": "stop", "grammar": "stop", "length": "length", "context": "length", "time": "length",
+}  # fmt: skip
+_API_NAMES = {
+    "max_new_tokens": "max_tokens", "stop_strings": "stop", "sequence_bias": "logit_bias", "grammar": "response_format",
+    "num_return_sequences": "n", "prompt": "prompt",
+}  # fmt: skip
+"""Names in the API of the program's settings."""
+
+
+class ApiError(Exception):
+    """A call that cannot be answered, with the fields of OpenAI's error object."""
+
+    def __init__(
+        self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None, kind: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message, self.status, self.param, self.code = message, status, param, code
+        self.kind = kind or ("server_error" if status >= 500 else "invalid_request_error")
+
+    @property
+    def body(self) -> Json:
+        """The JSON object."""
+        return {"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}}
+
+
+def to_api_error(error: BaseException, prompt: str = "prompt") -> ApiError:
+    """Translate an exception of a run: the caller can correct a setting or a prompt, but nothing else.
+
+    `prompt` is the name of the prompt in the call.
+    """
+    if isinstance(error, ApiError):
+        if error.param == "prompt":
+            error.param = prompt
+        return error
+    if isinstance(error, PromptTooLongError):
+        return ApiError(str(error), param=prompt, code=CONTEXT_EXCEEDED)
+    if isinstance(error, PromptError | TokenizerMissingError):
+        return ApiError(str(error), param=prompt)
+    if isinstance(error, ParameterError):
+        return ApiError(str(error), param=_API_NAMES.get(error.parameter, error.parameter) or None)
+    if isinstance(error, DecodescopeError):
+        return ApiError(str(error), 500 if isinstance(error, UnforeseenError) else 400)
+    return ApiError(tr("Unexpected error: {name}.").format(name=type(error).__name__), 500)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """The model that is served."""
+
+    name: str
+    context: int | None = None
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def body(self) -> Json:
+        """The entry of the list of models."""
+        return {"id": self.name, "object": "model", "created": self.created, "owned_by": "decodescope"}
+
+
+Prompt = str | tuple[int, ...] | tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionCall:
+    """A call of `/v1/chat/completions` or `/v1/completions`, checked."""
+
+    model: ServedModel
+    is_chat: bool
+    prompts: tuple[Prompt, ...]
+    settings: Mapping[str, object]
+    """The program's settings by name."""
+    seed: int
+    choices: int
+    """Number of texts per prompt (`n`)."""
+    stop: tuple[str, ...]
+    top_logprobs: int | None
+    """Number of alternatives per token; None without log-probabilities."""
+    is_streamed: bool
+    includes_usage: bool
+
+    @property
+    def samples(self) -> bool:
+        """Whether the tokens are drawn at random."""
+        return bool(self.settings["do_sample"])
+
+    def requests(self) -> list[Request]:
+        """Return the requests to run, one for each prompt.
+
+        The texts of one prompt are sampled side by side, each with its own seed. Greedy decoding gives `n` equal texts,
+        so it runs once.
+        """
+        several = {"num_return_sequences": self.choices, "seed_each": True} if self.choices > 1 and self.samples else {}
+        return [
+            Request(
+                prompt,
+                {**self.settings, **several},
+                strategy="sampling" if self.samples else "greedy",
+                seed=self.seed,
+                top_n=max(self.top_logprobs or 0, _MIN_ALTERNATIVES),
+            )
+            for prompt in self.prompts
+        ]
+
+
+class _Fields:
+    """Reads the fields of a body, each once; what is left at the end is refused by name."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._left = {name: value for name, value in body.items() if value is not None}
+
+    def take(self, name: str) -> Any:
+        return self._left.pop(name, None)
+
+    def number(self, name: str, default: float, low: float, high: float, above_low: bool = False) -> float:
+        value = self.take(name)
+        if value is None:
+            return default
+        valid = not isinstance(value, bool) and isinstance(value, int | float) and low <= value <= high
+        if not valid or (above_low and value == low):
+            raise ApiError(
+                tr("{name} is {value}. It must be a number from {low} to {high}.").format(
+                    name=name, value=_shown(value), low=f"{low:g}", high=f"{high:g}"
+                ),
+                param=name,
+            )
+        return float(value)
+
+    def integer(self, name: str, default: int, low: int, high: int) -> int:
+        value = self.take(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ApiError(
+                tr("{name} is {value}. It must be an integer from {low:,} to {high:,}.").format(
+                    name=name, value=_shown(value), low=low, high=high
+                ),
+                param=name,
+            )
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.take(name)
+        if value is not None and not isinstance(value, bool):
+            raise ApiError(
+                tr("{name} is {value}. It must be true or false.").format(name=name, value=_shown(value)), param=name
+            )
+        return bool(value)
+
+    def refuse(self, name: str, neutral: Sequence[object], reason: str) -> None:
+        """Refuse a field of OpenAI's API, unless its value has no effect."""
+        value = self.take(name)
+        if value is not None and not any(_is_equal(value, one) for one in neutral):
+            text = tr("{name} is not supported: {reason}").format(name=name, reason=reason)
+            raise ApiError(text, param=name, code="unsupported_parameter")
+
+    def ignore(self, *names: str) -> None:
+        """Drop fields that do not change the text."""
+        for name in names:
+            self.take(name)
+
+    def end(self) -> None:
+        if self._left:
+            name = next(iter(self._left))
+            text = tr("Unknown parameter: {name}. Remove it.").format(name=name)
+            raise ApiError(text, param=name, code="unknown_parameter")
+
+
+def _is_equal(value: object, other: object) -> bool:
+    """Return whether values are equal; 0 is not false."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCall:
+    """Return the call that a body describes. Raises ApiError with the name of the field that is wrong."""
+    if not isinstance(body, Mapping):
+        raise ApiError(tr("The body is not a JSON object."))
+    fields = _Fields(body)
+    _check_model(fields.take("model"), model)
+    prompts = (_messages(fields.take("messages")),) if is_chat else _prompts(fields.take("prompt"))
+    settings = _sampling(fields)
+    settings["max_new_tokens"] = _length(fields, model, is_chat)
+    choices = fields.integer("n", 1, 1, MAX_CHOICES)
+    seed = fields.integer("seed", secrets.randbelow(2**31), -(2**63), 2**63 - 1) % 2**31
+    if stop := _stop(fields.take("stop")):
+        settings["stop_strings"] = list(stop)
+    if biases := _biases(fields.take("logit_bias")):
+        settings["sequence_bias"] = biases
+    if is_chat:
+        if grammar := _grammar(fields.take("response_format")):
+            settings["grammar"] = grammar
+        wanted = fields.flag("logprobs")
+        count = fields.integer("top_logprobs", 0, 0, MAX_TOP_LOGPROBS)
+        if count and not wanted:
+            raise ApiError(tr("top_logprobs needs logprobs: set it to true."), param="top_logprobs")
+        top_logprobs = count if wanted else None
+    else:
+        count = fields.integer("logprobs", -1, 0, MAX_TOP_LOGPROBS)
+        top_logprobs = None if count < 0 else count
+        best_of = fields.integer("best_of", choices, 1, MAX_CHOICES)
+        if best_of != choices:
+            raise ApiError(
+                tr("best_of is not supported: {reason}").format(reason=tr("ask for n texts and choose one.")),
+                param="best_of", code="unsupported_parameter",
+            )  # fmt: skip
+    is_streamed = fields.flag("stream")
+    options = fields.take("stream_options")
+    if options is not None and (not is_streamed or not isinstance(options, Mapping)):
+        raise ApiError(tr("stream_options is an object, and needs stream: true."), param="stream_options")
+    _refuse_rest(fields)
+    return CompletionCall(
+        model, is_chat, prompts, settings, seed, choices, stop, top_logprobs, is_streamed,
+        includes_usage=bool(options and options.get("include_usage")),
+    )  # fmt: skip
+
+
+def _refuse_rest(fields: _Fields) -> None:
+    """Refuse by name what changes the text and has no counterpart here; ignore what does not change it."""
+    penalties = tr("use repetition_penalty, which the program has.")
+    fields.refuse("presence_penalty", (0,), penalties)
+    fields.refuse("frequency_penalty", (0,), penalties)
+    tools = tr("the model gets no tools.")
+    for name in ("tools", "functions"):
+        fields.refuse(name, ([],), tools)
+    for name in ("tool_choice", "function_call"):
+        fields.refuse(name, ("none", "auto"), tools)
+    fields.refuse("modalities", (["text"],), tr("answers are text."))
+    fields.refuse("audio", (), tr("answers are text."))
+    fields.refuse("prediction", (), tr("choose a draft model in the program instead."))
+    fields.refuse("reasoning_effort", ("none",), tr("the model decides how much it writes."))
+    fields.refuse("verbosity", ("medium",), tr("the model decides how much it writes."))
+    fields.refuse("web_search_options", (), tr("the model has no access to the network."))
+    fields.refuse("echo", (False,), tr("only new tokens are returned."))
+    fields.refuse("suffix", ("",), tr("the text is continued at its end only."))
+    fields.refuse("store", (False,), tr("the window keeps a history of its own."))
+    fields.ignore(
+        "user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+        "parallel_tool_calls",
+    )  # fmt: skip
+    fields.end()
+
+
+def _check_model(name: object, model: ServedModel) -> None:
+    if name is None:
+        raise ApiError(tr("The model is missing. This server has “{name}”.").format(name=model.name), param="model")
+    if name != model.name:
+        raise ApiError(
+            tr("There is no model {other} here. This server has “{name}”.").format(
+                other=_shown(name), name=model.name
+            ),
+            404, param="model", code="model_not_found",
+        )  # fmt: skip
+
+
+def _messages(value: object) -> tuple[Mapping[str, str], ...]:
+    if not isinstance(value, list) or not value:
+        raise ApiError(tr("messages must be a list of at least one message."), param="messages")
+    return tuple(_message(one, f"messages[{index}]") for index, one in enumerate(value))
+
+
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
+
+def _message(value: object, place: str) -> Mapping[str, str]:
+    if not isinstance(value, Mapping):
+        raise ApiError(tr("{place} is not an object with role and content.").format(place=place), param=place)
+    role = value.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        raise ApiError(
+            tr("{place}.role is {value}. Supported: {names}.").format(
+                place=place, value=_shown(role), names=", ".join(_ROLES)
+            ),
+            param=f"{place}.role",
+        )
+    for name in ("tool_calls", "function_call", "audio"):
+        if value.get(name):
+            raise ApiError(
+                tr("{name} is not supported: {reason}").format(
+                    name=f"{place}.{name}", reason=tr("messages are text.")
+                ),
+                param=f"{place}.{name}", code="unsupported_parameter",
+            )  # fmt: skip
+    return {"role": _ROLES[role], "content": _content(value.get("content"), f"{place}.content")}
+
+
+def _content(value: object, place: str) -> str:
+    """Return the text of a message: a string, or the parts of type text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        texts = []
+        for index, part in enumerate(value):
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            if kind != "text" or not isinstance(part.get("text"), str):
+                raise ApiError(
+                    tr("{name} is not supported: {reason}").format(
+                        name=f"{place}[{index}]", reason=tr("messages are text.")
+                    ),
+                    param=f"{place}[{index}]", code="unsupported_parameter",
+                )  # fmt: skip
+            texts.append(part["text"])
+        return "".join(texts)
+    raise ApiError(tr("{place} is not text.").format(place=place), param=place)
+
+
+def _prompts(value: object) -> tuple[Prompt, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list) and value:
+        if all(_is_id(one) for one in value):
+            return (tuple(value),)
+        if len(value) > MAX_PROMPTS:
+            raise ApiError(tr("At most {count} prompts are allowed.").format(count=MAX_PROMPTS), param="prompt")
+        if all(isinstance(one, str) or (isinstance(one, list) and one and all(map(_is_id, one))) for one in value):
+            return tuple(one if isinstance(one, str) else tuple(one) for one in value)
+    raise ApiError(tr("prompt must be text, token ids, or a list of texts or of lists of ids."), param="prompt")
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _sampling(fields: _Fields) -> dict[str, object]:
+    """Return the settings of sampling. Without them, OpenAI's defaults apply, not those of the model: temperature 1 and
+    no filter.
+    """
+    temperature = fields.number("temperature", 1.0, 0.0, 2.0)
+    top_p = fields.number("top_p", 1.0, 0.0, 1.0)
+    top_k = fields.integer("top_k", 0, 0, 2**31)
+    min_p = fields.number("min_p", 0.0, 0.0, 1.0)
+    penalty = fields.number("repetition_penalty", 1.0, 0.0, 10.0, above_low=True)
+    settings: dict[str, object] = {"do_sample": temperature > 0 and top_p > 0, "repetition_penalty": penalty}
+    if settings["do_sample"]:
+        settings |= {"temperature": temperature, "top_p": top_p, "top_k": top_k}
+        settings |= {"min_p": min_p} if min_p else {}
+    return settings
+
+
+def _length(fields: _Fields, model: ServedModel, is_chat: bool) -> int:
+    largest = model.context or 2**31
+    usual = min(MAX_TOKENS, largest) if is_chat else MAX_COMPLETION_TOKENS
+    limit = fields.integer("max_tokens", usual, 1, 2**31)
+    if is_chat:
+        limit = fields.integer("max_completion_tokens", limit, 1, 2**31)
+    return min(limit, largest)
+
+
+def _stop(value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(texts, list) or len(texts) > MAX_STOP_STRINGS:
+        raise ApiError(
+            tr("stop must be a text or a list of at most {count} texts.").format(count=MAX_STOP_STRINGS), param="stop"
+        )
+    if not all(isinstance(text, str) and text for text in texts):
+        raise ApiError(tr("stop contains something that is not a text, or an empty one."), param="stop")
+    return tuple(texts)
+
+
+def _biases(value: object) -> list[list[object]]:
+    """Return the biases as the program's setting: [[token ids], bias]."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping) or len(value) > MAX_BIASES:
+        raise ApiError(
+            tr("logit_bias must be an object of at most {count:,} token ids with their biases.").format(
+                count=MAX_BIASES
+            ),
+            param="logit_bias",
+        )
+    found: list[list[object]] = []
+    for token, bias in value.items():
+        is_number = isinstance(bias, int | float) and not isinstance(bias, bool) and -100 <= bias <= 100
+        if not re.fullmatch(r"\d{1,9}", str(token)) or not is_number:
+            raise ApiError(
+                tr("logit_bias has {token}: {value}. Give token ids, each with a number from -100 to 100.").format(
+                    token=_shown(token), value=_shown(bias)
+                ),
+                param="logit_bias",
+            )
+        if bias:
+            found.append([[int(token)], float(bias)])
+    return found
+
+
+def _grammar(value: object) -> Json | None:
+    """Return the program's grammar of a response_format."""
+    kind = value.get("type") if isinstance(value, Mapping) else value
+    if value is None or kind == "text":
+        return None
+    if isinstance(value, Mapping) and kind == "json_object":
+        return {"json_schema": {"type": "object"}}
+    inner = value.get("json_schema") if isinstance(value, Mapping) and kind == "json_schema" else None
+    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
+        return {"json_schema": dict(inner["schema"])}
+    raise ApiError(
+        tr("response_format must be of the type text, json_object, or json_schema with a schema."),
+        param="response_format",
+    )
+
+
+def _shown(value: object) -> str:
+    """Return a value as JSON, shortened."""
+    text = json.dumps(value, ensure_ascii=True, default=str)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass(slots=True)
+class _Choice:
+    """One text of the answer while it is written.
+
+    Text that could be the beginning of a stop string is held back, because a stop string is not part of the answer.
+    """
+
+    index: int
+    stop: tuple[str, ...]
+    text: str = ""
+    sent: int = 0
+    tokens: list[tuple[int, TokenChosen]] = field(default_factory=list)
+    """Tokens that are not sent yet, each with the length of the text before it."""
+    count: int = 0
+    ending: Ending | None = None
+
+    def add(self, event: TokenChosen) -> None:
+        self.count += 1
+        if event.special:
+            return
+        self.tokens.append((len(self.text), event))
+        self.text += event.text
+
+    def finish(self, event: SequenceFinished) -> None:
+        self.ending = event.reason
+        self.text += event.tail
+        cut = min((place for place in (self.text.find(one) for one in self.stop) if place >= 0), default=-1)
+        if event.reason == "stop_string" and cut >= 0:
+            self.text = self.text[:cut]
+            self.tokens = [one for one in self.tokens if one[0] < cut]
+
+    def flush(self) -> tuple[str, list[tuple[int, TokenChosen]]]:
+        """Return the text and the tokens that can be sent now."""
+        ready = len(self.text) if self.ending is not None else len(self.text) - self._held_back()
+        text, self.sent = self.text[self.sent : ready], max(self.sent, ready)
+        done = [one for one in self.tokens if self.ending is not None or one[0] + len(one[1].text) <= ready]
+        self.tokens = self.tokens[len(done) :]
+        return text, done
+
+    def _held_back(self) -> int:
+        """Return the length of the longest end of the text that a stop string begins with."""
+        lengths = [
+            length
+            for one in self.stop
+            for length in range(min(len(one), len(self.text)), 0, -1)
+            if self.text.endswith(one[:length])
+        ]
+        return max(lengths, default=0)
+
+    @property
+    def finish_reason(self) -> str | None:
+        return None if self.ending is None else _FINISH_REASONS.get(self.ending, "stop")
+
+
+class Answer:
+    """The answer to a call: feed it the events of each request, in order."""
+
+    def __init__(self, call: CompletionCall) -> None:
+        self.call = call
+        self.id = f"{'chatcmpl' if call.is_chat else 'cmpl'}-{secrets.token_hex(12)}"
+        self.created = int(time.time())
+        self._prompt_tokens = self._new_tokens = 0
+        self._choices: list[_Choice] = []
+        self._first = 0
+        """Index of the first choice of the current request."""
+        self._texts: list[str] = []
+        self._details: list[list[tuple[int, TokenChosen]]] = []
+        self._is_open: list[bool] = []
+
+    def begin(self) -> None:
+        """Start the choices of the next request."""
+        self._first = len(self._choices)
+        own = self.call.choices if self.call.samples else 1
+        for index in range(own):
+            self._choices.append(_Choice(self._first + index, self.call.stop))
+            self._texts.append("")
+            self._details.append([])
+            self._is_open.append(False)
+
+    def feed(self, event: Event) -> Iterator[Json]:
+        """Yield the chunks of a streamed answer that follow from an event."""
+        if isinstance(event, RunStarted):
+            self._prompt_tokens += len(event.prompt)
+        elif isinstance(event, TokenChosen):
+            choice = self._choices[self._first + event.sequence]
+            choice.add(event)
+            yield from self._flush(choice)
+        elif isinstance(event, SequenceFinished):
+            choice = self._choices[self._first + event.sequence]
+            choice.finish(event)
+            yield from self._flush(choice)
+        elif isinstance(event, Finished):
+            if event.reason == "stopped":
+                raise ApiError(tr("The run was stopped in the program."), 503, code="stopped")
+            for choice in self._choices[self._first :]:
+                self._new_tokens += choice.count
+            yield from self._copies()
+
+    def _copies(self) -> Iterator[Json]:
+        """Yield the further choices of greedy decoding, which are equal."""
+        if self.call.samples:
+            return
+        first = self._choices[self._first]
+        text, details = self._texts[self._first], self._details[self._first]
+        for _ in range(self.call.choices - 1):
+            choice = _Choice(len(self._choices), (), ending=first.ending)
+            self._choices.append(choice)
+            self._texts.append(text)
+            self._details.append(details)
+            self._is_open.append(False)
+            self._new_tokens += first.count
+            yield from self._chunks(choice, text, details)
+
+    def _flush(self, choice: _Choice) -> Iterator[Json]:
+        text, details = choice.flush()
+        self._texts[choice.index] += text
+        self._details[choice.index] += details
+        yield from self._chunks(choice, text, details)
+
+    def _chunks(self, choice: _Choice, text: str, details: list[tuple[int, TokenChosen]]) -> Iterator[Json]:
+        if not self.call.is_streamed:
+            return
+        if self.call.is_chat and not self._is_open[choice.index]:
+            self._is_open[choice.index] = True
+            yield self._chunk(choice, {"delta": {"role": "assistant", "content": ""}})
+        if text or details:
+            content: Json = {"delta": {"content": text}} if self.call.is_chat else {"text": text}
+            yield self._chunk(choice, content, details)
+        if choice.ending is not None:
+            yield self._chunk(choice, {"delta": {}} if self.call.is_chat else {"text": ""}, finish=choice.finish_reason)
+
+    def _chunk(
+        self, choice: _Choice, content: Json, details: Sequence[tuple[int, TokenChosen]] = (), finish: str | None = None
+    ) -> Json:
+        logprobs = self._logprobs(details) if details else None
+        one = {"index": choice.index, **content, "logprobs": logprobs, "finish_reason": finish}
+        kind = "chat.completion.chunk" if self.call.is_chat else "text_completion"
+        return {**self._head(kind), "choices": [one]} | ({"usage": None} if self.call.includes_usage else {})
+
+    def last_chunk(self) -> Json | None:
+        """Return the chunk with the usage, if the call requests it."""
+        if not self.call.includes_usage:
+            return None
+        kind = "chat.completion.chunk" if self.call.is_chat else "text_completion"
+        return {**self._head(kind), "choices": [], "usage": self._usage()}
+
+    @property
+    def body(self) -> Json:
+        """The complete answer."""
+        choices = []
+        for choice, text, details in zip(self._choices, self._texts, self._details, strict=True):
+            logprobs = self._logprobs(details) if self.call.top_logprobs is not None else None
+            content: Json = (
+                {"message": {"role": "assistant", "content": text, "refusal": None}}
+                if self.call.is_chat
+                else {"text": text}
+            )
+            choices.append(
+                {"index": choice.index, **content, "logprobs": logprobs, "finish_reason": choice.finish_reason}
+            )
+        kind = "chat.completion" if self.call.is_chat else "text_completion"
+        return {**self._head(kind), "choices": choices, "usage": self._usage()}
+
+    def _head(self, kind: str) -> Json:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.call.model.name}
+
+    def _usage(self) -> Json:
+        return {
+            "prompt_tokens": self._prompt_tokens,
+            "completion_tokens": self._new_tokens,
+            "total_tokens": self._prompt_tokens + self._new_tokens,
+        }
+
+    def _logprobs(self, details: Sequence[tuple[int, TokenChosen]]) -> Json | None:
+        """Return the log-probabilities of tokens, by the model alone: before temperature, filters and biases."""
+        count = self.call.top_logprobs
+        if count is None:
+            return None
+        if self.call.is_chat:
+            content = [
+                {
+                    **_token_entry(event.piece, event.raw_log_probability),
+                    "top_logprobs": [
+                        _token_entry(other.text, other.raw_log_probability) for other in event.alternatives[:count]
+                    ],
+                }
+                for _, event in details
+            ]
+            return {"content": content, "refusal": None}
+        return {
+            "tokens": [event.piece for _, event in details],
+            "token_logprobs": [_finite(event.raw_log_probability) for _, event in details],
+            "top_logprobs": [
+                {other.text: _finite(other.raw_log_probability) for other in event.alternatives[:count]}
+                for _, event in details
+            ]
+            if count
+            else None,
+            "text_offset": [offset for offset, _ in details],
+        }
+
+
+_BYTE_PIECE = re.compile(r"(?:⟨[0-9A-F]{2}⟩)+")
+
+
+def _token_entry(piece: str, log_probability: float) -> Json:
+    """Return a token with its log-probability. Bytes of an incomplete character have no text: they are escaped."""
+    if _BYTE_PIECE.fullmatch(piece):
+        content = bytes.fromhex(piece.replace("⟨", "").replace("⟩", ""))
+        piece = "bytes:" + "".join(f"\\x{byte:02x}" for byte in content)
+    else:
+        content = piece.encode("utf-8", "replace")
+    return {"token": piece, "logprob": _finite(log_probability), "bytes": list(content)}
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else _MIN_LOGPROB
+
+
+def write_answer(call: CompletionCall, events: Callable[[Request], Iterator[Event]]) -> Json:
+    """Return the complete answer to a call, from a function that runs a request."""
+    answer = Answer(call)
+    for request in call.requests():
+        answer.begin()
+        for event in events(request):
+            for _ in answer.feed(event):
+                pass
+    return answer.body

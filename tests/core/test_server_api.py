@@ -1,0 +1,291 @@
+"""The API of OpenAI, without a network: calls are checked and become requests, and events become answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from decodescope.core.errors import DecodescopeError, ParameterError, PromptTooLongError
+from decodescope.core.events import (
+    Alternative,
+    Event,
+    Finished,
+    Metrics,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from decodescope.core.request import Request
+from decodescope.core.server import Answer, ApiError, CompletionCall, ServedModel
+from decodescope.core.server.openai_api import parse_call, to_api_error, write_answer
+
+MODEL = ServedModel("tiny", context=64, created=1)
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+def chat(**fields: object) -> CompletionCall:
+    return parse_call({"model": "tiny", "messages": HELLO, **fields}, MODEL, is_chat=True)
+
+
+def text(**fields: object) -> CompletionCall:
+    return parse_call({"model": "tiny", "prompt": "Once", **fields}, MODEL, is_chat=False)
+
+
+def _token(step: int, piece: str, sequence: int = 0, special: bool = False, shown: str | None = None) -> TokenChosen:
+    others = (
+        Alternative(step, piece, 0.5, 0.5, -0.5, -0.5, 1),
+        Alternative(99, "other", 0.25, 0.0, -1.5, float("-inf"), 2),
+    )
+    return TokenChosen(
+        step, sequence, step, piece, ("" if special else piece) if shown is None else shown, 0.5, 0.5, -0.5, -0.5, 1,
+        1.0, 0.1, others, special=special,
+    )  # fmt: skip
+
+
+def _events(*pieces: str, ending: str = "length", stop: str = "", sequences: int = 1, reason: str = "completed"):
+    def run(request: Request) -> Iterator[Event]:
+        yield RunStarted("greedy", "tiny", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Once"),), ())
+        for step, piece in enumerate(pieces):
+            for sequence in range(sequences):
+                yield _token(step, piece, sequence)
+        for sequence in range(sequences):
+            yield SequenceFinished(sequence, ending, stop_string=stop)
+        yield Finished(reason, ((),) * sequences, ("",) * sequences, Metrics())
+
+    return run
+
+
+def _streamed(call: CompletionCall, events: Any) -> list[dict[str, Any]]:
+    answer, chunks = Answer(call), []
+    for request in call.requests():
+        answer.begin()
+        for event in events(request):
+            chunks += answer.feed(event)
+    last = answer.last_chunk()
+    return json.loads(json.dumps([*chunks, *([last] if last else [])]))
+
+
+def test_a_chat_with_defaults_samples_at_temperature_one_without_filters():
+    (request,) = chat(seed=7).requests()
+    assert request.prompt == tuple(HELLO)
+    assert (request.strategy, request.seed) == ("sampling", 7)
+    assert {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 64}.items() <= request.settings.items()
+
+
+def test_temperature_zero_selects_greedy_decoding():
+    (request,) = text(temperature=0, max_tokens=5).requests()
+    assert request.strategy == "greedy"
+    assert not {"temperature", "top_p", "top_k"} & request.settings.keys()
+    assert request.settings["max_new_tokens"] == 5
+
+
+def test_settings_are_mapped_to_those_of_the_program():
+    schema = {"type": "object"}
+    call = chat(
+        stop=["END", "\n"], logit_bias={"5": -100, "6": 2.5, "7": 0}, n=3, top_p=0.5, top_k=4, min_p=0.1, seed=-1,
+        repetition_penalty=1.2, max_completion_tokens=9, top_logprobs=15, logprobs=True,
+        response_format={"type": "json_schema", "json_schema": {"name": "card", "schema": schema}},
+    )  # fmt: skip
+    (request,) = call.requests()
+    assert request.settings == {
+        "do_sample": True, "temperature": 1.0, "top_p": 0.5, "top_k": 4, "min_p": 0.1, "repetition_penalty": 1.2,
+        "max_new_tokens": 9, "stop_strings": ["END", "\n"], "sequence_bias": [[[5], -100.0], [[6], 2.5]],
+        "grammar": {"json_schema": schema}, "num_return_sequences": 3, "seed_each": True,
+    }  # fmt: skip
+    assert (request.seed, request.top_n) == (2**31 - 1, 15)
+
+
+def test_each_prompt_of_a_list_is_a_request():
+    assert [request.prompt for request in text(prompt=["a", "b"]).requests()] == ["a", "b"]
+    assert [request.prompt for request in text(prompt=[1, 2]).requests()] == [(1, 2)]
+    assert [request.prompt for request in text(prompt=[[1], [2, 3]]).requests()] == [(1,), (2, 3)]
+
+
+def test_parts_of_text_in_a_message_are_joined_and_developer_is_system():
+    parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
+    call = chat(messages=[{"role": "developer", "content": "Be brief."}, {"role": "user", "content": parts}])
+    assert call.prompts == (({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "status"),
+    [
+        ({"model": "gpt-4"}, "model", 404),
+        ({"model": None}, "model", 400),
+        ({"messages": []}, "messages", 400),
+        ({"messages": ["x"]}, "messages[0]", 400),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", 400),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]", 400),
+        ({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]}, "messages[0].tool_calls", 400),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content", 400),
+        ({"temperature": 2.1}, "temperature", 400),
+        ({"temperature": True}, "temperature", 400),
+        ({"top_p": "1"}, "top_p", 400),
+        ({"n": 0}, "n", 400),
+        ({"n": 1.5}, "n", 400),
+        ({"max_tokens": 0}, "max_tokens", 400),
+        ({"seed": "7"}, "seed", 400),
+        ({"stop": [""]}, "stop", 400),
+        ({"stop": ["x"] * 17}, "stop", 400),
+        ({"logit_bias": {"a": 1}}, "logit_bias", 400),
+        ({"logit_bias": {"1": 101}}, "logit_bias", 400),
+        ({"logit_bias": [1]}, "logit_bias", 400),
+        ({"response_format": {"type": "xml"}}, "response_format", 400),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}}, "response_format", 400),
+        ({"top_logprobs": 2}, "top_logprobs", 400),
+        ({"logprobs": 2}, "logprobs", 400),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", 400),
+        ({"stream": 1}, "stream", 400),
+        ({"stream_options": {"include_usage": True}}, "stream_options", 400),
+        ({"presence_penalty": 0.5}, "presence_penalty", 400),
+        ({"frequency_penalty": -0.5}, "frequency_penalty", 400),
+        ({"tools": [{}]}, "tools", 400),
+        ({"tool_choice": "required"}, "tool_choice", 400),
+        ({"modalities": ["audio"]}, "modalities", 400),
+        ({"reasoning_effort": "high"}, "reasoning_effort", 400),
+        ({"store": True}, "store", 400),
+        ({"unheard_of": 1}, "unheard_of", 400),
+    ],
+)
+def test_a_wrong_or_unsupported_field_is_refused_by_name(fields, param, status):
+    with pytest.raises(ApiError) as refused:
+        chat(**fields)
+    assert (refused.value.param, refused.value.status) == (param, status)
+    assert refused.value.body["error"].keys() == {"message", "type", "param", "code"}
+    assert refused.value.message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"prompt": None}, "prompt"),
+        ({"prompt": [1, "a"]}, "prompt"),
+        ({"prompt": ["a"] * 17}, "prompt"),
+        ({"echo": True}, "echo"),
+        ({"suffix": "end"}, "suffix"),
+        ({"best_of": 2}, "best_of"),
+        ({"logprobs": 21}, "logprobs"),
+        ({"messages": HELLO}, "messages"),
+    ],
+)
+def test_a_wrong_field_of_a_text_completion_is_refused_by_name(fields, param):
+    with pytest.raises(ApiError) as refused:
+        text(**fields)
+    assert refused.value.param == param
+
+
+def test_values_without_effect_are_accepted():
+    call = chat(
+        presence_penalty=0, frequency_penalty=0.0, tools=[], tool_choice="none", user="me", store=False, metadata={},
+        response_format={"type": "text"}, modalities=["text"], service_tier="auto", logit_bias=None,
+    )  # fmt: skip
+    assert "grammar" not in call.settings
+
+
+def test_a_body_that_is_no_object_is_refused():
+    with pytest.raises(ApiError):
+        parse_call([1], MODEL, is_chat=True)
+
+
+def test_a_complete_chat_answer_has_text_reason_and_usage():
+    body = write_answer(chat(logprobs=True, top_logprobs=1), _events("Hi", " you", ending="eos"))
+    (choice,) = body["choices"]
+    assert body["object"] == "chat.completion"
+    assert choice["message"] == {"role": "assistant", "content": "Hi you", "refusal": None}
+    assert choice["finish_reason"] == "stop"
+    assert body["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert choice["logprobs"]["content"][0] == {
+        "token": "Hi", "logprob": -0.5, "bytes": [72, 105],
+        "top_logprobs": [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105]}],
+    }  # fmt: skip
+
+
+def test_a_complete_text_answer_has_offsets_and_alternatives():
+    body = write_answer(text(logprobs=2, temperature=0), _events("Hi", " you"))
+    (choice,) = body["choices"]
+    assert (choice["text"], choice["finish_reason"]) == ("Hi you", "length")
+    assert choice["logprobs"] == {
+        "tokens": ["Hi", " you"], "token_logprobs": [-0.5, -0.5], "text_offset": [0, 2],
+        "top_logprobs": [{"Hi": -0.5, "other": -1.5}, {" you": -0.5, "other": -1.5}],
+    }  # fmt: skip
+
+
+def test_the_chunks_of_a_stream_add_up_to_the_complete_answer():
+    events = _events("Hi", " you", sequences=2)
+    chunks = _streamed(chat(stream=True, n=2, stream_options={"include_usage": True}), events)
+    texts = {0: "", 1: ""}
+    for chunk in chunks[:-1]:
+        (choice,) = chunk["choices"]
+        texts[choice["index"]] += choice["delta"].get("content", "")
+    assert texts == {0: "Hi you", 1: "Hi you"}
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks[-3:-1]] == ["length", "length"]
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"] == {"prompt_tokens": 1, "completion_tokens": 4, "total_tokens": 5}
+    assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def test_the_stop_string_is_not_in_the_answer_and_its_beginning_is_held_back():
+    events = _events("a", " S", "TO", "x", " ST", "OP", ending="stop_string", stop=" STOP")
+    call = text(stop=" STOP", stream=True, logprobs=0)
+    chunks = _streamed(call, events)
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == ["a", " STOx", ""]
+    body = write_answer(text(stop=" STOP", logprobs=0), events)
+    assert body["choices"][0]["text"] == "a STOx"
+    assert body["choices"][0]["logprobs"]["tokens"] == ["a", " S", "TO", "x"]
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
+def test_greedy_decoding_runs_once_for_several_choices():
+    call = text(n=3, temperature=0)
+    assert len(call.requests()) == 1
+    assert "num_return_sequences" not in call.requests()[0].settings
+    body = write_answer(call, _events("Hi"))
+    assert [(choice["index"], choice["text"]) for choice in body["choices"]] == [(0, "Hi"), (1, "Hi"), (2, "Hi")]
+
+
+def test_control_tokens_are_not_part_of_the_answer():
+    def run(request: Request) -> Iterator[Event]:
+        yield from (_token(0, "Hi"), _token(1, "<|end|>", special=True))
+        yield from (SequenceFinished(0, "eos"), Finished("completed", ((),), ("",), Metrics()))
+
+    (choice,) = write_answer(chat(logprobs=True), run)["choices"]
+    assert choice["message"]["content"] == "Hi"
+    assert [entry["token"] for entry in choice["logprobs"]["content"]] == ["Hi"]
+
+
+def test_the_bytes_of_an_incomplete_character_are_escaped():
+    def run(request: Request) -> Iterator[Event]:
+        yield from (_token(0, "⟨E4⟩", shown=""), _token(1, "⟨BD⟩⟨A0⟩", shown="你"))
+        yield from (SequenceFinished(0, "eos"), Finished("completed", ((),), ("",), Metrics()))
+
+    (choice,) = write_answer(chat(logprobs=True), run)["choices"]
+    assert choice["message"]["content"] == "你"
+    assert [entry["bytes"] for entry in choice["logprobs"]["content"]] == [[0xE4], [0xBD, 0xA0]]
+    assert choice["logprobs"]["content"][0]["token"] == "bytes:\\xe4"
+
+
+def test_a_run_that_was_stopped_is_an_error_of_the_server():
+    with pytest.raises(ApiError) as stopped:
+        write_answer(chat(), _events("Hi", reason="stopped"))
+    assert (stopped.value.status, stopped.value.code) == (503, "stopped")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "param", "code"),
+    [
+        (PromptTooLongError(100, 64), 400, "messages", "context_length_exceeded"),
+        (ParameterError("Wrong.", "Change it.", "sequence_bias"), 400, "logit_bias", None),
+        (ParameterError("Wrong.", "Change it.", "top_k"), 400, "top_k", None),
+        (DecodescopeError("Something."), 400, None, None),
+        (RuntimeError("secret path"), 500, None, None),
+    ],
+)
+def test_exceptions_of_a_run_are_translated(error, status, param, code):
+    translated = to_api_error(error, "messages")
+    assert (translated.status, translated.param, translated.code) == (status, param, code)
+    assert "secret" not in translated.message

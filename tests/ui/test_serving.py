@@ -1,0 +1,217 @@
+"""Tools › Serve this model: off until it is started, each request is a run of the window, one at a time."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from decodescope.app.features.serving.panel import ServerDialog
+from decodescope.app.features.serving.session import PromptEncoding, ServedRuns
+from decodescope.app.session.queries.base import Query, Report
+from decodescope.app.state.worker_messages import RunRequest, is_token_ids
+from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import DecodescopeError, PromptTooLongError
+from decodescope.core.events import Event, TokenChosen
+from decodescope.core.request import Request
+from decodescope.core.server import ApiError, http_server
+from tests.ui.fake_engine import STORY, ScriptedEngine
+from tests.ui.windows import open_window
+
+WAIT_MS = 20_000
+needs_server = pytest.mark.skipif(
+    bool(http_server.missing_packages()), reason="needs the packages of the extra “server”"
+)
+
+
+class EncodingEngine(ScriptedEngine):
+    """Encodes every prompt as three ids, without a model; a prompt “long” is too long."""
+
+    def answer(self, query: Query, report: Report) -> object:
+        if isinstance(query, PromptEncoding):
+            if query.prompt == "long":
+                raise PromptTooLongError(100, 64)
+            return (1, 2, 3), "Hello"
+        return super().answer(query, report)
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        return request if is_token_ids(request.prompt) else super().prepare(request)
+
+
+class InThread:
+    """Collects what a function of a server's thread returns or raises."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(work,))
+        self.thread.start()
+
+    def _run(self, work: Callable[[], Any]) -> None:
+        try:
+            self.result = work()
+        except BaseException as error:
+            self.error = error
+
+    @property
+    def has_ended(self) -> bool:
+        return not self.thread.is_alive()
+
+
+@pytest.fixture
+def engine() -> EncodingEngine:
+    return EncodingEngine()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, tmp_path: Path, engine: EncodingEngine) -> MainWindow:
+    opened = open_window(qtbot, tmp_path, engine)
+    qtbot.waitUntil(lambda: opened.session.model is not None, timeout=WAIT_MS)
+    return opened
+
+
+@pytest.fixture
+def runs(window: MainWindow) -> ServedRuns:
+    serving = window.parts.serving
+    serving._load = serving._loading.request()
+    return ServedRuns(window.session, serving._make_request, window)
+
+
+def serve(runs: ServedRuns, prompt: object = "Hello", cancel: threading.Event | None = None) -> InThread:
+    cancel = cancel or threading.Event()
+    request = Request(prompt, {"max_new_tokens": 40}, strategy="greedy", seed=5)
+    return InThread(lambda: list(runs.run(request, cancel)))
+
+
+def written(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TokenChosen))
+
+
+@needs_server
+def test_nothing_is_served_until_start_is_pressed(qtbot: QtBot, window: MainWindow) -> None:
+    serving = window.parts.serving
+    dialog = serving.open()
+    assert isinstance(dialog, ServerDialog)
+    assert serving.server is None
+    assert not dialog.key.isVisible()
+    dialog.port.setValue(0)
+    dialog.toggle.click()
+    assert serving.server is not None
+    assert dialog.address.field.text() == serving.server.address
+    assert dialog.address.field.text().startswith("http://127.0.0.1:")
+    assert dialog.key.field.text() == serving.server.key
+    assert serving.server.key in dialog.example.toPlainText()
+    assert dialog.key.isVisible()
+    dialog.toggle.click()
+    assert serving.server is None
+    assert not dialog.key.isVisible()
+
+
+@needs_server
+def test_a_chat_of_a_client_is_a_run_of_the_window_and_not_of_its_conversation(
+    qtbot: QtBot, window: MainWindow, engine: EncodingEngine
+) -> None:
+    serving = window.parts.serving
+    serving.start(port=0)
+    assert serving.server is not None
+    body = {"model": serving.server.model.name, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+    request = urllib.request.Request(
+        f"{serving.server.address}/chat/completions", json.dumps(body).encode(),
+        {"Authorization": f"Bearer {serving.server.key}"},
+    )  # fmt: skip
+    client = InThread(lambda: json.load(urllib.request.urlopen(request, timeout=20)))
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    assert client.error is None
+    assert client.result["choices"][0]["message"]["content"] == "".join(STORY)
+    assert engine.runs[-1].prompt == (1, 2, 3)
+    assert window.session.run is not None
+    assert window.session.run.text == "".join(STORY)
+    assert window.parts.chat.conversation.turns == []
+    serving.stop()
+
+
+def test_a_request_waits_while_a_run_of_the_user_is_in_progress(
+    qtbot: QtBot, window: MainWindow, runs: ServedRuns, engine: EncodingEngine
+) -> None:
+    engine.hold = threading.Event()
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: len(engine.runs) == 1, timeout=WAIT_MS)
+    own = window.session.latest
+    client = serve(runs)
+    qtbot.waitUntil(lambda: len(runs._waiting) == 1, timeout=WAIT_MS)
+    assert len(engine.runs) == 1
+    engine.hold.set()
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    assert client.error is None
+    assert written(client.result) == "".join(STORY)
+    assert own is not None
+    assert own.outcome is not None
+    assert own.outcome.kind == "completed"
+
+
+def test_requests_run_one_after_another(qtbot: QtBot, runs: ServedRuns, engine: EncodingEngine) -> None:
+    clients = [serve(runs) for _ in range(3)]
+    qtbot.waitUntil(lambda: all(client.has_ended for client in clients), timeout=WAIT_MS)
+    assert [written(client.result) for client in clients] == ["".join(STORY)] * 3
+    assert (len(engine.runs), runs.count) == (3, 3)
+
+
+def test_a_client_that_goes_away_stops_the_run(
+    qtbot: QtBot, window: MainWindow, runs: ServedRuns, engine: EncodingEngine
+) -> None:
+    engine.hold, cancel = threading.Event(), threading.Event()
+    client = serve(runs, cancel=cancel)
+    qtbot.waitUntil(lambda: len(engine.runs) == 1, timeout=WAIT_MS)
+    cancel.set()
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.session.busy, timeout=WAIT_MS)
+    assert window.session.run is not None
+    assert window.session.run.outcome is not None
+    assert window.session.run.outcome.kind == "stopped"
+
+
+def test_a_prompt_that_is_too_long_is_the_clients_error(qtbot: QtBot, runs: ServedRuns) -> None:
+    client = serve(runs, "long")
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    assert isinstance(client.error, ApiError)
+    assert client.error.code == "context_length_exceeded"
+
+
+def test_an_error_of_the_run_reaches_the_client(qtbot: QtBot, runs: ServedRuns, engine: EncodingEngine) -> None:
+    engine.fail_at, engine.error = 2, DecodescopeError("It failed.", "Try again.")
+    client = serve(runs)
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    assert isinstance(client.error, DecodescopeError)
+    assert client.error.cause == "It failed."
+
+
+def test_closing_ends_the_requests(qtbot: QtBot, runs: ServedRuns, engine: EncodingEngine) -> None:
+    engine.hold = threading.Event()
+    clients = [serve(runs), serve(runs)]
+    qtbot.waitUntil(lambda: len(engine.runs) == 1 and len(runs._waiting) == 1, timeout=WAIT_MS)
+    runs.close()
+    qtbot.waitUntil(lambda: all(client.has_ended for client in clients), timeout=WAIT_MS)
+    assert all(isinstance(client.error, DecodescopeError) for client in clients)
+
+
+@needs_server
+def test_selecting_another_model_stops_the_server(qtbot: QtBot, window: MainWindow) -> None:
+    serving = window.parts.serving
+    serving.start(port=0)
+    with qtbot.waitSignal(serving.changed, timeout=WAIT_MS, check_params_cb=lambda is_on: not is_on):
+        window.parts.chosen.model.choose("storyteller-draft")
+    assert serving.server is None
+
+
+def test_missing_packages_are_named_in_the_dialog(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "missing_packages", lambda: ["starlette", "uvicorn"])
+    dialog = window.parts.serving.open()
+    dialog.toggle.click()
+    assert window.parts.serving.server is None
+    assert "pip install starlette uvicorn" in dialog.status.text()
