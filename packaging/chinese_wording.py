@@ -16,7 +16,7 @@ _IGNORED = re.compile(r"`[^`\n]*`|\[(?:[^\[\]]|\[[^\[\]]*\])*\]|https?://\S+|\(\
 """What is not prose: code, lists as they are typed, addresses, patterns of file dialogs, and mnemonics of menus."""
 
 PUNCTUATION = {
-    "half-width punctuation": re.compile(rf"(?<=[{_CJK}])\s?[,;:?!]|[,;:?!](?=\s?[{HAN}])"),
+    "half-width punctuation": re.compile(rf"(?<=[{_CJK}])(?<!“)[,:;?!]|(?<!“)[,:;?!](?=\s?[{HAN}])"),
     "half-width parentheses": re.compile(rf"[{HAN}]\(|\)[{HAN}]|[{HAN}] \([^()]*[{HAN}][^()]*\)"),
     "an ellipsis that is not ……": re.compile(
         rf"(?<=[{_CJK}])(?<!…)…(?!…)|(?<!…)…(?=[{_CJK}]|$|\n)|(?<=[{_CJK}])\.\.\.|\.\.\.(?=[{_CJK}])|。。+",

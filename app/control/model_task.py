@@ -20,7 +20,7 @@ UNDO = "undo_task"
 
 
 class ModelTask(NamedTuple):
-    """What a model does, as far as prompts, strategies and examples depend on it."""
+    """The task of a model, as far as prompts, strategies and examples depend on it."""
 
     hears: bool = False
     sees: bool = False

@@ -50,16 +50,18 @@ class WordsEditor(QWidget):
         self.value.setRange(-_MAX_BIAS, _MAX_BIAS)
         self.value.setDecimals(1)
         self.value.setValue(_DEFAULT_BIAS)
-        self.value.setButtonSymbols(DoubleSpinBox.ButtonSymbols.NoButtons)
-        self.value.setFixedWidth(self.fontMetrics().horizontalAdvance("−10000.0") + 22)
         self.value.setVisible(self.has_values)
         self.add_button = set_up(QPushButton(tr("Add"), self), role="quiet", clicked=self.add_word)
         self.add_button.setEnabled(False)
         self.found = set_up(WrappedLabel("", self), role="muted")
         self.found.hide()
-        line = arrange(QHBoxLayout(), self.word, self.value, self.add_button, margins=0, spacing=6)
-        line.setStretchFactor(self.word, 1)
-        arrange(QVBoxLayout(self), self.chips, line, self.found, margins=0, spacing=6)
+        line = arrange(
+            QHBoxLayout(), *(() if self.has_values else (self.word,)), self.value, self.add_button, margins=0
+        )
+        line.setSpacing(6)
+        line.setStretchFactor(self.value if self.has_values else self.word, 1)
+        rows = (self.word, line) if self.has_values else (line,)
+        arrange(QVBoxLayout(self), self.chips, *rows, self.found, margins=0, spacing=6)
         self.setFocusProxy(self.word)
 
     @property

@@ -170,22 +170,27 @@ def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) ->
     """Return the indices of the steps with the highest entropy, the highest first, ties in text order. Steps without a
     recorded entropy are skipped, those at which the model was nearly certain, and tokens written by force.
     """
-    chosen = ((n, token) for n, token in enumerate(tokens) if token.origin != "forced")
-    ranked = ((-token.entropy, n) for n, token in chosen if _is_uncertain(token))
+    ranked = ((-token.entropy, n) for n, token in enumerate(tokens) if _is_uncertain(token))
     return [place for _, place in heapq.nsmallest(count, ranked)]
 
 
 def most_surprising(tokens: Sequence[TokenChosen]) -> int | None:
     """Return the index of the token that the model found least likely, the first of equals; None if no probability is
-    known. Special tokens count only if there is nothing else: the end of the text explains little.
+    known. Special tokens, and those written by force, count only if there is nothing else: the end of the text explains
+    little.
     """
-    bits = ((token.is_special is not False, -surprise(token), n) for n, token in enumerate(tokens))
+    bits = (
+        (token.is_special is not False or token.origin == "forced", -surprise(token), n)
+        for n, token in enumerate(tokens)
+    )
     known = [entry for entry in bits if not math.isnan(entry[1])]
     return min(known)[2] if known else None
 
 
 def _is_uncertain(token: TokenChosen) -> bool:
     """Return whether no token had so much probability that the sentence about it says "nearly certain"."""
+    if token.origin == "forced":
+        return False
     known = (item.raw_probability for item in token.alternatives if not math.isnan(item.raw_probability))
     return not math.isnan(token.entropy) and max((token.raw_probability, *known)) <= words.CERTAIN
 

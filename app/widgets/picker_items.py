@@ -1,4 +1,4 @@
-"""What a picker offers: items and commands, and what its list needs to know about it."""
+"""Items and commands of a picker, and the part of the picker that its list uses."""
 
 from __future__ import annotations
 

@@ -1,20 +1,23 @@
-"""The token-by-token loop of greedy decoding, sampling and DoLa."""
+"""The token-by-token loops of greedy decoding, sampling and DoLa, with and without stepping back."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
+from decodescope.core.caches.tensors.cache_operations import crop, tokens_read
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
 from decodescope.core.decoding.keyed_noise import KeyedNoise, token_keys
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
 from decodescope.core.decoding.sequences import AppendedToken, SequenceState, is_cache_measured
-from decodescope.core.decoding.step_replayer import RngReplay, StepReplayer, StepRng
+from decodescope.core.decoding.step_replayer import RngReplay, StepReplayer, StepRng, is_stateful
 from decodescope.core.decoding.step_stats import (
     GreedyEpilogue,
     PendingStats,
@@ -22,9 +25,12 @@ from decodescope.core.decoding.step_stats import (
     add_stage_details,
     compute_steps_stats,
 )
+from decodescope.core.decoding.stopping import StopTail
 from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_one, growable_ids
-from decodescope.core.events import Event, LayerChoice, Method, WithdrawnPhrase
+from decodescope.core.errors import ParameterError
+from decodescope.core.events import Event, LayerChoice, Method, WithdrawnPhrase, WithdrawnToken
 from decodescope.core.native.tensor_address import unreadable_reason
+from decodescope.core.processors.banned_phrases import STEP_BACK, PhraseBan
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -338,9 +344,7 @@ def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMetho
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
     steps = _decode_steps(run, tracks, ids, picker, funnel, writer)
     if run.phrase_ban is not None:
-        from decodescope.core.decoding.step_back import decode_with_step_back  # rarely needed
-
-        steps = decode_with_step_back(run, tracks[0], ids, picker, funnel, writer, run.phrase_ban)
+        steps = _decode_with_step_back(run, tracks[0], ids, picker, funnel, writer, run.phrase_ban)
     yield from writer.write_all(steps)
     yield from run.finish(tracks)
 
@@ -349,7 +353,7 @@ _PICKERS = (GreedyPicker, MultinomialPicker, SeededMultinomialPicker)
 """Pickers whose tokens can be fed before the host has read them: they are always ids of the vocabulary."""
 
 
-class PendingChoice(NamedTuple):
+class _PendingChoice(NamedTuple):
     """Tokens [B] that a step chose from its scores; on a GPU, the host has not read them yet."""
 
     tokens: torch.Tensor
@@ -358,14 +362,14 @@ class PendingChoice(NamedTuple):
     pending: PendingStats | TokenChoice
 
 
-def choose_tokens(
+def _choose_tokens(
     run: DecodingRun,
     ids: torch.Tensor,
     picker: TokenPicker,
     funnel: ProcessorPipeline | ContrastPipeline,
     output: ForwardOutput,
     step: int,
-) -> PendingChoice:
+) -> _PendingChoice:
     """Choose the tokens after ids [B, T] from the output of their pass."""
     raw = run.replace_invalid(output.last)
     values: torch.Tensor | None = None
@@ -376,12 +380,12 @@ def choose_tokens(
         scores = funnel.trace(ids, raw)
     if output.choice is not None:
         chosen, packed = output.choice
-        return PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
+        return _PendingChoice(chosen, scores, PendingStats(packed, 0, 0))
     run.check_before_choice(scores, step)
     chosen = picker.pick(scores[-1], run.generator)
     if type(picker) not in _PICKERS:
         chosen = _checked_tokens(chosen, scores[-1])
-    return PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
+    return _PendingChoice(chosen, scores, run.start_choice(scores, chosen, values))
 
 
 def _checked_tokens(chosen: object, scores: torch.Tensor) -> torch.Tensor:
@@ -428,7 +432,7 @@ def _decode_steps(
         forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
     runs_ahead = feeds_unread and forward.can_retract
     while True:
-        chosen, scores, pending = choose_tokens(run, ids.tensor, picker, funnel, output, step)
+        chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
         if feeds_unread:  # before the next pass, which may overwrite them
             ids.append(chosen[:, None])
@@ -455,3 +459,108 @@ def _decode_steps(
         if isinstance(following, Exception):
             raise following
         output = forward(chosen[:, None], hidden=contrasts) if following is None else following
+
+
+@dataclass(slots=True)
+class _HeldStep:
+    """A token that was chosen and may be withdrawn."""
+
+    output: ForwardOutput
+    """The pass after which it was chosen."""
+    choice: _PendingChoice
+    token: int
+    stop_tail: StopTail
+    """Bytes before it, in which a stop string may begin."""
+    withdrawn: list[WithdrawnPhrase] = field(default_factory=list)
+
+
+def _decode_with_step_back(
+    run: DecodingRun, state: SequenceState, ids: GrowableTensor, picker: TokenPicker,
+    funnel: ProcessorPipeline | ContrastPipeline, writer: StepEventWriter, ban: PhraseBan,
+) -> Iterator[Event]:  # fmt: skip
+    """Choose tokens one by one for one text, and step back where a word to avoid was completed.
+
+    The tokens from the word's first one on are withdrawn, that first token is forbidden after the text before it, and
+    another one is chosen. A token is written once no word can begin in it any more, so that what was written stays.
+    The text has not the distribution of texts without the words: that would need the probability of all continuations
+    (Park et al.: Grammar-Aligned Decoding, 2024). Raises ParameterError where the setting cannot be used or no token
+    is left.
+    """
+    if is_stateful(run.pipeline):
+        raise ParameterError(
+            tr("A run cannot step back with a setting that remembers every step (mirostat, SynthID, guidance …)."),
+            tr("Turn that setting off, or “Step back to the beginning”."),
+            STEP_BACK.name,
+        )
+    ban.steps_back = True
+    contrasts, start, forward = isinstance(funnel, ContrastPipeline), list(run.start_ids), run.forward
+    output, prefilled = run.prefill(1, hidden=contrasts)
+    yield prefilled
+    if forward.cache is None:
+        raise ParameterError(
+            tr("A run cannot step back without a cache."), tr("Turn off “Step back to the beginning”."), STEP_BACK.name
+        )
+    held: list[_HeldStep] = []
+    withdrawn: list[WithdrawnPhrase] = []
+    """What was withdrawn at the position of the next token."""
+    stop_tail = run.stopping.tail
+    while True:
+        written = len(state.ids)
+        text = [*start, *state.ids, *(step.token for step in held)]
+        step = len(text) - len(start)
+        place = torch.tensor([text], device=run.device)
+        try:
+            choice = _choose_tokens(run, place, picker, funnel, output, step)
+        except ParameterError:
+            if not held:
+                raise
+            first = held[-1]  # nothing is left here: not even the token before may stand
+            phrase = WithdrawnPhrase(withdrawn[-1].phrase if withdrawn else "", (_withdrawn(run, first),))
+            output, withdrawn, stop_tail = _step_back(run, ban, held, text, len(text) - 1, phrase)
+            continue
+        token = int(choice.tokens[0])
+        held.append(_HeldStep(output, choice, token, stop_tail, withdrawn))
+        text.append(token)
+        withdrawn = []
+        if (found := ban.completed(text)) is not None:
+            length, words = max(found[0], len(start) + written), found[1]  # it may begin in the prompt
+            tokens = tuple(_withdrawn(run, one) for one in held[length - len(start) - written :])
+            output, withdrawn, stop_tail = _step_back(run, ban, held, text, length, WithdrawnPhrase(words, tokens))
+            continue
+        ending, stop_tail = run.stopping.natural_end(token, stop_tail)
+        is_last = ending is not None or run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
+        safe = len(text) if is_last else ban.safe_length(text)
+        for _ in range(max(0, min(len(held), safe - len(start) - written))):
+            one = held.pop(0)
+            number = len(state.ids)
+            made = run.finish_choice(one.choice.pending, one.choice.scores, one.choice.tokens, number)
+            layer = funnel.layer_choice(made.extra) if isinstance(funnel, ContrastPipeline) else None
+            yield from writer.write(number, one.choice.scores, made, layer, tuple(one.withdrawn))
+            ids.append(one.choice.tokens[:, None])
+            if state.stop or run.is_cancelled():
+                return
+        output = forward(choice.tokens[:, None], hidden=contrasts)
+
+
+def _step_back(
+    run: DecodingRun, ban: PhraseBan, held: list[_HeldStep], text: list[int], length: int, phrase: WithdrawnPhrase
+) -> tuple[ForwardOutput, list[WithdrawnPhrase], StopTail]:
+    """Withdraw the held tokens after the first `length` tokens of `text`, and forbid the first of them there. Return
+    the pass after which the next token is chosen, all that was withdrawn at its position, and the bytes before it.
+    """
+    count = len(text) - length
+    first = held[-count]
+    del held[-count:]
+    ban.forbid(text[:length], text[length])
+    cache = run.forward.cache
+    assert cache is not None
+    if tokens_read(cache) > run.inputs.offset + length:
+        crop(cache, run.inputs.offset + length)
+    return first.output, [*first.withdrawn, phrase], first.stop_tail
+
+
+def _withdrawn(run: DecodingRun, step: _HeldStep) -> WithdrawnToken:
+    """Return the record of a withdrawn token."""
+    raw = torch.log_softmax(step.choice.scores[0][0].double(), -1)[step.token]
+    pieces = run.model.pieces
+    return WithdrawnToken(step.token, pieces[step.token], math.exp(float(raw)), step.token in pieces.special)

@@ -2,7 +2,7 @@
 
 A token is forbidden if the text would contain a phrase with it, whether the phrase lies inside the token or ends in it.
 With `banned_phrases_step_back`, as in KoboldCpp and exllamav2, a token that completes a phrase begun earlier is
-allowed; the run then goes back to the phrase's first token (`core.decoding.step_back`) and forbids it after that text.
+allowed; the run then goes back to the phrase's first token (`core.decoding.token_loop`) and forbids it after that text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEP_BACK = Parameter(
     "banned_phrases_step_back", mark("Step back to the beginning"), "bool", False,
     mark("Where a phrase was completed, goes back to its first token and chooses another one there, instead of only "
          "changing its last token. For one text at a time, greedy or sampled, without drafts."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=WORDS,
 )  # fmt: skip
 _KEY = "banned_phrases"
 

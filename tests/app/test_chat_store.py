@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from decodescope.app.state.conversation import RESTART, AnswerCost, Conversation, ConversationTurn, TurnToken
-from decodescope.app.storage import chat_store, json_files
+from decodescope.app.storage import chat_store
 from decodescope.app.storage.chat_store import ChatStore, ChatUnavailableError
 from decodescope.core.system import file_writing
 
@@ -271,7 +271,6 @@ def test_windows_without_locks_keep_turns_of_both(config_dir: Path, monkeypatch:
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(json_files, "try_lock", refuse)
     monkeypatch.setattr(file_writing, "try_lock", refuse)
     saved(config_dir, chat("Hello"))
     (mine, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)

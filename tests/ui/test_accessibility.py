@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QGraphicsView, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.control.audible_feedback import complete_prefix
+from decodescope.app.features.tours.panel.tour_chooser import TourChooser
 from decodescope.app.widgets.accessibility import AccessibleText, accessible_widget
 from decodescope.app.widgets.accessibility.qt_interfaces import TextInterface
 from decodescope.app.window.main_window import MainWindow
@@ -183,3 +184,20 @@ def test_errors_are_announced_urgently_and_notices_politely(
     window.parts.centre.error_banner.show_message("No room", "It needs 2 GiB.", "Choose a smaller model.")
     window.parts.centre.notice_banner.show_message("About this run")
     assert announcements == [("No room. It needs 2 GiB. Choose a smaller model.", True), ("About this run", False)]
+
+
+def test_drawn_plots_and_tour_chooser_have_accessible_names(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    for name in ("memory", "compare"):
+        window.parts.centre.show_view(name)
+        qtbot.waitUntil(lambda name=name: window.parts.centre.columns[0].current_name == name)
+        for canvas in window.parts.centre.columns[0].current_view.findChildren(QGraphicsView):
+            assert canvas.accessibleName()
+            assert canvas.viewport().accessibleName()
+    memory = window.parts.centre.columns[0].view("memory")
+    assert memory.findChildren(QGraphicsView), "a plot is drawn"
+    window.parts.actions.do("choose_tour")
+    chooser = window.findChild(TourChooser)
+    assert chooser is not None
+    assert chooser.accessibleName() == "Guided tours"
+    chooser.close()

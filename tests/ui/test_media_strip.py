@@ -102,7 +102,7 @@ def test_strip_is_hidden_without_media_and_reports_missing_file(qtbot: QtBot, co
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
 def test_media_strip_is_not_clipped(
-    qtbot: QtBot, config_dir: Path, tmp_path: Path, size: tuple[int, int], scale: float, font: str
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, size: tuple[int, int], scale: float
 ) -> None:
     window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), AUDIO)
     window.resize(*size)

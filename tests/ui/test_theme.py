@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from decodescope.app.features.tours.state import find_tour
 from decodescope.app.theme import theme as module
 from decodescope.app.theme.fonts import SANS, TYPE_SCALE
 from decodescope.app.theme.theme import Theme, theme_for
@@ -175,7 +176,7 @@ def open_everything(window: MainWindow) -> None:
     parts.welcome.show()
     parts.media_bar.ensure_bar()
     parts.media.add(["a picture that is not there.png"])
-    parts.tours.player.ui.open()
+    parts.tours.player.ui.open(find_tour("likeliest"))
     parts.guess.toggle()
     parts.messages.show_notice("A notice.")
     parts.export.open_dialog()

@@ -159,7 +159,6 @@ def test_welcome_page_is_not_clipped(
     scale: float,
     theme: str,
     code: str,
-    font: str,
     use_language: Callable[[str], None],
 ) -> None:
     use_language(code)

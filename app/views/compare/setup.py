@@ -132,7 +132,7 @@ class CompareSetup(QWidget):
         self.samples_button.setCursor(Qt.CursorShape.PointingHandCursor)
         label = PlainLabel(tr("Count"), self._seed_row)
         label.setBuddy(self.seeds)
-        arrange(QHBoxLayout(self._seed_row), label, self.seeds, STRETCH, self.samples_button, margins=0)
+        arrange(QHBoxLayout(self._seed_row), label, self.seeds, STRETCH, self.samples_button, margins=0, spacing=3)
         self._reasons.setProperty("role", "muted")
         arrange(QVBoxLayout(self), self.chips, self._seed_row, self.sweep, self._reasons, margins=0)
 

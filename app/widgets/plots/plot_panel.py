@@ -255,6 +255,8 @@ class PlotPanel(Themed, QWidget, AccessibleWidget):
         if not self.isVisible() or (self._canvas is None and self._figure.is_empty):
             return
         self.canvas().show_figure(self._figure)
+        for part in (self.canvas(), self.canvas().viewport()):  # screen readers find them beside the panel
+            part.setAccessibleName(self.accessibleName())
         assert self._input is not None
         self._input.can_zoom = not self._figure.is_horizontal and max(self._figure.count, self._figure.end) > 12
         self.set_cursor(self._cursor)

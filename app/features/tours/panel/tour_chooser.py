@@ -49,6 +49,7 @@ class TourChooser(QDialog):
         super().__init__(parent)
         self.setObjectName("tourChooser")
         self.setWindowTitle(tr("Guided tours"))
+        self.setAccessibleName(tr("Guided tours"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.cards = [TourCard(number, tour) for number, tour in enumerate(tours, 1)]
         for card, tour in zip(self.cards, tours, strict=True):
