@@ -31,8 +31,8 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.plugins as plugins
     import decodescope.core.remote as remote
     import decodescope.core.strategies as strategies
-    import decodescope.core.thinking as thinking
     import decodescope.core.studies as studies
+    import decodescope.core.thinking as thinking
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from decodescope.core.code.script import as_code, why_not_generate
