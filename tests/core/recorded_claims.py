@@ -109,7 +109,7 @@ def _percent(text: str, number: float, value: float) -> bool:
         return 0 < value < number
     if text.startswith(("over", "超过")):
         return number < value < 100
-    shown = _half(text.split()[0])
+    shown = _half(text.replace("%", " ").split()[0])
     return abs(value - number) <= shown + 1e-6
 
 
