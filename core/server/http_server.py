@@ -158,6 +158,7 @@ class HttpServer:
             self._turn = asyncio.Lock()
             asyncio.get_running_loop().call_later(0.0, started.set)
             await server.serve(sockets=[self._socket])
+            await asyncio.sleep(0)  # connections that were just closed give back their sockets
 
         asyncio.run(serve())
 
