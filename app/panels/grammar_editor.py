@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
@@ -35,6 +34,7 @@ from decodescope.app.theme.theme import tab_distance
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.file_dialogs import open_file_dialog
+from decodescope.app.widgets.flow_layout import FlowLayout
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -186,9 +186,9 @@ class GrammarEditor(QWidget):
             self.form_button.setObjectName(f"{self.objectName()}.form")
             self.open_button = set_up(QPushButton(tr("Open a file…"), self), role="quiet", clicked=self.choose_file)
             self.open_button.setObjectName(f"{self.objectName()}.open")
-            self._column.addLayout(
-                arrange(QHBoxLayout(), self.open_button, self.form_button, STRETCH, margins=0, spacing=8)
-            )
+            buttons = FlowLayout()  # below each other where the column is narrow
+            arrange(buttons, self.open_button, self.form_button)
+            self._column.addLayout(buttons)
         return self.text
 
 
