@@ -257,8 +257,9 @@ class Timeline(View):
             menu.addSeparator()
         menu.addAction(caption(self.play_button.accessibleName()), self.replay.toggle)
         for button in (self.measure_button, self.speed_button):
-            button.menu().setTitle(caption(button.accessibleName()))
-            menu.addMenu(button.menu())
+            submenu = button.menu()
+            submenu.setTitle(caption(button.accessibleName()))
+            menu.insertMenu(None, submenu)
 
     def _explain_token(self, index: int) -> None:
         self.signals.tokenActivated.emit(index)

@@ -566,7 +566,7 @@ class PickerPopup(Themed, QFrame):
                 button.deleteLater()
             self.buttons = []
             for command in commands:
-                button = set_up(QPushButton(self._buttons_part), name=f"command.{command.name}", role="quiet")
+                button = set_up(QPushButton(parent=self._buttons_part), name=f"command.{command.name}", role="quiet")
                 button.setText(caption(command.title))
                 button.setProperty("icon_name", command.icon)
                 button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

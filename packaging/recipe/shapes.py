@@ -102,8 +102,8 @@ SHAPES = {
             6,
             6,
             512,
-            steps=800,
-            hills=(200, 150),
+            steps=1500,
+            hills=(300, 250),
             language="chinese",
         ),
         Shape(

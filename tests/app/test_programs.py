@@ -59,7 +59,7 @@ def test_dynamic_temperature_and_mirostat_survive_round_trip(
 
 def test_default_sampler_chains_exist_as_presets() -> None:
     folder = resources.path("presets")
-    llama, kobold = (presets.load_preset(folder / f"{name}.json") for name in ("llama.cpp", "KoboldCpp"))
+    llama, kobold = (presets.load_preset(folder / f"{name}.json") for name in ("Balanced", "Wide choice"))
     assert (llama.program, llama.notice) == ("llama.cpp", "")
     assert (llama.values["top_k"], llama.values["top_p"], llama.values["min_p"]) == (40, 0.95, 0.05)
     assert llama.values["stages"][-1] == "temperature"

@@ -114,9 +114,9 @@ def _percent(text: str, number: float, value: float) -> bool:
 
 
 def _of(text: str, numbers: list[float], value: float) -> bool:
-    """`about 3 in 10`; “大约 10 次里有 3 次”."""
+    """`about 3 in 10`; “每 10 次约 3 次”."""
     count, base = sorted(numbers)
-    if "about" in text or "大约" in text:
+    if any(word in text for word in ("about", "大约", "次约")):
         return abs(value * base - count) <= 0.5 + 1e-9
     return value < count / base if "less" in text or "不到" in text else value >= count / base
 

@@ -168,7 +168,9 @@ def test_adjusted_distinct_does_not_fall_with_the_length() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("prompts", "seeds", "inside"), [(30, 1, 0.0), (12, 1, 0.0), (30, 4, 0.2), (30, 4, 2.0)])
 def test_intervals_contain_the_true_mean_as_often_as_they_claim(prompts: int, seeds: int, inside: float) -> None:
-    """1,000 studies with skewed values. Resampling seeds too makes intervals wider where texts of a prompt differ."""
+    """1,000 studies with skewed values. With a dozen prompts, BCa intervals hold the mean a little less often;
+    resampling seeds too makes them wider where texts of a prompt differ.
+    """
     generator, hits, studies = np.random.default_rng(7), 0, 1000
     for number in range(studies):
         level = generator.gamma(4.0, 1.0, prompts)
@@ -178,7 +180,7 @@ def test_intervals_contain_the_true_mean_as_often_as_they_claim(prompts: int, se
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= 4.0 <= found.high
-    assert 0.90 <= hits / studies <= 0.995
+    assert (0.87 if prompts < 20 else 0.92) <= hits / studies <= 0.995
 
 
 @pytest.mark.slow
