@@ -104,7 +104,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.native.kernel_build import BuildResult, build_kernels, kernel_status
     from decodescope.core.native.native_library import enable_native_steps
     from decodescope.core.processors.pipeline_stages import stage_label, stage_order, stage_phrase, watermark_settings
-    from decodescope.core.processors.word_bias import word_spelling_texts
+    from decodescope.core.processors.word_search import word_spelling_texts
     from decodescope.core.remote.remote_model import RemoteModel
     from decodescope.core.request import Request
     from decodescope.core.setting_titles import cache_title, setting_title, strategy_title

@@ -496,7 +496,8 @@ class ChatLibrary(QObject):
         if chat in ("", self._chat.conversation.id):
             return self._chat.conversation
         try:
-            return self._store.read(chat)  # type: ignore[no-any-return]
+            found: Conversation = self._store.read(chat)
+            return found
         except ChatUnavailableError as error:
             self._show_error(error)
             return None

@@ -424,8 +424,9 @@ class Conversation:
     def mark_trimmed(self, run: Run) -> None:
         """Mark turns as no longer held if the run's prompt was trimmed."""
         prompt_turns = self.turns_in_context[:-1]
-        length = len(run.request.prompt)
-        if self.system and run.request.prompt and run.request.prompt[0]["role"] == "system":  # type: ignore[index]
+        prompt = run.request.prompt
+        length = len(prompt)
+        if self.system and prompt and isinstance(prompt[0], Mapping) and prompt[0]["role"] == "system":
             length -= 1
         rest = next(
             (rest for n in range(len(prompt_turns) + 1) if len(rest := _after(prompt_turns, n)) == length),

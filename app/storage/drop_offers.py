@@ -67,7 +67,10 @@ def offer_for_files(paths: Sequence[str]) -> DropOffer:
 
 def offer_for_address(address: str) -> DropOffer:
     """Return what dropping a web address does."""
-    parts = urlsplit(address if "//" in address else f"//{address}")
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+    except ValueError:  # such as an IPv6 address without its end
+        parts = urlsplit("")
     if parts.scheme in ("", "http", "https") and _HUB_HOST.fullmatch(parts.hostname or ""):
         return _offer_for_hub_page(parts.path)
     if parts.scheme not in ("http", "https") or not parts.hostname:

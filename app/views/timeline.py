@@ -259,7 +259,7 @@ class Timeline(View):
         for button in (self.measure_button, self.speed_button):
             submenu = button.menu()
             submenu.setTitle(caption(button.accessibleName()))
-            menu.insertMenu(None, submenu)
+            menu.addMenu(submenu)
 
     def _explain_token(self, index: int) -> None:
         self.signals.tokenActivated.emit(index)

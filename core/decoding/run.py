@@ -61,8 +61,8 @@ from decodescope.core.decoding.stopping import StopReason, build_stopping_criter
 from decodescope.core.events import CacheMeasured, CachePlan, Event, Finished, Metrics, Prefilled, RunStarted
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import Settings
-from decodescope.core.processors.banned_phrases import STEP_BACK, PhraseBan
 from decodescope.core.processors.base import Context
+from decodescope.core.processors.word_search import STEP_BACK, PhraseBan
 from decodescope.core.request import Request
 from decodescope.core.system.gpu import synchronize
 

@@ -20,7 +20,7 @@ from decodescope.core.decoding.tensor_utils import row_max
 from decodescope.core.errors import CacheError, NumericError, ParameterError, PromptError
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.parameter import Settings, check_values, short_repr
-from decodescope.core.processors.banned_phrases import STEP_BACK
+from decodescope.core.processors.word_search import STEP_BACK
 from decodescope.core.request import Request
 from decodescope.resources.language import tr, trn
 
@@ -60,7 +60,7 @@ def check_step_back(
     model: LoadedModel, request: Request, backend: CacheBackend, strategy: DecodingStrategy, rows: int
 ) -> None:
     """Raise ParameterError or CacheError if a run cannot withdraw tokens (`banned_phrases_step_back`)."""
-    if strategy.speculates or rows > 1 or strategy.name == "contrastive":
+    if strategy.speculates or strategy.needs or rows > 1:
         raise ParameterError(
             tr("A run steps back only while it writes one text, token by token: not with drafts, beams, several "
                "sequences or contrastive search."),

@@ -30,7 +30,7 @@ from decodescope.core.decoding.tensor_utils import GrowableTensor, argmax, draw_
 from decodescope.core.errors import ParameterError
 from decodescope.core.events import Event, LayerChoice, Method, WithdrawnPhrase, WithdrawnToken
 from decodescope.core.native.tensor_address import unreadable_reason
-from decodescope.core.processors.banned_phrases import STEP_BACK, PhraseBan
+from decodescope.core.processors.word_search import STEP_BACK, PhraseBan
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, ProcessorModel, transformers_processors
+from decodescope.core.processors.word_search import word_spellings
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -18,23 +19,6 @@ CAPITALS = Parameter(
     mark("Each word also counts in small letters, with a capital letter, and in capital letters."),
     option=True, advanced=True, group=WORDS,
 )  # fmt: skip
-
-
-def word_forms(word: str, any_case: bool) -> tuple[str, ...]:
-    """Return the word as typed and, if asked, in small letters, with a capital letter and in capitals."""
-    forms = (word, word.lower(), word.capitalize(), word.upper()) if any_case else (word,)
-    return tuple(dict.fromkeys(forms))
-
-
-def word_spellings(model: ProcessorModel, word: str, any_case: bool) -> list[tuple[int, ...]]:
-    """Return the token sequences that spell a word, with and without a space before it, each once."""
-    found = (tuple(ids) for form in word_forms(word, any_case) for ids in model.spellings(form))
-    return list(dict.fromkeys(found))
-
-
-def word_spelling_texts(model: ProcessorModel, word: str, any_case: bool) -> list[list[str]]:
-    """Return the same as the texts of the tokens."""
-    return [[model.pieces[token] for token in ids] for ids in word_spellings(model, word, any_case)]
 
 
 def word_biases(

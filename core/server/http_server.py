@@ -158,6 +158,7 @@ class HttpServer:
             self._turn = asyncio.Lock()
             asyncio.get_running_loop().call_later(0.0, started.set)
             await server.serve(sockets=[self._socket])
+            await asyncio.sleep(0)  # connections that were just closed give back their sockets
 
         asyncio.run(serve())
 
@@ -219,7 +220,7 @@ class HttpServer:
                 async for event in _pumped(self._runner, request, cancel):
                     for chunk in answer.feed(event):
                         if cancel.is_set():
-                            break  # nobody reads it
+                            break  # the client has gone away
                         await stream.write(json.dumps(chunk, ensure_ascii=False))
             if not call.is_streamed:
                 await _send_json(send, answer.body)

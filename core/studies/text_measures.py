@@ -90,7 +90,7 @@ def self_bleu(texts: Sequence[str]) -> list[float | None]:
 
     Computed by sacrebleu with exponential smoothing. None if there is only one text.
     """
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     if len(texts) < 2:
         return [None] * len(texts)

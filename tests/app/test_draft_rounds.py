@@ -65,7 +65,8 @@ def test_plots_of_rounds_match_hand_computed_values(rounds: DraftRounds) -> None
     assert [bars.values for bars in lengths.bars] == [(2, 2, 0), (2, 0, 2)]
     assert lengths.highest == 4, "one stands on the other"
     assert (
-        describe_position(lengths, 0) == "round 1: 4 drafted of at most 4, 2 accepted\n2.0 ms drafting, 10.0 ms verification"
+        describe_position(lengths, 0)
+        == "round 1: 4 drafted of at most 4, 2 accepted\n2.0 ms drafting, 10.0 ms verification"
     )
     assert [bars.marked for bars in lengths.bars] == [1, 1]
     assert acceptance_by_position(rounds).bars[0].values == pytest.approx((2 / 3, 1.0, 0.0))

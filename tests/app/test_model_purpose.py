@@ -59,7 +59,7 @@ def test_item_has_purpose_and_size_and_tooltip_architecture() -> None:
         item = items[model.name]
         assert item.subtitle == BUNDLED[model.name]
         parameters, bits, size = item.columns
-        assert parameters.endswith((" M", " k"))
+        assert parameters.endswith((" M", " K"))
         assert bits == "16 bits"
         assert size.endswith("MiB")
         assert model.architecture in item.help

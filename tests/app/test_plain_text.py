@@ -208,6 +208,7 @@ def _is_widget(node: ast.expr) -> bool:
         "parent",
         "page",
         "sign",
+        "submenu",
         "self.page",
         "self.chip_row",
         "self.places",

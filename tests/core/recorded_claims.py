@@ -96,7 +96,7 @@ def is_close_to(said: str, value: float) -> bool:
     text = said.replace(",", "").replace("−", "-")
     numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
     if not numbers:
-        return value == 0 if text in ("none", "毫无机会") else value == float(text.replace("∞", "inf"))
+        return value == 0 if text in ("none", "毫无机会", "零") else value == float(text.replace("∞", "inf"))
     if "%" in text:
         return _percent(text, numbers[0], value * 100)
     if len(numbers) == 2:
@@ -109,7 +109,7 @@ def _percent(text: str, number: float, value: float) -> bool:
         return 0 < value < number
     if text.startswith(("over", "超过")):
         return number < value < 100
-    shown = _half(text.split()[0])
+    shown = _half(text.replace("%", " ").split()[0])
     return abs(value - number) <= shown + 1e-6
 
 

@@ -148,6 +148,7 @@ def test_a_body_that_is_no_json_is_refused(server, monkeypatch):
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=WAIT_SECONDS)
+    refused.value.close()
     assert refused.value.code == 400
     monkeypatch.setattr(http_server, "MAX_BODY_BYTES", 10)
     assert complete(server)[0] == 413

@@ -11,8 +11,7 @@ import torch
 
 from decodescope import core
 from decodescope.core.errors import ParameterError
-from decodescope.core.processors.banned_phrases import PhraseBan, fold
-from decodescope.core.processors.word_bias import word_spellings
+from decodescope.core.processors.word_search import PhraseBan, fold, word_spellings
 from tests.core import spelling_models
 
 PROMPT = "cat dog"

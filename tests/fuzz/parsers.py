@@ -44,7 +44,7 @@ from decodescope.app.views.chat.formatted_answer import has_formatting, markdown
 from decodescope.app.window.drag_and_drop import DropTarget
 from decodescope.core import media, strategies
 from decodescope.core.catalog import hub_requests, model_search
-from decodescope.core.errors import DecodescopeError, TraceError
+from decodescope.core.errors import DecodescopeError, StudyError, TraceError
 from decodescope.core.grammar.compilation import GrammarVocabulary, grammar_problem, matcher_for
 from decodescope.core.grammar.shortest_text import min_tokens
 from decodescope.core.labs.preference.dataset_files import read_rankings
@@ -61,6 +61,8 @@ from decodescope.core.models.tokenizers import load_tokenizer
 from decodescope.core.plugins import PluginFolder
 from decodescope.core.remote import address
 from decodescope.core.remote.client import Utf8Joiner, parse_messages
+from decodescope.core.studies.runner import StudyStore
+from decodescope.core.studies.study_file import parse_study, plan_jobs, read_study
 from decodescope.core.thinking import split_text
 from decodescope.core.trace.live_address import ADDRESS_FILE, LiveAddress
 from decodescope.core.trace.trace_stream import TraceStream
@@ -366,6 +368,20 @@ def _read_batch_results(file: Path, folder: Path) -> None:
         output.write_table([planned])
 
 
+def _read_study(file: Path, _folder: Path) -> None:
+    plan_jobs(read_study(file))
+
+
+def _read_study_prompts(file: Path, _folder: Path) -> None:
+    """The prompts of a study: a text file, CSV or JSON Lines."""
+    plan_jobs(parse_study(f"[prompts]\nfile = {json.dumps(file.name)}\n", file.parent))
+
+
+def _read_study_results(file: Path, folder: Path) -> None:
+    shutil.copyfile(file, folder / RESULTS)
+    StudyStore(folder).close()
+
+
 def _read_preferences(file: Path, _folder: Path) -> None:
     """A file of rankings or of examples: one of the two readers takes it."""
     try:
@@ -544,6 +560,12 @@ PARSERS: Sequence[Parser] = (
            tokens=(b"[[picture]]", b"out = ", b"size = ", b"instead = ", b'"/etc/x.png"')),
     Parser("batches", _read_batch, ("app.start.cli.generate",), errors=(InputError,), tokens=(b'"seeds"', b'"prompt"')),
     Parser("batch_results", _read_batch_results, ("app.start.cli.generate",), tokens=(b'"key"', b'"metrics"')),
+    Parser("studies", _read_study, ("core.studies.study_file",), errors=(StudyError,),
+           tokens=(b"[grid]", b"[[cells]]", b"[prompts]", b"seeds = ", b'["exact_match"]', b"{name}", b"1e999")),
+    Parser("study_prompts", _read_study_prompts, ("core.studies.study_file",), errors=(StudyError,),
+           tokens=(b'{"prompt": ', b'"answer"', b"prompt,answer", b'"', b"\r\n")),
+    Parser("study_results", _read_study_results, ("core.studies.runner",), errors=(StudyError,),
+           tokens=(b'"key"', b'"text"', b'"value"', b"null")),
     Parser("preferences", _read_preferences, ("core.labs.preference.dataset_files",),
            tokens=(b'"chosen"', b'"completions"', b'"ranks"', b'"conversations"', b'"score"')),
     Parser("plugin_lists", _read_plugin_list, ("core.plugins.plugin_folder",), tokens=(b'"files"', b'"mine.py"')),
@@ -586,6 +608,9 @@ OWN_DATA: dict[str, str] = {
     "app.widgets.clipboard": "writes HTML, reads none",
     "core.glossary": "the glossary that the program is shipped with",
     "core.labs.preference.training_loop": "its own checkpoint, with a checksum: tests/core/labs/test_training.py",
+    "core.decoding.keyed_noise": "digests that it has just computed",
+    "core.server.http_server": "bodies of calls, refused by name: tests/core/test_http_server.py, test_server_api.py",
+    "core.studies.text_measures": "asks whether a text is JSON, whatever it is",
     "core.labs.scale.ranks.residual": "what torch's profiler has just written",
     "core.models.gguf.tokenizer_export": "the state of a tokenizer in memory",
     "core.models.prediction_heads": "pickles, after permission, by torch's restricted loader",
