@@ -170,15 +170,6 @@ ALLOWED = (
     ),
     Allowed("app/panels/toolbar.py", r"Decode<span.*", "the program's name in two colours"),
     Allowed("core/trace/page/html_page.py", r".*-src '.*", "a content security policy"),
-    Allowed("core/studies/study_report.py", r"<[a-z!][\s\S]*|Python", "HTML around translated words, and a name"),
-    Allowed("core/studies/study_file.py", r"\\\(at line .*", "what tomllib writes"),
-    Allowed("core/studies/runner.py", r"study \{…\} \{…\}", "the name of a thread"),
-    Allowed("core/decoding/keyed_noise.py", r"the scores exclude .*", "an error for programmers"),
-    Allowed("app/start/cli/study.py", r"decodescope study: \{…\}|\{l_bar\}.*", "the name of the command, and a bar"),
-    Allowed("app/storage/chat_formats.py", r"decodescope chat", "what a file says that it is"),
-    Allowed(
-        "app/storage/presets.py", r"(Careful|Playful|Predictable|Surprising|Balanced|Wide choice)", "names in scripts"
-    ),
     Allowed("core/notebook", r".*(<iframe|<t[hd] |<table |background:|padding:).*", "HTML and its styles"),
     Allowed("core/generation/loading.py", r"IProgress not found", "what tqdm writes"),
     Allowed(
