@@ -27,10 +27,11 @@ _STILL_STOPPING = mark("Still stopping")
 
 class RunFeed(QObject):
     """Updates the frame from the session's signals. `buttonStateChanged(state)`: `run`, `stop` or `stopping` for the
-    run button.
+    run button; `runEnded`: the end of a run is shown.
     """
 
     buttonStateChanged = Signal(str)
+    runEnded = Signal()
 
     def __init__(self, session: Session, centre: Centre, status: StatusLine, messages: Messages) -> None:
         super().__init__(centre)
@@ -80,6 +81,7 @@ class RunFeed(QObject):
         run = self._session.run
         if run is not None and run.notices and outcome.error is None:
             self._messages.show_notice("\n".join(notice.message for notice in run.notices), tr("About this run"))
+        self.runEnded.emit()
 
     @Slot(str)
     def on_state(self, state: str) -> None:

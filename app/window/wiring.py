@@ -61,7 +61,7 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
     ):
         signal.connect(slot)
     parts.inspector.internalsCreated.connect(partial(_connect_layer_inspection, parts))
-    parts.session.finished.connect(partial(_select_most_surprising, parts))
+    parts.run_feed.runEnded.connect(partial(_select_most_surprising, parts))
     _connect_kernel_builder(parts)
     _connect_history(parts)
     _connect_tours(parts)
@@ -166,7 +166,7 @@ def _connect_setup(parts: WindowParts) -> None:
         signal.connect(slot)
 
 
-def _select_most_surprising(parts: WindowParts, _outcome: object) -> None:
+def _select_most_surprising(parts: WindowParts) -> None:
     """Select the token worth explaining after a run, unless the user has selected one or is looking at another step."""
     run = parts.session.run
     if run is None or run.finished is None or not run.is_following or run.selected is not None:

@@ -5,7 +5,7 @@ processors.
 from __future__ import annotations
 
 from decodescope.core import processors
-from decodescope.core.parameter import LENGTH, OTHER, STOPPING, Parameter
+from decodescope.core.parameter import LENGTH, OTHER, RANDOMNESS, STOPPING, Parameter
 from decodescope.core.processors.base import Panel
 from decodescope.core.processors.pipeline_stages import OPTION
 from decodescope.resources.language import mark
@@ -34,7 +34,7 @@ KEYED_NOISE = Parameter(
     "keyed_noise", mark("Keyed noise"), "bool", False,
     mark("Draw with random numbers that depend only on seed, position and token, so that runs with other "
         "settings can be compared token by token. The probabilities are the same."),
-    option=True, advanced=True,
+    option=True, advanced=True, group=RANDOMNESS,
 )  # fmt: skip
 EOS = Parameter(
     "eos_token_id", mark("End tokens"), "tokens", None,

@@ -28,7 +28,7 @@ def adapter(folder: Path, **config: object) -> str:
     """Write files that look like an adapter."""
     folder.mkdir()
     (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 8, **config}))
-    (folder / "adapter_model.safetensors").touch()
+    (folder / "adapter_model.safetensors").write_bytes(b"weights")
     return str(folder)
 
 

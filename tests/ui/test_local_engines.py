@@ -87,6 +87,7 @@ def test_found_model_can_be_run_and_is_saved(qtbot: QtBot, config_dir: Path, ser
     qtbot.waitUntil(lambda: window.session.model is not None, timeout=WAIT_MS)
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == "".join(piece for piece, _likely in fake_local_engines.STORY)
+    window.session.select_token(len(window.session.run.tokens) - 1)
     assert [row.label for row in parts.inspector.page.bars.rows][:2] == [".", "!"]
     assert "Ollama" in parts.status.device.text()
     parts.dialogs.open_used_settings()

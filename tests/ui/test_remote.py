@@ -52,6 +52,7 @@ def test_remote_run_shows_reported_values(qtbot: QtBot, config_dir: Path, machin
     parts.setup.create_all_rows()
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == written(machine)
+    window.session.select_token(len(window.session.run.tokens) - 1)
     page = parts.inspector.page
     assert "does not report its probability" in page.sentence.text()
     assert [row.label for row in page.bars.rows] == [".", ",", "␣who"]

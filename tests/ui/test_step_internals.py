@@ -141,6 +141,7 @@ def test_next_uncertain_step_cycles_through_most_uncertain(qtbot: QtBot, config_
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     tokens = window.session.run.tokens
+    window.session.select_token(None)
     places = []
     for number in range(1, 7):
         window.parts.actions.do("next_doubt")

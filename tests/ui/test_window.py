@@ -78,7 +78,8 @@ def test_public_object_names_exist(window: MainWindow) -> None:
         window.parts.toolbar.strategy.select_data(strategy.name)
         assert window.parts.chosen.strategy.name == strategy.name
         editors = {part.objectName() for part in window.parts.setup.parameters.findChildren(QWidget, _PARAMETER)}
-        assert editors == {f"param.{parameter.name}" for parameter in strategy.parameters}
+        parts_of_rows = {name for name in editors if name.count(".") > 1}
+        assert editors - parts_of_rows == {f"param.{parameter.name}" for parameter in strategy.parameters}
 
 
 def test_every_control_has_an_accessible_name(window: MainWindow) -> None:

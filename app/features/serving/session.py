@@ -16,7 +16,6 @@ from decodescope.app.session.session import Session
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ErrorReport, RunRequest
 from decodescope.core.errors import DecodescopeError, ParameterError, PromptTooLongError
-from decodescope.core.server import CONTEXT_EXCEEDED, ApiError
 from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
@@ -205,6 +204,8 @@ def _to_error(report: ErrorReport) -> Exception:
     correct.
     """
     if report.kind == PromptTooLongError.__name__:
+        from decodescope.core.server import CONTEXT_EXCEEDED, ApiError  # imports the classes of all events
+
         return ApiError(join_sentences(report.cause, report.remedy), param="prompt", code=CONTEXT_EXCEEDED)
     if report.parameter:
         return ParameterError(report.cause, report.remedy, report.parameter)

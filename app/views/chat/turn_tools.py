@@ -179,7 +179,7 @@ class TurnEditor(Themed, QFrame):
 
     def restyle(self, theme: Theme) -> None:
         self._column.setContentsMargins(*(theme.px(10) for _side in range(4)))
-        self.text.setFont(theme.font(16))
+        self.text.setFont(theme.font(15))
         self.text.setTabStopDistance(tab_distance(self.text.font()))
         self._fit()
 

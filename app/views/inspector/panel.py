@@ -27,7 +27,6 @@ from decodescope.app.views.inspector.inspector_section import page_margins
 from decodescope.app.views.node_reports import NodeReport
 from decodescope.app.views.shared.empty_page import FillButton
 from decodescope.app.views.shared.table_export import alternative_table
-from decodescope.app.views.tokens.branches import add_branch_actions
 from decodescope.app.views.tokens.token_headings import is_waiting
 from decodescope.app.widgets.building import STRETCH, Gap, arrange
 from decodescope.app.widgets.inputs import ScrollArea
@@ -252,6 +251,8 @@ class Inspector(View):
         if run is None or index is None or token is None or self.area.shows_node:
             return
         if not branch_unsupported_reason(run):
+            from decodescope.app.views.tokens.branches import add_branch_actions  # rarely needed
+
             add_branch_actions(menu, run, index, self.signals, self.grammar)
         copy = QGuiApplication.clipboard().setText
         menu.addAction(tr("Copy the token"), partial(copy, token.text or token.piece))
