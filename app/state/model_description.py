@@ -9,6 +9,7 @@ from decodescope.resources.language import mark, tr
 
 BUNDLED = {
     "storyteller": mark("Writes short children's stories and chats about them"),
+    "storyteller-chinese": mark("Writes short children's stories in Chinese and chats about them"),
     "storyteller-draft": mark("Draft model for storyteller, ten times smaller"),
     "storyteller-draft-b": mark("Second, weaker draft model for storyteller"),
     "storyteller-mamba": mark("Writes stories with a state of constant size (Mamba)"),
