@@ -11,12 +11,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-IS_INSTALLED = find_spec("xllamacpp") is not None and sys.platform == "linux"
+IS_INSTALLED = find_spec("xllamacpp") is not None and sys.platform == "linux" and find_library("gomp") is not None
 _SPECIAL = (
     "bos", "eos", "eot", "sep", "nl", "pad", "mask", "fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep",
 )  # fmt: skip
