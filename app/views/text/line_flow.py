@@ -71,8 +71,9 @@ def line_cells(line: QTextLine, length: int, utf16: list[int] | None) -> dict[in
     clusters: list[tuple[Cell, list[int]]] = []
     for first, last in pairwise(ends):
         box = _glyph_box(line.glyphRuns(first, last - first, _ALL))
-        if clusters and (box is None or box == clusters[-1][0]):  # a further part of the same glyphs
-            clusters[-1][1].append(first)
+        if clusters and (box is None or _overlap(box, clusters[-1][0]) > _SHARED):  # a further part of the same glyphs
+            before, places = clusters[-1]
+            clusters[-1] = (before if box is None else _joined(before, box), [*places, first])
         elif box is not None:
             clusters.append((box, [first]))
     return {place: cell for box, places in clusters for place, cell in _split_cell(box, places)}
@@ -94,6 +95,24 @@ def _glyph_box(runs: Sequence[QGlyphRun]) -> Cell | None:
         return None
     left, right = min(lefts), max(rights)
     return (right, left) if runs[0].isRightToLeft() else (left, right)
+
+
+_SHARED = 0.4
+"""Fraction of the narrower of two neighbouring cells from which they are one; kerned letters have less in common.
+Without a font for an emoji of several code points, Qt gives the glyphs of all of them for some of its code points.
+"""
+
+
+def _overlap(one: Cell, other: Cell) -> float:
+    """Return the width that two cells have in common, as a fraction of the narrower one."""
+    common = min(max(one), max(other)) - max(min(one), min(other))
+    return common / max(min(abs(one[1] - one[0]), abs(other[1] - other[0])), 1e-6)
+
+
+def _joined(one: Cell, other: Cell) -> Cell:
+    """Return the extent of both cells, in the direction of the first."""
+    left, right = min(*one, *other), max(*one, *other)
+    return (right, left) if one[0] > one[1] else (left, right)
 
 
 def _split_cell(cell: Cell, places: Sequence[int]) -> Iterator[tuple[int, Cell]]:
