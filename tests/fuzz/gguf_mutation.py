@@ -240,7 +240,8 @@ def _remove_key(header: Header, dice: random.Random) -> Header:
 
 
 def _add_key(header: Header, dice: random.Random) -> Header:
-    name = next((value[12:].decode() for key, value in header.metadata if key == "general.architecture"), "llama")
+    architecture = next((value[12:] for key, value in header.metadata if key == "general.architecture"), b"llama")
+    name = architecture.decode("utf-8", "replace")
     more = (
         "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.attn_factor",
         "rope.scaling.yarn_log_multiplier", "rope.scaling.yarn_beta_fast", "rope.dimension_count", "rope.freq_base",
