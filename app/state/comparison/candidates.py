@@ -165,8 +165,12 @@ def model_candidates(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Co
     own = next((entry for entry in entries if entry.name == base.model), None)
     ordered = sorted(entries, key=lambda entry: entry.name != base.model)
     found = [_model_candidate(base, entry, _accepts_same_prompt(entry, own)) for entry in ordered]
-    usual = [candidate.key for candidate in found if candidate.chosen and not candidate.reason][:_MAX_INITIAL_MODELS]
-    return [replace(candidate, chosen=candidate.key in usual) for candidate in found]
+    usual = [candidate.key for candidate in found if candidate.chosen and not candidate.reason]
+    if own is not None:  # models of another language or tokenizer come last
+        by_name = {entry.name: entry for entry in entries}
+        usual.sort(key=lambda name: not catalog.same_tokenizer(by_name[name], own))
+    first = set(usual[:_MAX_INITIAL_MODELS])
+    return [replace(candidate, chosen=candidate.key in first) for candidate in found]
 
 
 def _model_candidate(base: RunRequest, entry: ModelEntry, is_like: bool) -> ComparisonCandidate:
