@@ -62,8 +62,9 @@ def chat_to_markdown(chat: Conversation) -> str:
 def read_chats(path: Path) -> tuple[list[Conversation], list[str]]:
     """Return the chats of a file, and in words what could not be read. Raises ChatImportError."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
+        if path.exists() and not path.is_file():  # reading a pipe or device may never end
+            raise UnreadableError(tr("it is not a regular file"))
+        if path.stat().st_size > MAX_BYTES:
             raise UnreadableError(tr("it is larger than {size} MiB").format(size=MAX_BYTES >> 20))
         return parse_chats(path.read_bytes(), path.stem)
     except (OSError, UnreadableError) as error:

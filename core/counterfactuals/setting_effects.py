@@ -47,7 +47,7 @@ class HasEvents(Protocol):
 
 
 class SettingEffect(NamedTuple):
-    """The effect of one stage, averaged over the steps of a text. None: it cannot be told from the data."""
+    """The effect of one stage, averaged over the steps of a text. None: the data do not determine it."""
 
     name: str
     label: str
@@ -89,7 +89,7 @@ class SettingEffect(NamedTuple):
             first = tr("{label} moved {low} to {high} of the probability on average.")
             first = first.format(label=self.label, low=_percent(self.moved[0]), high=_percent(self.moved[1]))
         if self.differing is None or self.interval is None:
-            return f"{first} {tr('Which tokens would differ without it cannot be told from this recording.')}"
+            return f"{first} {tr('This recording does not determine which tokens would differ without it.')}"
         if not self.differing:
             return f"{first} {tr('Without it, no token would differ.')}"
         second = tr("Without it, about {number:.1f} of {count:,} tokens would differ ({low:,} to {high:,}).")

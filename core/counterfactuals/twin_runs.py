@@ -158,7 +158,7 @@ def _difference(first: LoadedModel, a: Request, second: LoadedModel, b: Request)
         )
     if len(found) > 1:
         raise ParameterError(
-            tr("The two sides differ in several things: {names}. What caused a token could not be told.").format(
+            tr("The two sides differ in several things: {names}. What caused a token is unknown.").format(
                 names=", ".join(found)
             ),
             tr("Change one of them at a time."),
@@ -183,7 +183,7 @@ def _text(model: LoadedModel, ids: list[int], result: Result | None) -> str:
 
 
 def _spellings(model: LoadedModel, ids: Sequence[int]) -> list[object]:
-    """Return what tells tokens of different vocabularies apart: their bytes, or their names or ids."""
+    """Return what distinguishes tokens of different vocabularies: their bytes, or their names or ids."""
     known = model.token_bytes
     return [model.pieces[token] if known is None or known[token] is None else known[token] for token in ids]
 

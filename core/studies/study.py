@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from decodescope.core.checks.arguments import check_kind, check_path
 from decodescope.core.common.csv_text import to_csv
-from decodescope.core.errors import DecodescopeError, FileNotWrittenError, StudyError
+from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.parameter import short_repr
 from decodescope.core.studies import statistics
 from decodescope.core.studies.runner import StudyProgress, StudyRunner, StudyStore, describe_result
@@ -34,7 +34,7 @@ from decodescope.core.studies.text_measures import (
     extract_answer,
     normalized,
 )
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.trace.page.html_page import save_page
 from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
@@ -556,15 +556,4 @@ def _load_model(name: str, **options: Any) -> Any:
 
 def _write(path: str | PathLike[str], text: str) -> Path:
     check_path("path", path)
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(target) as part:
-            part.write_text(text, encoding="utf-8", errors="replace", newline="")
-    except (OSError, ValueError) as error:  # ValueError for invalid characters in the path
-        reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
-        raise FileNotWrittenError(
-            tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
-            tr("Choose a folder with write permission."),
-        ) from None
-    return target
+    return save_page(text, Path(path))

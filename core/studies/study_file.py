@@ -215,6 +215,11 @@ def fill_template(template: str, variables: Mapping[str, str]) -> str:
 
 def _read_text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # reading a pipe or device may never end
+            raise StudyError(
+                tr("{file} is not a regular file").format(file=path) + ".",
+                tr("Check the path. Paths in a study are relative to its file."),
+            )
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise StudyError(
                 tr("{file} is larger than {size} MB.").format(file=path, size=_MAX_FILE_BYTES // 1_000_000),

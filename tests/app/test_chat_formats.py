@@ -146,3 +146,8 @@ def test_export_is_readable_as_openai_messages() -> None:
 
 def test_markdown_has_heading_for_each_turn() -> None:
     assert chat_to_markdown(own_chat()) == ("# T\n\n## System prompt\n\nBe kind\n\n## You\n\nHi\n\n## Answer\n\nYes?\n")
+
+
+def test_device_is_refused_as_chats() -> None:
+    with pytest.raises(ChatImportError, match="not a regular file"):
+        read_chats(Path("/dev/zero"))

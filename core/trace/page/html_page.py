@@ -137,15 +137,16 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     it is empty, the beginning of the prompt is used. Raises FileNotWrittenError if the file cannot be written.
     """
     check_path("path", path)
-    return _write_page(page_text(events, title=title), Path(path))
+    return save_page(page_text(events, title=title), Path(path))
 
 
 def runs_page(runs: Iterable[PageRun], path: str | Path) -> Path:
     """Write several runs as one page with a selector and return its path. Raises FileNotWrittenError."""
-    return _write_page(runs_page_text(runs), Path(path))
+    return save_page(runs_page_text(runs), Path(path))
 
 
-def _write_page(text: str, target: Path) -> Path:
+def save_page(text: str, target: Path) -> Path:
+    """Write a page or another text, whole or not at all, and return its path. Raises FileNotWrittenError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(target) as part:

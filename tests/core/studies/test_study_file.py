@@ -157,3 +157,13 @@ def test_line_of_a_key_is_found_in_its_table() -> None:
     assert [find_line(text, "a"), find_line(text, "grid.a"), find_line(text, "cells.a", 1)] == [1, 3, 8]
     assert find_line(text, "cells.a", 0) == 5
     assert find_line(text, "missing") == 0
+
+
+@pytest.mark.parametrize("prompts", [Path("/dev/zero"), None], ids=["device", "folder"])
+def test_prompts_from_what_is_no_regular_file_are_refused(prompts: Path | None, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(f'[prompts]\nfile = "{prompts or tmp_path}"\n', encoding="utf-8")
+    with pytest.raises(StudyError, match="not a regular file"):
+        read_study(path)
+    with pytest.raises(StudyError, match="not a regular file"):
+        read_study(prompts or tmp_path)
