@@ -37,9 +37,20 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from decodescope.core.code.script import as_code, why_not_generate
     from decodescope.core.common.text import beginning, cut_short
-    from decodescope.core.counterfactuals.setting_atlas import AtlasInterval, AtlasProgress, SettingAtlas, map_setting
+    from decodescope.core.counterfactuals.setting_atlas import (
+        AtlasInterval,
+        AtlasProgress,
+        FlipMap,
+        FlipSegment,
+        SettingAtlas,
+        TokenFlips,
+        map_flips,
+        map_setting,
+    )
     from decodescope.core.counterfactuals.setting_effects import SettingEffect, SettingEffects, setting_effects
+    from decodescope.core.counterfactuals.text_scores import read_scores
     from decodescope.core.counterfactuals.twin_runs import Twin, TwinToken, twin
+    from decodescope.core.counterfactuals.varied_settings import VariedSetting, varied_settings
     from decodescope.core.decoding.forward.native_step import has_native_step
     from decodescope.core.decoding.keyed_noise import KeyedNoise, posterior_noise, token_keys
     from decodescope.core.decoding.prompt import encode

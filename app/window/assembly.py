@@ -44,6 +44,7 @@ from decodescope.app.features.media.controller.prompt_media import MediaBarContr
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.same_noise.controller import SameNoiseController, SameNoiseParts
 from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
@@ -313,6 +314,9 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
+        same_noise=SameNoiseController(
+            body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)
+        ),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )

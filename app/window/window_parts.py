@@ -42,6 +42,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.same_noise.controller import SameNoiseController
 from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
@@ -200,6 +201,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     palette: PaletteController
     plugins: PluginController
     serving: ServingController
+    same_noise: SameNoiseController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.borrowed_settings import BorrowedState
 from decodescope.app.features.guess.controller import GuessState
+from decodescope.app.features.same_noise.controller import SavedPages
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.views.base import View
 from decodescope.app.window.window_parts import WindowParts
@@ -44,6 +45,8 @@ class WindowState(NamedTuple):
     """Whether the welcome page is open."""
     hub_model: str | None
     """Model selected in the Hub dialog; None if it is closed."""
+    same_noise: SavedPages
+    """Results and page of the window of other settings with the same noise."""
     labs: tuple[str, ...]
     """Names of the open labs."""
     shows_plugins: bool
@@ -72,6 +75,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         is_presenting=parts.presentation.is_on,
         shows_welcome=parts.welcome.is_open,
         hub_model=parts.model_download.selected_name,
+        same_noise=parts.same_noise.saved_pages,
         labs=parts.labs.open_names,
         shows_plugins=parts.plugins.is_open,
         settings_scroll=parts.dialogs.scroll_position,
@@ -118,6 +122,7 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if state.hub_model is not None:
         parts.model_download.open().dialog.list.pick(state.hub_model)
     parts.labs.reopen(state.labs)
+    parts.same_noise.resume(state.same_noise)
     if state.shows_plugins:
         parts.plugins.open()
     if state.settings_scroll is not None:

@@ -227,6 +227,7 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     appearance.wordingChanged.connect(parts.view_feed.on_wording_changed)
     appearance.wordingChanged.connect(parts.glossary.refresh)
     appearance.wordingChanged.connect(parts.labs.wording_changed)
+    appearance.wordingChanged.connect(parts.same_noise.wording_changed)
     _connect_language(parts)
     window.textSizeRequested.connect(appearance.step_text)
     parts.services.live.noticed.connect(parts.messages.show_notice)
