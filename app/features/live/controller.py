@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 _MAX_TOKEN_BYTES = 200
 _MAX_TOKEN_SECONDS = 5.0
 """Seconds until a connection that has not sent the token is closed; silent ones would keep senders out."""
+_CONFIRM_MS = 500
 _MAX_CONNECTIONS = 64
 _MAX_PATH_BYTES = 100
 """Of a Unix socket: `sun_path` has 108 bytes on Linux and 104 on macOS."""
@@ -271,7 +272,18 @@ class _LiveConnection(QObject):
             self._owner.session.end_followed(self._run, recorded_outcome(self._run, trace))
             if self._path is not None:
                 self._owner.save(self._run, self._path)
+        if self._stream is not None and self._stream.is_complete:
+            self._confirm()
         self._close()
+
+    def _confirm(self) -> None:
+        """Tell the script that the window has its run: until then, the script keeps it too."""
+        from decodescope.core.trace.live_address import RECEIVED
+
+        self._socket.write(RECEIVED)
+        self._socket.flush()
+        if self._socket.bytesToWrite():  # a pipe of Windows writes in the background
+            self._socket.waitForBytesWritten(_CONFIRM_MS)
 
     def _close(self) -> None:
         self._is_over = True
