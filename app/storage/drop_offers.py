@@ -13,7 +13,7 @@ from decodescope.app.state.media import kind_by_name
 from decodescope.app.storage import programs
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
-from decodescope.resources.language import join_alternatives, join_sentences, mark, start_sentence, tr, trn
+from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR = (
     "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar"
@@ -330,4 +330,4 @@ def _reject(title: str, detail: str) -> DropOffer:
 
 
 def _names(paths: Sequence[str]) -> str:
-    return ", ".join(Path(path).name for path in paths)
+    return join_names(Path(path).name for path in paths)

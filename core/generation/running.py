@@ -64,7 +64,7 @@ from decodescope.core.request import Request, captured_facts, check_request
 from decodescope.core.settings import foreign_settings, resolve_settings
 from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.depth import pick
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +156,7 @@ def unused_settings(
 
 
 def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
-    return Notice("setting_ignored", sentence.format(names=", ".join(names), reason=reason))
+    return Notice("setting_ignored", sentence.format(names=join_names(names), reason=reason))
 
 
 def _unused_reason(

@@ -40,7 +40,7 @@ from decodescope.core.models.model_files import (
 )
 from decodescope.core.parameter import short_repr
 from decodescope.core.system.user_folders import hub_cache as hub_cache
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _PREFIX = "models--"
 _REF_BYTES = 4096
@@ -334,7 +334,7 @@ def locate(model: object) -> Path:
     what = (
         tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this computer.")
     )
-    known = ", ".join(entry.name for entry in bundled()) or tr("none")
+    known = join_names(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
         what.format(name=cut_short(name, _MAX_NAME_LENGTH)),
         tr("Choose a model folder, a model in the hub cache, or a bundled model ({known}).").format(known=known),

@@ -47,7 +47,7 @@ from decodescope.core.models.quantized.packed_loading import (
 )
 from decodescope.core.models.quantized.tensor_files import has_known_types, is_conversion
 from decodescope.core.system.device_memory import is_out_of_memory
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from decodescope.core.models.text import Network
@@ -238,7 +238,7 @@ def _check_complete(report: LoadingReport, path: Path) -> None:
     shapes = [_parameter_name(name) for name in report.get("mismatched_keys", ())]
     if not missing and not shapes:
         return
-    names = ", ".join([*missing, *shapes][:3])
+    names = join_names([*missing, *shapes][:3])
     raise CorruptWeightsError(
         tr(
             "The weights in {file} do not match its config.json. Missing tensors: {missing}; tensors with another "
