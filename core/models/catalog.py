@@ -23,7 +23,6 @@ from decodescope.core.models.gguf.file_names import (
     split_files,
     split_name,
 )
-from decodescope.core.models.gguf.file_summary import vocabulary_stamp
 from decodescope.core.models.gguf.local_models import HUB_PROGRAM, local_models
 from decodescope.core.models.modalities import has_language_head, non_text_modality
 from decodescope.core.models.model_entry import ModelEntry, describe, describe_gguf, read_config
@@ -364,6 +363,8 @@ def tokenizer_of(folder: Path) -> bytes:
     readable one.
     """
     if is_gguf(folder):
+        from decodescope.core.models.gguf.file_summary import vocabulary_stamp
+
         return vocabulary_stamp(folder)
     try:
         return read_bytes(folder / "tokenizer.json", INDEX_BYTES)

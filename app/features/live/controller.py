@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import shutil
@@ -179,6 +178,8 @@ class _LiveConnection(QObject):
             return
         if self._stream is None:
             self._line += data
+            import hmac  # the window starts faster without it
+
             line, found, rest = bytes(self._line).partition(b"\n")
             if not found and len(self._line) <= _MAX_TOKEN_BYTES:
                 return
