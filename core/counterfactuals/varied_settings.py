@@ -13,7 +13,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import short_repr
 from decodescope.core.processors.base import Processor, ScoreRule
 from decodescope.core.request import Request
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 BIAS = "bias"
 """Name of the setting that raises one word's score; the word is given with it."""
@@ -78,7 +78,7 @@ def varied_processor(setting: object) -> Processor:
     if not isinstance(setting, str) or setting not in known:
         raise ParameterError(
             tr("{value} cannot be followed over all its values.").format(value=short_repr(setting)),
-            tr("Choose one of: {names}.").format(names=", ".join([*known, BIAS])),
+            tr("Choose one of: {names}.").format(names=join_names([*known, BIAS])),
             "setting",
         )
     return known[setting]

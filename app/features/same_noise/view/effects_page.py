@@ -19,7 +19,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import escape_html
 from decodescope.core import SettingEffect, setting_title, words
-from decodescope.resources.language import join_sentences, mark, tr, trn
+from decodescope.resources.language import join_names, join_sentences, mark, tr, trn
 
 _ROW_HEIGHT, _HEAD_HEIGHT, _NAME_WIDTH, _GAP, _BAR_HEIGHT = 40, 26, 150, 18, 8
 """Pixels at 100 %."""
@@ -163,7 +163,7 @@ def _nothing_text(idle: Sequence[SettingEffect], title_of: Callable[[str], str])
     neutral = [one for one in idle if one.label.startswith(f"{one.name} ")]
     lines = [one.sentence for one in idle if one not in neutral]
     if neutral:
-        names = tr(", ").join(title_of(one.name) for one in neutral)
+        names = join_names(title_of(one.name) for one in neutral)
         lines.append(tr("Switched off, so without any effect: {names}.").format(names=names))
     return "\n".join(lines)
 
