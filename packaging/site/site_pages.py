@@ -46,6 +46,7 @@ GUIDE_ORDER = ("strategies", "caches", "views")
 TUTORIAL_ORDER = (
     "first-run",
     "temperature",
+    "atlas",
     "beams",
     "drafts",
     "caches",

@@ -226,7 +226,7 @@ def test_atlas_as_table_has_one_row_per_interval() -> None:
 
 @pytest.mark.parametrize("setting", ["temperature", "top_k", "guidance_scale"])
 def test_flip_map_equals_what_a_run_chooses_after_the_same_text(setting: str) -> None:
-    model, request = _model(), _request(top_k=0)
+    model, request = _model(), _request()
     ids = core.run(model, request.with_settings({"do_sample": True, "keyed_noise": True})).sequences[0]
     flips = core.map_flips(model, request, ids, setting)
     assert flips.is_complete
@@ -268,6 +268,6 @@ def test_every_varied_setting_can_be_mapped_within_its_range() -> None:
     assert {name for name, _ in CASES} <= {one.name for one in settings}
     for one in settings:
         word = {"word": [11]} if one.has_word else {}
-        atlas = core.map_setting(model, _request(tokens=2, top_k=0), one.name, one.low, one.high, **word)
+        atlas = core.map_setting(model, _request(tokens=2), one.name, one.low, one.high, **word)
         assert (atlas.low, atlas.high) == (one.low, one.high)
         assert one.minimum <= one.low < one.high <= one.maximum

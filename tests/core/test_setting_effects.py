@@ -286,6 +286,6 @@ def test_twin_reports_its_progress_and_stops_with_the_tokens_so_far() -> None:
         if count == 4:
             cancel.set()
 
-    changed = _request(temperature=1.3)
-    found = core.twin(_request(), changed, model=model, progress=stop, cancel=cancel)
+    first, changed = _request(min_new_tokens=8), _request(min_new_tokens=8, temperature=1.3)
+    found = core.twin(first, changed, model=model, progress=stop, cancel=cancel)
     assert (len(found), counts) == (4, [1, 2, 3, 4])

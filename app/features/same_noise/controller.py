@@ -89,8 +89,9 @@ class SameNoiseController(QObject):
     def resume(self, saved: SavedPages) -> None:
         """Restore the state."""
         self._states, self._atlas_input = dict(saved.states), saved.atlas_input
-        if saved.page in ("atlas", "effects", "twin"):
-            self._open(saved.page)
+        opening = {"atlas": self.open_atlas, "effects": self.open_effects, "twin": self.open_twin}
+        if saved.page in opening:
+            opening[saved.page]()
 
     @Slot()
     def wording_changed(self) -> None:
@@ -347,7 +348,8 @@ class SameNoiseController(QObject):
         if result is None:
             return
         request = replace(result.atlas.request_at(value), top_n=self._parts.requests.current_request().top_n)
-        self._parts.setup.apply_settings(request)
+        if not result.atlas.word:  # the editor of word biases has texts, and the atlas token ids
+            self._parts.setup.apply_settings(request)
         self._parts.runs.start(request)
 
 
@@ -382,7 +384,7 @@ def _changed_request(request: RunRequest, wanted: TwinInput) -> RunRequest:
         if not is_turns(request.prompt):
             return replace(request, prompt=text)
         turns = list(request.prompt)
-        last = max(n for n, turn in enumerate(turns) if turn["role"] == "user")  # type: ignore[index]
+        last = max(n for n, turn in enumerate(turns) if turn["role"] == "user")
         turns[last] = {"role": "user", "content": text}
         return replace(request, prompt=tuple(turns))
     return request

@@ -1,4 +1,4 @@
-"""What the pages show: results of queries, and values, words and rows derived from them. No Qt."""
+"""Results of the pages' queries, and values, words and rows derived from them. No Qt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTING_DECIMALS = 6
 
 
 class AtlasInput(NamedTuple):
-    """What the atlas page requests."""
+    """Input of the atlas page."""
 
     setting: str
     low: float
@@ -37,7 +37,7 @@ class AtlasInput(NamedTuple):
 
 
 class TwinInput(NamedTuple):
-    """What the twin page requests."""
+    """Input of the twin page."""
 
     kind: TwinKind
     name: str = ""

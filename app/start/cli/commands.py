@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.study",
         mark("run a study from a file and write a report"),
     ),
+    "atlas": (
+        "decodescope.app.start.cli.atlas",
+        mark("list all texts that one seed gives while a setting changes"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),

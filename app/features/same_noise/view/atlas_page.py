@@ -109,7 +109,7 @@ class AtlasPage(NoisePage):
         self.place = set_up(PlainLabel("", parent), name="atlasPlace")
         self.text = set_up(TextBlock(parent, rich=True), name="atlasText")
         self.difference = set_up(WrappedLabel("", parent), name="atlasDifference", role="muted")
-        self.use = set_up(QPushButton(parent), name="atlasUse", clicked=self._on_use)
+        self.use = set_up(QPushButton(caption(""), parent), name="atlasUse", clicked=self._on_use)
         self.use.setAutoDefault(False)
         self.table = ResultsTable(
             "atlasTable", tr("Texts"), CellModel(_TITLES, (0, 1, 2, 3, 4), parent), _TEXT_COLUMN,
@@ -272,11 +272,9 @@ class AtlasPage(NoisePage):
         theme = self.current_theme
         if marked is None or marked.start >= len(text):
             return _escaped(text)
-        style = f"background:{theme.tint}; color:{theme.text}; font-weight:600;"
-        return (
-            f"{_escaped(text[: marked.start])}<span style='{style}'>{_escaped(text[marked.start : marked.stop])}</span>"
-            f"{_escaped(text[marked.stop :])}"
-        )
+        style, word = f"background:{theme.tint}", _escaped(text[marked.start : marked.stop])
+        marked_word = f"<b style='{style}'>{word}</b>"
+        return f"{_escaped(text[: marked.start])}{marked_word}{_escaped(text[marked.stop :])}"
 
     def _difference_text(self, text: str, marked: MarkedWord | None, *, is_first: bool) -> str:
         if marked is None:

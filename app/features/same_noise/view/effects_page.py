@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -111,14 +112,14 @@ class EffectRows(Themed, QWidget, AccessibleWidget):
                 painter, QRectF(first, place.center().y() - stroke / 2, last - first, stroke), theme.color("text")
             )
 
+    def _row_rect(self, number: int) -> QRect:
+        top, height = self._theme.px(_HEAD_HEIGHT), self._theme.px(_ROW_HEIGHT)
+        return QRect(0, top + number * height, self.width(), height)
+
     def accessible_parts(self) -> Sequence[AccessiblePart]:
         """Return the sentence of each row."""
-        top, height = self._theme.px(_HEAD_HEIGHT), self._theme.px(_ROW_HEIGHT)
         return [
-            AccessiblePart(
-                f"{row.label}: {row.sentence}",
-                lambda place=number: QRectF(0, top + place * height, self.width(), height).toRect(),
-            )
+            AccessiblePart(f"{row.label}: {row.sentence}", partial(self._row_rect, number))
             for number, row in enumerate(self.rows)
         ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What the pages share: a scrolling column, the state of their query, and tables."""
+"""Base class of the pages: a scrolling column, the state of the query, and tables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class NoisePage(View):
         self.column = arrange(QVBoxLayout(self.body), margins=(20, 16, 20, 16), spacing=12)
         self.subject = set_up(WrappedLabel("", self.body), name=f"{name}Subject", role="muted")
         self.inputs = FlowRow(self.body, 12)
-        self.start = set_up(QPushButton(self.body), name=f"{name}Start", role="primary", clicked=self._on_pressed)
+        self.start = set_up(
+            QPushButton(caption(start_text), self.body), name=f"{name}Start", role="primary", clicked=self._on_pressed
+        )
         self.start.setAutoDefault(False)
         actions = ((tr("Save as picture or data…"), self.exportRequested.emit), (tr("Copy as CSV"), self.copy_table))
         self.export_button = MenuButton(f"{name}Export", tr("Export"), tr("Export the results"), actions, self.body)
@@ -74,12 +76,12 @@ class NoisePage(View):
             arrange(QHBoxLayout(), self.start, (self.status, 1), self.export_button, spacing=12),
             self.bar, self.problem, self.details, self.results, STRETCH,
         )  # fmt: skip
-        self.scroll = set_up(ScrollArea(self), accessible_name=title)
-        self.scroll.setWidgetResizable(True)
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.scroll.setWidget(self.body)
-        arrange(QVBoxLayout(self), self.scroll, margins=0)
+        self.scroll_area = set_up(ScrollArea(self), accessible_name=title)
+        self.scroll_area.setWidgetResizable(True)
+        self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll_area.setWidget(self.body)
+        arrange(QVBoxLayout(self), self.scroll_area, margins=0)
         self.status.setMinimumWidth(1)
         self._is_busy = False
 

@@ -223,15 +223,19 @@ class TwinPage(NoisePage):
             second or escape_html(tr("Nothing is drawn for a recorded text.") if not has_second else "")
         )
 
+    @property
+    def _mark_color(self) -> str:
+        theme = self.current_theme
+        return blend(theme.color("refused"), theme.color("panel"), 0.25).name()
+
     def _html(self, pieces: Sequence[str], changed: set[int], underlined: set[int]) -> str:
         """Return a text whose differing words have a background, and those that the change caused a line below."""
-        theme, found = self.current_theme, []
+        color, found = self._mark_color, list[str]()
         for number, piece in enumerate(pieces):
             shown = escape_html(piece).replace("\n", "<br>")
-            style = f"background:{blend(theme.color('refused'), theme.color('panel'), 0.25).name()};"
-            style = style if number in changed else ""
-            style += " text-decoration:underline; font-weight:600;" if number in underlined else ""
-            found.append(f"<span style='{style}'>{shown}</span>" if style else shown)
+            if number in underlined:
+                shown = f"<b><u>{shown}</u></b>"
+            found.append(f"<span style='background:{color}'>{shown}</span>" if number in changed else shown)
         return "".join(found)
 
     @property
@@ -257,12 +261,11 @@ class TwinPage(NoisePage):
         ).format(name=name, value=format_value(value), flips=len(flipped), n=len(flips))
         self.place.setText(text)
         self.slider.setAccessibleDescription(text)
-        theme, parts = self.current_theme, list[str]()
-        style = f"background:{blend(theme.color('refused'), theme.color('panel'), 0.25).name()}; font-weight:600;"
+        color, parts = self._mark_color, list[str]()
         for number, token in enumerate(flips):
             own = escape_html(token.text).replace("\n", "<br>")
             other = escape_html(words.visible(token.at(value).text).strip())
-            parts.append(f"<span style='{style}'>{own} → {other}</span>" if number in flipped else own)
+            parts.append(f"<b style='background:{color}'>{own} → {other}</b>" if number in flipped else own)
         self.flip_text.set_text("".join(parts))
 
     def restyle(self, theme: Theme) -> None:
