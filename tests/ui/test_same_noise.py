@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -28,6 +28,7 @@ from decodescope.app.features.same_noise.state import (
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.app.theme.language import set_language
+from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.events import Event
 from decodescope.resources.language import ENGLISH
@@ -152,6 +153,18 @@ def test_used_value_is_set_and_writes_the_text_of_the_atlas(qtbot: QtBot, window
         values = window.parts.chosen.strategy.parameters.values()
         assert atlas[number].low < values["temperature"] <= atlas[number].high
         assert values["keyed_noise"] is True
+
+
+def test_atlas_is_exported_as_picture_and_table(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    page = window.parts.same_noise.open_atlas().atlas
+    page.tokens.setValue(3)
+    atlas = compute(qtbot, window, "atlas").result.atlas
+    items, options = window.parts.export.exports, PictureOptions(QSize(900, 700))
+    assert "same_noise_atlas" in {offer.name for offer in items.offers()}
+    items.save("same_noise_atlas", tmp_path / "atlas.png", options)
+    items.save("same_noise_atlas", tmp_path / "atlas.csv", options)
+    assert QImage(str(tmp_path / "atlas.png")).width() == 900
+    assert len((tmp_path / "atlas.csv").read_text("utf-8").splitlines()) == len(atlas) + 1
 
 
 def test_stopped_atlas_says_so_and_keeps_the_result(qtbot: QtBot, window: MainWindow, engine: TinyEngine) -> None:

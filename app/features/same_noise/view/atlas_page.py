@@ -21,7 +21,7 @@ from decodescope.app.features.same_noise.state import (
     varied_setting,
 )
 from decodescope.app.features.same_noise.view.atlas_map import AtlasMap, range_text
-from decodescope.app.features.same_noise.view.page import Cell, CellModel, NoisePage, ResultsTable, heading, set_or_hide
+from decodescope.app.features.same_noise.view.page import Cell, CellModel, NoisePage, ResultsTable, heading
 from decodescope.app.theme.theme import Theme
 from decodescope.app.views.base import Excerpt, Table
 from decodescope.app.widgets.accessibility.accessible_widget import announce
@@ -184,7 +184,7 @@ class AtlasPage(NoisePage):
             covered=words.percent(progress.covered), texts=progress.texts, open=progress.open_texts,
             passes=progress.passes,
         )  # fmt: skip
-        set_or_hide(self.status, text)
+        self.status.setText(text)
 
     def show_result(self, state: PageState) -> None:
         result: AtlasResult = state.result
@@ -201,7 +201,7 @@ class AtlasPage(NoisePage):
             "Unfinished: {share} of the range is open, because the work was stopped or reached its limit. The texts "
             "there end early, and may split further on."
         ).format(share=words.percent(open_part))
-        set_or_hide(self.status, join_sentences(counts, saved if atlas.is_complete else unfinished))
+        self.status.setText(join_sentences(counts, saved if atlas.is_complete else unfinished))
         if is_new:
             self._show_new(result)
 

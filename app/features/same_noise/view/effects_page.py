@@ -11,7 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.features.same_noise.state import EffectsResult, PageState, effects_table
-from decodescope.app.features.same_noise.view.page import NoisePage, heading, set_or_hide
+from decodescope.app.features.same_noise.view.page import NoisePage, heading
 from decodescope.app.theme.theme import Theme, fill_rect
 from decodescope.app.theme.themed import Themed
 from decodescope.app.views.base import Excerpt, Table
@@ -198,19 +198,20 @@ class EffectsPage(NoisePage):
         self.bar.setRange(0, max(1, self.length))
         self.bar.setValue(progress)
         text = trn("Read {done:,} of {n:,} token.", "Read {done:,} of {n:,} tokens.", self.length)
-        set_or_hide(self.status, text.format(done=progress, n=self.length))
+        self.status.setText(text.format(done=progress, n=self.length))
 
     def show_result(self, state: PageState) -> None:
         result: EffectsResult = state.result
         self._result = result
         acting = [one for one in result.effects if not one.changed_nothing]
         idle = [one for one in result.effects if one.changed_nothing]
-        kind = (
-            tr("Exact: computed from the model's scores at each token.")
-            if result.is_exact
-            else tr("From what the run recorded: removed probability is exact, moved probability lies within bounds.")
-        )
-        set_or_hide(self.status, join_sentences(kind, result.effects.missing))
+        if result.is_exact:
+            text = join_sentences(tr("Exact: computed from the model's scores at each token."), result.effects.missing)
+        else:
+            bounds = tr("Removed probability is exact, and moved probability lies within bounds.")
+            missing = tr("The run recorded too few probabilities per step for the rest.")
+            text = join_sentences(bounds, missing if result.effects.missing else "")
+        self.status.setText(text)
         self.rows.show_rows(acting)
         self.rows.setVisible(bool(acting))
         lines = [one.sentence for one in acting]

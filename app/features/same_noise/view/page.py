@@ -107,10 +107,10 @@ class NoisePage(View):
         if state.is_busy:
             self.show_progress(state.progress)
         elif disabled_reason and state.result is None:
-            set_or_hide(self.status, disabled_reason)
+            self.status.setText(disabled_reason)
         elif state.result is None:
             stopped = tr("Stopped before there was a result.") if state.was_stopped else ""
-            set_or_hide(self.status, stopped or ("" if error is not None else tr(self.introduction)))
+            self.status.setText(stopped or ("" if error is not None else tr(self.introduction)))
         else:
             self.show_result(state)
 
@@ -122,7 +122,7 @@ class NoisePage(View):
     def show_progress(self, progress: Any) -> None:
         """Show the progress of the query; None before its first step."""
         self.bar.setRange(0, 0)
-        set_or_hide(self.status, tr("Waiting for the model."))
+        self.status.setText(tr("Waiting for the model."))
 
     def show_result(self, state: PageState) -> None:
         """Show the result, which is not None."""

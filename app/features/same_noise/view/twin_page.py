@@ -181,12 +181,12 @@ class TwinPage(NoisePage):
             return
         self.bar.setRange(0, max(progress, self.length))
         self.bar.setValue(progress)
-        set_or_hide(self.status, trn("Compared {n:,} word.", "Compared {n:,} words.", progress).format(n=progress))
+        self.status.setText(trn("Compared {n:,} word.", "Compared {n:,} words.", progress).format(n=progress))
 
     def show_result(self, state: PageState) -> None:
         result: TwinResult = state.result
         self._result = result
-        set_or_hide(self.status, tr("Stopped: the comparison covers the words so far.") if state.was_stopped else "")
+        self.status.setText(tr("Stopped: the comparison covers the words so far.") if state.was_stopped else "")
         self.summary.setText(_summary(result))
         self.caused_note.setVisible(len(result.twin) > 0)
         self._show_texts()
