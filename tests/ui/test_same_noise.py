@@ -239,6 +239,9 @@ def test_twin_compares_texts_and_its_slider_marks_the_words_that_flip(qtbot: QtB
     flips = [token.position for token in result.twin if token.flips]
     assert result.flips.flips_at(page.slider_value) == flips
     assert f"{len(flips)} of {len(result.twin)}" in page.place.text()
+    assert "earlier run" not in page.subject.text()
+    run_to_end(qtbot, window, window.parts.runs.run)
+    assert "earlier run" in page.subject.text()
 
 
 def test_twin_with_an_invalid_value_is_refused_without_a_query(

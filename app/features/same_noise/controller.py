@@ -21,7 +21,7 @@ from decodescope.app.state import conversation
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ErrorReport, RunRequest, is_token_ids, is_turns
 from decodescope.core import caches, strategies
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.app.features.same_noise.panel import SameNoiseWindow
@@ -148,31 +148,25 @@ class SameNoiseController(QObject):
         state = self._state(name)
         if name == "atlas":
             problems = " ".join(self._parts.requests.problems)
-            page.subject.setText(self._subject_of(self._parts.requests.current_request()) if not problems else "")
+            if state.result is not None and isinstance(state.result.atlas.request, RunRequest):
+                text = tr("Shown: {facts}").format(facts=_facts(state.result.atlas.request))
+            else:
+                facts = _facts(self._parts.requests.current_request()) if not problems else ""
+                text = tr("Current prompt and settings: {facts}").format(facts=facts) if facts else ""
+            page.subject.setText(text)
             page.show_state(state, problems)
         else:
             reason = _unsuitable_reason(run)
-            page.subject.setText(self._subject_of(run.request, run) if run is not None and not reason else "")
+            text = tr("Shown run: {facts}").format(facts=_facts(run.request)) if run is not None and not reason else ""
+            is_other = name == "twin" and state.result is not None and state.subject is not run
+            other = tr("The comparison below is about an earlier run.") if is_other else ""
+            page.subject.setText(join_sentences(f"{text}." if text and other else text, other))
             page.show_state(state, reason)
             if name == "effects" and state.result is not None and state.result.is_exact and not state.is_busy:
                 page.start.setEnabled(False)
         page.subject.setVisible(bool(page.subject.text()))
         if state.result is not None:
             self._parts.export.add_lab(f"same_noise_{name}", _TITLES[name](), page)
-
-    def _subject_of(self, request: RunRequest, run: Run | None = None) -> str:
-        """Return what a page is about: the run's beginning, its model, strategy and seed."""
-        strategy = strategies.registry.get(request.strategy)
-        title = tr(strategy.title) if strategy is not None else request.strategy
-        text = _prompt_text(request) or ""
-        parts = [tr("“{text}”").format(text=core.cut_short(text, 60)) if text else "", request.model, title]
-        if run is not None:
-            return tr("Shown run: {facts} · seed {seed}").format(
-                facts=" · ".join(filter(None, parts)), seed=request.seed
-            )
-        return tr("Current prompt and settings: {facts} · seed {seed}").format(
-            facts=" · ".join(filter(None, parts)), seed=request.seed
-        )
 
     @Slot()
     def _on_closing(self) -> None:
@@ -364,6 +358,17 @@ def _unsuitable_reason(run: Run | None) -> str:
     if not run.tokens or run.beams is not None:
         return tr("The shown run has no tokens that were chosen one by one. Use sampling or greedy decoding.")
     return ""
+
+
+def _facts(request: RunRequest) -> str:
+    """Return what a run is about: its prompt, model, strategy and seed."""
+    strategy = strategies.registry.get(request.strategy)
+    text = _prompt_text(request)
+    parts = [
+        tr("“{text}”").format(text=core.cut_short(text, 60)) if text else "", request.model,
+        tr(strategy.title) if strategy is not None else request.strategy, tr("seed {seed}").format(seed=request.seed),
+    ]  # fmt: skip
+    return " · ".join(filter(None, parts))
 
 
 def _prompt_text(request: RunRequest) -> str | None:

@@ -96,7 +96,7 @@ class NoisePage(View):
         self._is_busy = state.is_busy
         self.start.setText(caption(tr("Stop") if state.is_busy else self._start_text))
         self.start.setEnabled(state.is_busy or not disabled_reason)
-        self.inputs.setEnabled(not state.is_busy)
+        self.inputs.setEnabled(not state.is_busy and not disabled_reason)
         self.bar.setVisible(state.is_busy)
         error = state.error
         set_or_hide(self.problem, join_sentences(error.cause, error.remedy) if error is not None else "")
