@@ -26,6 +26,7 @@ with lazy_imports(globals()) as _NAMES:
         explain_posterior,
         percent,
         setting_name,
+        value_text,
     )
     from decodescope.core.likelihood.setting_posterior import (
         OFF,

@@ -1,4 +1,4 @@
-"""What was found, in sentences: bounds of a probability, and the settings that wrote a text. Imports no torch."""
+"""Sentences about results: bounds of a probability, and the settings that wrote a text. Imports no torch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def explain_pattern(found: PatternProbability) -> list[str]:
     if len(found.patterns) > 1:
         pairs = zip(found.patterns, found.bounds, strict=True)
         lines += [
-            tr("{pattern}: {bounds}").format(pattern=str(one), bounds=bounds_text(bounds)) for one, bounds in pairs
+            tr("“{pattern}”: {bounds}").format(pattern=str(one), bounds=bounds_text(bounds)) for one, bounds in pairs
         ]
     lines.append(
         trn("{count:,} beginning was read.", "{count:,} beginnings were read.", found.prefixes).format(
@@ -63,6 +63,15 @@ def explain_pattern(found: PatternProbability) -> list[str]:
 def setting_name(setting: str) -> str:
     """Return the name of a setting within a sentence."""
     return tr(_NAMES[setting])
+
+
+def value_text(setting: str, value: float) -> str:
+    """Return a value of a setting: a number, or that a filter is off."""
+    from decodescope.core.likelihood.setting_posterior import OFF
+
+    if setting == "temperature":
+        return f"{value:.2f}"
+    return tr("off") if value == OFF[setting] else f"{value:g}"
 
 
 def explain_posterior(found: SettingPosterior) -> list[str]:
@@ -100,7 +109,9 @@ def explain_posterior(found: SettingPosterior) -> list[str]:
 
 def _temperature_sentence(found: SettingPosterior) -> str:
     parts = [tr("{low} to {high}").format(low=f"{low:.2f}", high=f"{high:.2f}") for low, high in found.intervals]
-    return tr("The temperature was {intervals}, with a probability of 90 %.").format(intervals=tr(" or ").join(parts))
+    return tr("With a probability of 90 %, the temperature was within {intervals}.").format(
+        intervals=tr(" or ").join(parts)
+    )
 
 
 def _filter_sentence(found: SettingPosterior, setting: str) -> str:
@@ -133,7 +144,8 @@ def _ridge_sentence(ridge: Ridge) -> str:
         "The temperature and {name} cannot be told apart: {name} {first} with temperature {low:.2f} explains the text "
         "about as well as {name} {last} with {high:.2f}."
     ).format(
-        name=setting_name(ridge.setting), first=f"{first[0]:g}", low=first[1], last=f"{last[0]:g}", high=last[1]
+        name=setting_name(ridge.setting), first=value_text(ridge.setting, first[0]), low=first[1],
+        last=value_text(ridge.setting, last[0]), high=last[1],
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ _NEARLY_GREEDY = 0.05
 
 
 class TokenEvidence(NamedTuple):
-    """What one token says about the settings. Values for filters hold at the likeliest temperature."""
+    """The evidence of one token about the settings. Values for filters hold at the likeliest temperature."""
 
     position: int
     id: int
@@ -377,7 +377,7 @@ def _known_run(model: LoadedModel, given: GivenText, known: Settings, cancel: th
 
 
 @dataclass(slots=True)
-class _Sorted:
+class _RankedStep:
     """A step with its scores in descending order."""
 
     scores: FloatArray
@@ -389,12 +389,12 @@ class _Sorted:
     raw: float
 
 
-def _sort(step: _Step) -> _Sorted:
+def _sort(step: _Step) -> _RankedStep:
     finite = step.scores[np.isfinite(step.scores)]
     ordered = -np.sort(-finite)
     own = float(step.scores[step.token])
     top = ordered[0] if len(ordered) else 0.0
-    return _Sorted(ordered - top, own - top, int((finite > own).sum()), step.raw)
+    return _RankedStep(ordered - top, own - top, int((finite > own).sum()), step.raw)
 
 
 def _grid(low: float, high: float) -> tuple[FloatArray, FloatArray]:
@@ -448,7 +448,7 @@ class _PosteriorGrid:
         found.is_complete = self._is_whole
         return found
 
-    def _read(self) -> Iterator[_Sorted]:
+    def _read(self) -> Iterator[_RankedStep]:
         """Yield the steps of one pass over the text."""
         number = 0
         for number, step in enumerate(self._steps.read(), 1):
@@ -467,7 +467,7 @@ class _PosteriorGrid:
             sums += np.log((1 - EPSILON) * shares + EPSILON * max(math.exp(step.raw), 1e-300))
         return sums
 
-    def _probabilities(self, step: _Sorted, temperatures: FloatArray) -> FloatArray:
+    def _probabilities(self, step: _RankedStep, temperatures: FloatArray) -> FloatArray:
         """Return the probability [T, K, P, M] of the written token with all settings of the grid."""
         scores = step.scores / temperatures[:, None]
         sums = np.cumsum(np.exp(scores), axis=1)

@@ -79,7 +79,7 @@ def _as_pattern(value: object, place: Place, ignores_case: bool) -> TextPattern:
 _FLAG_LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
-class _Guarded(NamedTuple):
+class _GuardedStep(NamedTuple):
     """A step without a character, under a condition on the characters before and after."""
 
     guard: Guard
@@ -93,7 +93,7 @@ class _State:
     accepts: Callable[[str], bool] | None = None
     target: int = -1
     free: list[int] = field(default_factory=list)
-    guarded: list[_Guarded] = field(default_factory=list)
+    guarded: list[_GuardedStep] = field(default_factory=list)
 
 
 _Item = tuple[int, int]
@@ -273,7 +273,7 @@ class PatternAutomaton:
             return self._repeat(low, high, inner, flags, target)
         if kind is constants.AT:
             state = self._new_state()
-            self._states[state].guarded = [_Guarded(_guard(value, flags), target)]
+            self._states[state].guarded = [_GuardedStep(_guard(value, flags), target)]
             return state
         names = {
             constants.GROUPREF: tr("it refers to a group"), constants.GROUPREF_EXISTS: tr("it refers to a group"),

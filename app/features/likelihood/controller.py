@@ -139,7 +139,7 @@ class LikelihoodController(QObject):
         if self._dialog is None or run is None or not run.tokens or run.is_scored or run.beams is not None:
             return
         prompt_ids = tuple(token.id for token in run.prompt)
-        text, prompt = run.text, "".join(token.text for token in run.prompt)
+        text, prompt = run.text, "".join(token.text for token in run.prompt if not token.special)
         self._dialog.posterior.fill(text, prompt, tuple(token.id for token in run.tokens), prompt_ids)
 
     @Slot(object)

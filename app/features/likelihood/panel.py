@@ -12,6 +12,7 @@ from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.inputs import TabBar
 from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import caption
 from decodescope.resources.language import tr
 
 SIZE = (1040, 720)
@@ -27,7 +28,7 @@ class LikelihoodDialog(BaseDialog):
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         for title in (tr("How likely is that?"), tr("Which settings wrote this?")):
-            self.tabs.addTab(title)
+            self.tabs.addTab(caption(title))
         self.model = set_up(ElidedLabel("", self), role="muted")
         self.pages = QStackedWidget(self)
         self.pattern, self.posterior = PatternPage(self), PosteriorPage(self)

@@ -19,6 +19,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.study",
         mark("run a study from a file and write a report"),
     ),
+    "probability": (
+        "decodescope.app.start.cli.probability",
+        mark("compute sure bounds on the probability that an answer matches a text or a pattern"),
+    ),
+    "infer-settings": (
+        "decodescope.app.start.cli.infer_settings",
+        mark("find the temperature, top-k, top-p and min-p with which a model wrote a text"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),

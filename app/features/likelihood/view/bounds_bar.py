@@ -15,7 +15,7 @@ _HEIGHT, _BAR = 40, 16
 
 
 class BoundsBar(Themed, QWidget):
-    """What certainly matches is filled, what is undecided is hatched."""
+    """A bar filled up to the lower bound, and hatched up to the upper one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QPushButton,
+    QSizePolicy,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -21,10 +22,10 @@ from PySide6.QtWidgets import (
 from decodescope.app.features.likelihood.view.bounds_bar import BoundsBar
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.inputs import ComboBox, ScrollArea, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
-from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core.likelihood import (
     AnswerPrefix,
@@ -35,12 +36,12 @@ from decodescope.core.likelihood import (
     explain_pattern,
     percent,
 )
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import mark, tr, trn
 
 COLUMN_WIDTH = 260
 """Width of the settings in pixels at 100 %."""
 _TEXT, _CHOICE, _EXPRESSION = range(3)
-_KINDS = (mark("A text"), mark("One of several texts, one in each line"), mark("A regular expression"))
+_KINDS = (mark("A text"), mark("One of several lines"), mark("A regular expression"))
 _PLACES = (
     ("begins", mark("The answer begins with it")), ("contains", mark("The answer contains it")),
     ("full", mark("The whole answer is it")),
@@ -67,8 +68,20 @@ class SettingsPanel(Themed, ScrollArea):
         self.column = arrange(QVBoxLayout(self.page), margins=(0, 0, 12, 0), spacing=4)
         self.setWidget(self.page)
 
+    def sizeHint(self) -> QSize:
+        return QSize(self.width(), self.page.sizeHint().height())
+
     def restyle(self, theme: Theme) -> None:
         self.setFixedWidth(theme.px(COLUMN_WIDTH))
+        self.updateGeometry()
+
+    def beside(self, button: QPushButton) -> QVBoxLayout:
+        """Return the column with a button below, which stays visible."""
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Maximum)
+        row = arrange(QHBoxLayout(), button, margins=(0, 0, 12, 0))  # as wide as the editors above
+        column = arrange(QVBoxLayout(), self, row, margins=0, spacing=12)
+        column.addStretch(0)
+        return column
 
     def add(self, title: str, editor: QWidget, name: str) -> None:
         """Add an editor under its title."""
@@ -125,9 +138,9 @@ class PrefixTree(Themed, QTreeWidget):
         for row in kept:
             while path and not row.text.startswith(path[-1][0]):
                 path.pop()
-            item = QTreeWidgetItem([
-                _shown(row), percent(row.probability), percent(row.matching), percent(row.undecided)
-            ])  # fmt: skip
+            before = path[-1][0] if path else ""
+            shares = (row.probability, row.matching, row.undecided)
+            item = QTreeWidgetItem([_shown(row, before), *map(percent, shares)])
             item.setData(0, Qt.ItemDataRole.UserRole, row.text)
             item.setToolTip(0, _tooltip(row))
             for column in range(1, 4):
@@ -149,10 +162,14 @@ class PrefixTree(Themed, QTreeWidget):
             self._attach(item, made)
 
     def _items(self) -> list[QTreeWidgetItem]:
-        tops = (self.topLevelItem(place) for place in range(self.topLevelItemCount()))
-        found = [item for item in tops if item is not None]
-        for item in found:
-            found += [item.child(place) for place in range(item.childCount())]
+        found: list[QTreeWidgetItem] = []
+        for place in range(self.topLevelItemCount()):
+            if (top := self.topLevelItem(place)) is not None:
+                found.append(top)
+        for item in found:  # grows meanwhile
+            for place in range(item.childCount()):
+                if (child := item.child(place)) is not None:
+                    found.append(child)
         return found
 
     def _colour(self) -> None:
@@ -162,16 +179,18 @@ class PrefixTree(Themed, QTreeWidget):
             item.setForeground(3, self._theme.color("muted"))
 
 
-def _shown(row: AnswerPrefix) -> str:
-    text = row.text.replace("\n", "↵")
+def _shown(row: AnswerPrefix, before: str) -> str:
+    """Return what a beginning adds to the one above it, with visible white space at its ends."""
+    text = row.text.removeprefix(before).replace("\n", "↵")
+    text = "␣" * (len(text) - len(text.lstrip(" "))) + text.lstrip(" ")
+    text = text.rstrip(" ") + "␣" * (len(text) - len(text.rstrip(" ")))
     return f"{text} ■" if row.is_answer else text
 
 
 def _tooltip(row: AnswerPrefix) -> str:
-    from decodescope.app.widgets.plain_text import tooltip
-
-    text = tr("{count:,} token sequences spell it").format(count=row.spellings)
-    return tooltip(tr("{text}; answers end here").format(text=text) if row.is_answer else text)
+    text = trn("{count:,} token sequence spells it", "{count:,} token sequences spell it", row.spellings)
+    text = f"“{row.text}”\n{text.format(count=row.spellings)}"
+    return tooltip(tr("{text}; answers end here (■)").format(text=text) if row.is_answer else text)
 
 
 class PatternPage(QFrame):
@@ -194,9 +213,7 @@ class PatternPage(QFrame):
         self.limit.setRange(1, 1_000_000)
         self.limit.setSingleStep(1000)
         self.limit.setValue(4000)
-        self.button = set_up(
-            QPushButton(settings.page), name="likelihoodStart", role="primary", clicked=self._on_pressed
-        )
+        self.button = set_up(QPushButton(self), name="likelihoodStart", role="primary", clicked=self._on_pressed)
         self.button.setAutoDefault(False)
         settings.add(tr("Pattern"), self.kind, "likelihoodKind")
         settings.add(tr("Text"), self.pattern, "likelihoodPattern")
@@ -205,7 +222,6 @@ class PatternPage(QFrame):
         settings.add(tr("Where"), self.place, "likelihoodPlace")
         settings.add(tr("Stop when the gap is below"), self.tolerance, "likelihoodTolerance")
         settings.add(tr("Maximum number of beginnings"), self.limit, "likelihoodLimit")
-        arrange(settings.column, self.button, STRETCH)
         self.headline = set_up(PlainLabel("", self), role="title", name="likelihoodBounds")
         self.bar, self.tree = BoundsBar(self), PrefixTree(self)
         self.sentences = set_up(WrappedLabel(tr(_INTRODUCTION), self), name="likelihoodSentences")
@@ -213,7 +229,7 @@ class PatternPage(QFrame):
         self.problem = set_up(WrappedLabel("", self), role="danger", name="likelihoodProblem")
         shown = QVBoxLayout()
         arrange(shown, self.headline, self.bar, self.sentences, self.problem, (self.tree, 1), margins=0, spacing=10)
-        arrange(QHBoxLayout(self), settings, (shown, 1), margins=0, spacing=20)
+        arrange(QHBoxLayout(self), settings.beside(self.button), (shown, 1), margins=0, spacing=20)
         self.pattern.textChanged.connect(self._update)
         self._is_running = False
         for part in (self.headline, self.bar, self.tree, self.problem):

@@ -29,6 +29,7 @@ from decodescope.core.likelihood import (
     explain_posterior,
     percent,
     setting_name,
+    value_text,
 )
 from decodescope.resources.language import mark, tr
 
@@ -37,7 +38,7 @@ _READINGS = (
     (CHAT, mark("As the message of a chat")),
 )  # fmt: skip
 _ORDERS = (
-    ("temperature_first", mark("Temperature first (transformers, vLLM)")),
+    ("temperature_first", mark("Temperature first")),
     ("temperature_last", mark("Temperature last (llama.cpp)")),
 )
 _INTRODUCTION = mark(
@@ -171,9 +172,7 @@ class PosteriorPage(Themed, QFrame):
         self.penalty.setRange(0.5, 3.0)
         self.penalty.setSingleStep(0.05)
         self.penalty.setValue(1.0)
-        self.button = set_up(
-            QPushButton(settings.page), name="posteriorStart", role="primary", clicked=self._on_pressed
-        )
+        self.button = set_up(QPushButton(self), name="posteriorStart", role="primary", clicked=self._on_pressed)
         self.button.setAutoDefault(False)
         self.exact = set_up(WrappedLabel("", settings.page), role="muted")
         settings.column.addWidget(self.take)
@@ -184,7 +183,6 @@ class PosteriorPage(Themed, QFrame):
         settings.add(tr("How it was read"), self.reading, "posteriorReading")
         settings.add(tr("Order of the settings"), self.order, "posteriorOrder")
         settings.add(tr("Repetition penalty, if known"), self.penalty, "posteriorPenalty")
-        arrange(settings.column, self.button, STRETCH)
         self.ids: tuple[int, ...] = ()
         """Tokens of a run that was taken; empty after the text was edited."""
         self.prompt_ids: tuple[int, ...] = ()
@@ -228,7 +226,7 @@ class PosteriorPage(Themed, QFrame):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(ScrollArea.Shape.NoFrame)
         scroll.setWidget(content)
-        arrange(QHBoxLayout(self), self.settings, (scroll, 1), margins=0, spacing=20)
+        arrange(QHBoxLayout(self), self.settings.beside(self.button), (scroll, 1), margins=0, spacing=20)
         for part in (*self._results, self.problem, self.bar):
             part.hide()
 
@@ -319,7 +317,7 @@ class PosteriorPage(Themed, QFrame):
             own = list(enumerate(self.found.grids[setting]))
             own.sort(key=lambda pair: _strength(setting, pair[1]))
             values = values.take([place for place, _ in own], axis)
-            labels.append([_value_label(setting, value) for _, value in own])
+            labels.append([value_text(setting, value) for _, value in own])
         self.map.show_values(values, (setting_name(first), setting_name(second)), (labels[0], labels[1]))
 
     @Slot()
@@ -357,12 +355,6 @@ def _strength(setting: str, value: float) -> float:
     if setting == "min_p":
         return -value
     return value if value != OFF[setting] else float("inf")
-
-
-def _value_label(setting: str, value: float) -> str:
-    if setting != "temperature" and value == OFF[setting]:
-        return tr("off")
-    return f"{value:.2f}" if setting == "temperature" else f"{value:g}"
 
 
 def temperature_plot(found: SettingPosterior) -> PlotSpec:
