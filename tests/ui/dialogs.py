@@ -38,7 +38,6 @@ def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
         "engine": parts.model_download.connect_engine,
         "documentation": parts.dialogs.open_documentation,
         "likelihood": parts.likelihood.open,
-        "posterior": parts.likelihood.open_posterior,
     }[kind]()
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     with qtbot.waitActive(dialog):

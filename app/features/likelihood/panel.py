@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QSize, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from decodescope.app.features.likelihood.view.pattern_page import PatternPage
 from decodescope.app.features.likelihood.view.posterior_page import PosteriorPage
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.inputs import TabBar
 from decodescope.app.widgets.labels import ElidedLabel
 from decodescope.app.widgets.plain_text import caption
+from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
 
 SIZE = (1040, 720)
@@ -24,6 +25,7 @@ class LikelihoodDialog(BaseDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, "likelihoodWindow", tr("How likely is that?"))
+        self._is_sized = False
         self.tabs = set_up(TabBar(self), name="likelihoodTabs", accessible_name=tr("Question"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
@@ -49,5 +51,7 @@ class LikelihoodDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.pattern.restyle_editor()
-        if not self.isVisible():
-            self.resize(theme.px(SIZE[0]), theme.px(SIZE[1]))
+        if not self._is_sized:  # the theme comes while the window is shown
+            self._is_sized = True
+            room = available_rect(self).size() - WINDOW_FRAME
+            self.resize(QSize(theme.px(SIZE[0]), theme.px(SIZE[1])).boundedTo(room))
