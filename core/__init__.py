@@ -25,6 +25,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.explain.words as words
     import decodescope.core.glossary as glossary
     import decodescope.core.labs as labs
+    import decodescope.core.likelihood as likelihood
     import decodescope.core.measures as measures
     import decodescope.core.media as media
     import decodescope.core.models.adapters.adapter_choice as adapters
@@ -106,6 +107,20 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
         occlude,
         occlusion,
     )
+    from decodescope.core.likelihood.pattern_probability import (
+        AnswerPrefix,
+        PatternProbability,
+        PatternProgress,
+        pattern_probability,
+    )
+    from decodescope.core.likelihood.setting_posterior import (
+        PosteriorProgress,
+        SettingPosterior,
+        TokenEvidence,
+        infer_settings,
+        prompt_readings,
+    )
+    from decodescope.core.likelihood.text_pattern import TextPattern
     from decodescope.core.memory.estimate import Estimate, estimate
     from decodescope.core.models.adapters.adapter_choice import AdapterChoice
     from decodescope.core.models.loaded_model import LoadedModel, blueprint, wrap

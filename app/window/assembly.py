@@ -40,6 +40,7 @@ from decodescope.app.features.history.controller.history import Recovery
 from decodescope.app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
 from decodescope.app.features.history.controller.run_navigation import RunTreeController
 from decodescope.app.features.labs.controller.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
+from decodescope.app.features.likelihood.controller import LikelihoodController
 from decodescope.app.features.media.controller.prompt_media import MediaBarController, MediaController
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
@@ -315,6 +316,7 @@ def _build_controllers(
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
+        likelihood=LikelihoodController(body, session, requests, loading),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         same_noise=SameNoiseController(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)

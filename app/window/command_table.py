@@ -85,6 +85,8 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_atlas": controllers.same_noise.open_atlas,
         "open_setting_effects": controllers.same_noise.open_effects,
         "open_twin": controllers.same_noise.open_twin,
+        "open_likelihood": controllers.likelihood.open,
+        "open_setting_posterior": controllers.likelihood.open_posterior,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

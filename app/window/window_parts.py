@@ -35,6 +35,7 @@ from decodescope.app.features.history.controller.history import History, Recover
 from decodescope.app.features.history.controller.history_panel import HistoryEdits, HistoryPanel
 from decodescope.app.features.history.controller.run_navigation import RunNavigation, RunTreeController
 from decodescope.app.features.labs.controller.lab_windows import LabJobs, LabWindows
+from decodescope.app.features.likelihood.controller import LikelihoodController
 from decodescope.app.features.live.controller import LiveRuns
 from decodescope.app.features.media.controller.prompt_media import MediaBarController, MediaController
 from decodescope.app.features.media.session.media_cache import MediaCache
@@ -201,7 +202,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     palette: PaletteController
     plugins: PluginController
     serving: ServingController
-    same_noise: SameNoiseController
+    same_noise: SameNoiseController |     likelihood: LikelihoodController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

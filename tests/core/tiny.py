@@ -65,8 +65,8 @@ def _bart(**more: Any) -> Any:
 
 def _mamba(**more: Any) -> Any:
     config = t.MambaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=3, state_size=4, bos_token_id=1, eos_token_id=2,
-        pad_token_id=0, **more,
+        hidden_size=32, num_hidden_layers=3, state_size=4,
+        **{"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **more},
     )  # fmt: skip
     return t.MambaForCausalLM(config)
 

@@ -10,7 +10,18 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.window.main_window import MainWindow
 
-DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine", "documentation")
+DIALOGS = (
+    "settings",
+    "export",
+    "keys",
+    "used",
+    "code",
+    "download",
+    "engine",
+    "documentation",
+    "likelihood",
+    "posterior",
+)
 
 
 @contextmanager
@@ -26,6 +37,7 @@ def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
         "download": parts.model_download.open,
         "engine": parts.model_download.connect_engine,
         "documentation": parts.dialogs.open_documentation,
+        "likelihood": parts.likelihood.open,
     }[kind]()
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     with qtbot.waitActive(dialog):

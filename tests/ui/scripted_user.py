@@ -31,7 +31,7 @@ DIALOGS = (
     "open_palette", "open_settings", "open_help", "open_glossary", "open_shortcuts", "about", "copy_code",
     "open_used_settings", "get_model", "connect_engine", "open_plugins", "choose_tour", "record_demo", "save_picture",
     "open_folder", "open_gguf", "open_run", "save_run", "open_preset", "save_preset", "add_adapter", "open_speed",
-    "open_scale", "open_preference_lab",
+    "open_scale", "open_preference_lab", "open_likelihood", "open_setting_posterior",
 )  # fmt: skip
 """Commands that open a dialog or a window of its own."""
 COPIES = ("copy_text", "copy_coloured", "copy_picture", "copy_diagnostics")

@@ -110,6 +110,8 @@ DIALOGS: dict[str, Callable[[MainWindow], object]] = {
     "scale": lambda window: window.parts.labs.open_scale(),
     "preference": lambda window: window.parts.labs.open_preference(),
     "speed": lambda window: window.parts.labs.open_speed(),
+    "likelihood": lambda window: window.parts.likelihood.open(),
+    "posterior": lambda window: window.parts.likelihood.open_posterior(),
     "glossary": lambda window: window.parts.glossary.open_glossary(),
     "help": lambda window: window.parts.dialogs.open_help(),
 }

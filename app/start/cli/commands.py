@@ -23,6 +23,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.atlas",
         mark("list all texts that one seed gives while a setting changes"),
     ),
+    "probability": (
+        "decodescope.app.start.cli.probability",
+        mark("compute sure bounds on the probability that an answer matches a text or a pattern"),
+    ),
+    "infer-settings": (
+        "decodescope.app.start.cli.infer_settings",
+        mark("find the temperature, top-k, top-p and min-p with which a model wrote a text"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),

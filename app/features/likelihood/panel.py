@@ -1,0 +1,57 @@
+"""The window on likelihoods, with its two pages."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from decodescope.app.features.likelihood.view.pattern_page import PatternPage
+from decodescope.app.features.likelihood.view.posterior_page import PosteriorPage
+from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
+from decodescope.app.widgets.inputs import TabBar
+from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import caption
+from decodescope.app.widgets.screen import available_rect
+from decodescope.resources.language import tr
+
+SIZE = (1040, 720)
+"""Initial size in pixels at 100 %, if the screen is large enough."""
+
+
+class LikelihoodDialog(BaseDialog):
+    """Window on likelihoods; not modal, deleted on close."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, "likelihoodWindow", tr("How likely is that?"))
+        self._is_sized = False
+        self.tabs = set_up(TabBar(self), name="likelihoodTabs", accessible_name=tr("Question"))
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        for title in (tr("How likely is that?"), tr("Which settings wrote this?")):
+            self.tabs.addTab(caption(title))
+        self.model = set_up(ElidedLabel("", self), role="muted")
+        self.pages = QStackedWidget(self)
+        self.pattern, self.posterior = PatternPage(self), PosteriorPage(self)
+        self.pages.addWidget(self.pattern)
+        self.pages.addWidget(self.posterior)
+        self.tabs.currentChanged.connect(self.show_page)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        above = arrange(QHBoxLayout(), self.tabs, STRETCH, self.model, spacing=16)
+        arrange(QVBoxLayout(self), above, (self.pages, 1), buttons, margins=(20, 12, 20, 16), spacing=14)
+
+    @Slot(int)
+    def show_page(self, index: int) -> None:
+        """Show a page."""
+        self.tabs.setCurrentIndex(index)
+        self.pages.setCurrentIndex(index)
+
+    def restyle(self, theme: Theme) -> None:
+        self.pattern.restyle_editor()
+        if not self._is_sized:  # the theme comes while the window is shown
+            self._is_sized = True
+            room = available_rect(self).size() - WINDOW_FRAME
+            self.resize(QSize(theme.px(SIZE[0]), theme.px(SIZE[1])).boundedTo(room))
