@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.study",
         mark("run a study from a file and write a report"),
     ),
+    "claim": (
+        "decodescope.app.start.cli.claim",
+        mark("test a published claim on a model"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),

@@ -104,7 +104,7 @@ def _run_study(study: Study, options: argparse.Namespace) -> int:
     if not options.report:
         cancel = threading.Event()
         try:
-            with _interrupt_sets(cancel), _Progress(options.quiet) as progress:
+            with interrupt_sets(cancel), _Progress(options.quiet) as progress:
                 study.run(
                     progress.update, cancel, pilot=options.pilot, uses_plugins=bool(options.plugins or options.use)
                 )
@@ -139,7 +139,7 @@ def _write_results(study: Study, options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _interrupt_sets(cancel: threading.Event) -> Iterator[None]:
+def interrupt_sets(cancel: threading.Event) -> Iterator[None]:
     """Let the first Ctrl+C stop the study after the current token; the second one ends the process."""
 
     def stop(_signal: int, _frame: Any) -> None:
