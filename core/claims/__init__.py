@@ -7,7 +7,6 @@ from __future__ import annotations
 from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
-    from decodescope.core.claims.bundled_outcomes import bundled_outcome, bundled_outcomes, bundled_text
     from decodescope.core.claims.claim_measures import MEASURES, measure_of
     from decodescope.core.claims.claim_outcome import (
         VERDICTS,
@@ -24,9 +23,10 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         verdict_reason,
         verdict_title,
     )
-    from decodescope.core.claims.claim_prompts import ClaimPrompt, claim_prompts
     from decodescope.core.claims.claim_registry import ClaimEntry, all_claims, claims_about, claims_of, named_claim
     from decodescope.core.claims.claim_trial import ClaimProgress, find_draft, try_claim
+    from decodescope.core.claims.prompt_sets import ClaimPrompt, claim_prompts
+    from decodescope.core.claims.stored_outcomes import bundled_outcome, bundled_outcomes, bundled_text
     from decodescope.core.common.claim import Claim, ClaimCell, ClaimMeasure, ClaimRun
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -1,4 +1,4 @@
-"""What the trial of a claim found: verdict, interval, examples. Imports no torch."""
+"""Outcome of the trial of a claim: verdict, interval, examples. Imports no torch."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from decodescope.core.claims.claim_outcome import (
     select_examples,
     verdict_of,
 )
-from decodescope.core.claims.claim_prompts import ClaimPrompt, claim_prompts
 from decodescope.core.claims.claim_registry import named_claim
+from decodescope.core.claims.prompt_sets import ClaimPrompt, claim_prompts
 from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimCell, ClaimRun
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.request import Request

@@ -17,7 +17,7 @@ PromptSet = Literal["stories", "repetitive", "facts"]
 
 
 class ClaimRun(NamedTuple):
-    """What a measure of a claim receives: one run of a cell."""
+    """One run of a cell, as the measure of a claim receives it."""
 
     texts: Sequence[Mapping[str, Any]]
     """The run's texts, best first: `text`, `ids` (tokens without special ones), `tokens`, `finish`, `log_probability`

@@ -40,7 +40,7 @@ CLAIMS = (
             "LLM Inference Using Lookahead Decoding",
         address="https://arxiv.org/abs/2402.02057",
         baseline=GREEDY_CELL,
-        tested=ClaimCell(mark("Lookahead"), {"do_sample": False}, "lookahead"),
+        tested=ClaimCell(mark("Lookahead"), {"do_sample": False, "schedule": "constant"}, "lookahead"),
         measure="tokens_per_pass", expects="higher", margin=0.2, max_new_tokens=64,
     ),
 )  # fmt: skip

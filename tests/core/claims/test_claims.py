@@ -13,7 +13,7 @@ import pytest
 from decodescope import core
 from decodescope.core import claims
 from decodescope.core.claims.claim_outcome import compare, unseen_share, verdict_of
-from decodescope.core.claims.claim_prompts import claim_prompts
+from decodescope.core.claims.prompt_sets import claim_prompts
 from decodescope.core.common.claim import GREEDY_CELL, SAMPLING_CELL, Claim, ClaimCell, ClaimMeasure, ClaimRun
 from decodescope.core.errors import PluginError, StudyError
 from decodescope.core.parameter import check_values

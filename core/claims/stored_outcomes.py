@@ -1,4 +1,4 @@
-"""What the bundled storyteller showed of each claim, measured once and stored. Imports no torch."""
+"""Outcomes of the claims on the bundled storyteller, measured once and stored. Imports no torch."""
 
 from __future__ import annotations
 
