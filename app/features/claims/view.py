@@ -21,7 +21,7 @@ MAX_EXAMPLE_LETTERS = 600
 
 
 class IntervalShape(NamedTuple):
-    """What the picture shows, in units of the measure."""
+    """Values of the picture, in units of the measure."""
 
     mean: float
     low: float
@@ -44,7 +44,7 @@ class IntervalPicture(Themed, QWidget):
 
     @property
     def shape(self) -> IntervalShape | None:
-        """What is shown."""
+        """The interval that is shown; None for none."""
         return self._shape
 
     def show_shape(self, shape: IntervalShape | None, description: str) -> None:
