@@ -19,6 +19,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.caches as caches
     import decodescope.core.catalog as catalog
+    import decodescope.core.claims as claims
     import decodescope.core.errors as errors
     import decodescope.core.events as events
     import decodescope.core.explain.sizes as sizes
@@ -36,6 +37,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.thinking as thinking
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
+    from decodescope.core.claims.claim_trial import try_claim
     from decodescope.core.code.script import as_code, why_not_generate
     from decodescope.core.common.text import beginning, cut_short
     from decodescope.core.counterfactuals.setting_atlas import (

@@ -27,8 +27,11 @@ LOAD_DELAY_MS = 1_000
 
 class GlossaryController(QObject):
     """Adds glossary tooltips to the toolbar, updates all tooltips after a change of the explanation level, and opens
-    the glossary at the term of the widget under the pointer.
+    the glossary at the term of the widget under the pointer. `claimsRequested(name)`: show the claims about a strategy,
+    setting or cache.
     """
+
+    claimsRequested = Signal(str)
 
     def __init__(self, toolbar: Toolbar, setup: SetupPanel, centre: Centre) -> None:
         super().__init__(centre)
@@ -73,6 +76,7 @@ class GlossaryController(QObject):
         if self._dialog is None:
             self._dialog = GlossaryDialog(parent=self._parent_window.window())
             self._dialog.destroyed.connect(self._on_closed)
+            self._dialog.claimsRequested.connect(self.claimsRequested)
         if term is not None:
             self._dialog.show_term(term.id)
         self._dialog.show()

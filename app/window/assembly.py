@@ -34,6 +34,7 @@ from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
+from decodescope.app.features.claims.controller import ClaimController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -321,6 +322,7 @@ def _build_controllers(
         same_noise=SameNoiseController(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)
         ),
+        claims=ClaimController(body, session, chosen, loading, settings.compute, lambda: store.data_folder),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )

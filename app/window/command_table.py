@@ -87,6 +87,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_twin": controllers.same_noise.open_twin,
         "open_likelihood": controllers.likelihood.open,
         "open_setting_posterior": controllers.likelihood.open_posterior,
+        "open_claims": controllers.claims.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

@@ -29,6 +29,7 @@ from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
+from decodescope.app.features.claims.controller import ClaimController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -202,7 +203,9 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     palette: PaletteController
     plugins: PluginController
     serving: ServingController
-    same_noise: SameNoiseController |     likelihood: LikelihoodController
+    same_noise: SameNoiseController
+    likelihood: LikelihoodController
+    claims: ClaimController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -144,6 +144,7 @@ def _connect_setup(parts: WindowParts) -> None:
         (parts.messages.offerAccepted, parts.weights.accept_disk_offer),
         (parts.memory_fit.throughputEstimated, parts.weights.show_throughput),
         (parts.scoring.startRequested, parts.runs.start),
+        (parts.claims.runRequested, parts.runs.start),
         (parts.media.rejected, parts.messages.show_setup_error),
         (parts.scoring.rejected, parts.messages.show_setup_error),
         (parts.run_tree.noticed, parts.messages.show_notice),
@@ -228,6 +229,8 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     appearance.wordingChanged.connect(parts.glossary.refresh)
     appearance.wordingChanged.connect(parts.labs.wording_changed)
     appearance.wordingChanged.connect(parts.same_noise.wording_changed)
+    appearance.wordingChanged.connect(parts.claims.wording_changed)
+    parts.glossary.claimsRequested.connect(parts.claims.open_subject)
     _connect_language(parts)
     window.textSizeRequested.connect(appearance.step_text)
     parts.services.live.noticed.connect(parts.messages.show_notice)

@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.infer_settings",
         mark("find the temperature, top-k, top-p and min-p with which a model wrote a text"),
     ),
+    "claim": (
+        "decodescope.app.start.cli.claim",
+        mark("test a published claim on a model"),
+    ),
     "watch": (
         "decodescope.core.generate_capture.watch",
         mark("run a Python script and show its generate calls in an open window"),
