@@ -9,6 +9,6 @@ from decodescope.core.trace.trace_stream import TraceStream
 from decodescope.core.trace.validation import EventChecker
 
 __all__ = [
-    "RECEIVED", "VERSION", "EventChecker", "Failure", "Header", "LiveAddress", "Recorder", "Trace", "TraceStream", "failure_of",
-    "read", "read_header_of", "record", "replay",
+    "RECEIVED", "VERSION", "EventChecker", "Failure", "Header", "LiveAddress", "Recorder", "Trace", "TraceStream",
+    "failure_of", "read", "read_header_of", "record", "replay",
 ]  # fmt: skip
