@@ -43,6 +43,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         pilot_text,
         summary_text,
     )
+    from decodescope.core.studies.study_text import format_toml, set_value
     from decodescope.core.studies.text_measures import StudyMeasure, measure_names
 
 __all__ = sorted(_PUBLIC_NAMES)
