@@ -116,6 +116,8 @@ COMMANDS = (
     Command("compare_temperatures", mark("Two temperatures side by side"), TOOLS, 1,
             about=mark("Runs the prompt twice with the same seed: once cautious, once adventurous.")),
     Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
+    Command("open_studies", mark("Studies…"), TOOLS, 1,
+            about=mark("Runs many prompts with many settings and seeds, and shows which did it and how sure that is.")),
     Command("open_scale", mark("Scale lab: one model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
     Command("open_speed", mark("Speed lab: measure ways to lower latency"), TOOLS, 2,

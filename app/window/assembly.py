@@ -45,6 +45,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.studies.controller import StudyController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -313,6 +314,7 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
+        studies=StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -471,6 +473,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.chosen.model.stop_search,
         parts.services.media.close,
         parts.services.labs.stop_all,
+        parts.services.studies.close,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
         parts.serving.close,
@@ -515,6 +518,7 @@ def _settings_updated(window: MainWindow, parts: WindowParts) -> Iterator[None]:
 def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     """Return the steps that stop what depends on the visible parts."""
     return (
+        parts.studies.close,
         parts.loading.stop,
         parts.memory_fit.stop,
         parts.chat_fit.stop,
