@@ -110,6 +110,7 @@ DIALOGS: dict[str, Callable[[MainWindow], object]] = {
     "scale": lambda window: window.parts.labs.open_scale(),
     "preference": lambda window: window.parts.labs.open_preference(),
     "speed": lambda window: window.parts.labs.open_speed(),
+    "studies": lambda window: window.parts.studies.open(),
     "glossary": lambda window: window.parts.glossary.open_glossary(),
     "help": lambda window: window.parts.dialogs.open_help(),
 }

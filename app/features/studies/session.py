@@ -144,6 +144,8 @@ class StudyJobs(QObject):
         if number != self._check_number:
             return
         self.plan, self.problem, self.is_checked = plan, problem, True
+        if not self.is_saved:
+            self.store()  # a crash loses nothing that was typed
         self.checked.emit()
         if not self.is_running:
             self.compute_results()
