@@ -263,6 +263,7 @@ def _build_controllers(
     taking = _export_parts(panels, session, setup, messages, appearance)
     fetching = _import_parts(panels, services, chosen.model, setup, messages)
     labs = _labs(panels, services, chosen.model, loading, taking.export)
+    studies = StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages)
     return Controllers(
         **vars(_history_parts(panels, services, messages)),
         **vars(taking),
@@ -305,6 +306,7 @@ def _build_controllers(
             messages,
             adapters,
             chats,
+            studies,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),
@@ -316,7 +318,7 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
-        studies=StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages),
+        studies=studies,
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )

@@ -124,12 +124,13 @@ class StudyController(QObject):
 
     @Slot(str)
     def open_file(self, path: str) -> None:
-        """Open a study's file; tell in the window if that is impossible."""
+        """Open a study's file in the window of studies; tell there if that is impossible."""
+        if self._dialog is None:
+            self.open()
         self._leave(lambda: self._connect_jobs().open(Path(path)))
 
     def _leave(self, go_on: Callable[[], None]) -> None:
         """Open another study, unless this one runs; unsaved changes need a confirmation."""
-        from decodescope.app.features.studies.state import NEW_STUDY
         from decodescope.app.widgets.confirmation import ask
 
         jobs, dialog = self._connect_jobs(), self._dialog
@@ -145,10 +146,7 @@ class StudyController(QObject):
             self._try(go_on)
             dialog.show_page("study")
 
-        is_untouched = jobs.path is None and jobs.text.partition("\n")[2] == NEW_STUDY.partition("\n")[2].format(
-            model=self._model.name or "storyteller"
-        )
-        if jobs.is_saved or is_untouched or not jobs.text.strip():
+        if not jobs.has_changes:
             proceed()
             return
         ask(

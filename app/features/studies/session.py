@@ -60,7 +60,7 @@ class StudyJobs(QObject):
         self._tasks.ended.connect(self._on_task_ended)
         self.path: Path | None = None
         """The file; None for a study that was never saved."""
-        self.text = self._saved_text = ""
+        self.text = self._saved_text = self._new_text = ""
         self.plan: studies.StudyPlan | None = None
         """The study that the text describes; None if it has an error."""
         self.problem: StudyError | None = None
@@ -86,6 +86,11 @@ class StudyJobs(QObject):
     def is_saved(self) -> bool:
         """Whether the text is that of the file."""
         return self.path is not None and self.text == self._saved_text
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the text would be lost: it is neither saved nor that of a new study."""
+        return not self.is_saved and bool(self.text.strip()) and (self.path is not None or self.text != self._new_text)
 
     @property
     def name(self) -> str:
@@ -144,7 +149,7 @@ class StudyJobs(QObject):
         if number != self._check_number:
             return
         self.plan, self.problem, self.is_checked = plan, problem, True
-        if not self.is_saved:
+        if self.has_changes:
             self.store()  # a crash loses nothing that was typed
         self.checked.emit()
         if not self.is_running:
@@ -154,7 +159,9 @@ class StudyJobs(QObject):
 
     def new(self, model: str = "storyteller") -> None:
         """Begin a new study."""
-        self._open(None, NEW_STUDY.format(comment=tr("A study: every prompt with every setting and seed"), model=model))
+        comment = tr("A study: every prompt with every setting and seed")
+        self._new_text = NEW_STUDY.format(comment=comment, model=json.dumps(model, ensure_ascii=False))
+        self._open(None, self._new_text)
 
     def open(self, path: Path) -> None:
         """Open a study's file. Raises StudyError."""
@@ -227,7 +234,7 @@ class StudyJobs(QObject):
 
     def store(self) -> None:
         """Keep which study is open, and its text if it is not saved."""
-        held = {"path": str(self.path or ""), "recent": self.recent, "text": None if self.is_saved else self.text}
+        held = {"path": str(self.path or ""), "recent": self.recent, "text": self.text if self.has_changes else None}
         with suppress(OSError):  # the study itself is in its file
             self.home.mkdir(parents=True, exist_ok=True)
             with atomic_write(self._memory) as part:

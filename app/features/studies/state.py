@@ -1,4 +1,4 @@
-"""What the pages of a study show: tables, curves and maps of plain values. No widgets."""
+"""Contents of the pages of a study: tables, curves and maps of plain values. No widgets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decodescope.resources.language import mark, tr, trn
 NEW_STUDY = """\
 # {comment}
 seeds = 2
-models = ["{model}"]
+models = [{model}]
 measures = ["length", "log_probability", "distinct_2", "repetition"]
 
 [prompts]

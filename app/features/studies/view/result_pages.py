@@ -698,7 +698,7 @@ class AnswersPage(ResultPage):
 
 
 class NoResults(QWidget):
-    """What result pages show before the first result."""
+    """A sentence in place of the result pages, before the first result."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -513,7 +513,7 @@ class StudyForm(ScrollArea):
         open_file_dialog(self, tr("File of prompts"), tr(PROMPT_KINDS), self._emit_file)
 
     def _emit_file(self, path: str) -> None:
-        """Use a file of prompts, by a path relative to the study where it lies beside it."""
+        """Use a file of prompts, by a path relative to the study if it is in the same folder."""
         if not path:
             return
         chosen = Path(path)
