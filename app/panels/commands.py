@@ -135,6 +135,8 @@ COMMANDS = (
     Command("open_claims", mark("Claim cards: what papers say, tested on this model"), TOOLS, 1,
             menu_title=mark("Claim cards…"),
             about=mark("Tests published claims about strategies, filters and caches on the selected model.")),
+    Command("open_studies", mark("Studies…"), TOOLS, 1,
+            about=mark("Runs many prompts with many settings and seeds, and shows which did it and how sure that is.")),
     Command("open_scale", mark("Scale lab: one model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
     Command("open_speed", mark("Speed lab: measure ways to lower latency"), TOOLS, 2,

@@ -48,6 +48,7 @@ from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from decodescope.app.features.same_noise.controller import SameNoiseController, SameNoiseParts
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.studies.controller import StudyController
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -265,6 +266,7 @@ def _build_controllers(
     taking = _export_parts(panels, session, setup, messages, appearance)
     fetching = _import_parts(panels, services, chosen.model, setup, messages)
     labs = _labs(panels, services, chosen.model, loading, taking.export)
+    studies = StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages)
     return Controllers(
         **vars(_history_parts(panels, services, messages)),
         **vars(taking),
@@ -307,6 +309,7 @@ def _build_controllers(
             messages,
             adapters,
             chats,
+            studies,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),
@@ -323,6 +326,7 @@ def _build_controllers(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)
         ),
         claims=ClaimController(body, session, chosen, loading, settings.compute, lambda: store.data_folder),
+        studies=studies,
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -481,6 +485,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.chosen.model.stop_search,
         parts.services.media.close,
         parts.services.labs.stop_all,
+        parts.services.studies.close,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
         parts.serving.close,
@@ -525,6 +530,7 @@ def _settings_updated(window: MainWindow, parts: WindowParts) -> Iterator[None]:
 def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     """Return the steps that stop what depends on the visible parts."""
     return (
+        parts.studies.close,
         parts.loading.stop,
         parts.memory_fit.stop,
         parts.chat_fit.stop,

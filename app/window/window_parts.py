@@ -46,6 +46,7 @@ from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from decodescope.app.features.same_noise.controller import SameNoiseController
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.studies.controller import StudyController, StudyWork
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -86,6 +87,7 @@ class AppServices(NamedTuple):
     downloads: LazyDownloads
     media: MediaCache
     labs: LabJobs
+    studies: StudyWork
     kernel_builder: KernelBuilder
     plugins: PluginJobs
     live: LiveRuns
@@ -108,6 +110,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         downloads=LazyDownloads(session),
         media=MediaCache(session),
         labs=LabJobs(lambda: store.data_folder),
+        studies=StudyWork(lambda: store.data_folder),
         kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
         plugins=PluginJobs(session, lambda: store.data_folder),
         live=LiveRuns(session, history.recording_path, history.save_received),
@@ -206,6 +209,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     same_noise: SameNoiseController
     likelihood: LikelihoodController
     claims: ClaimController
+    studies: StudyController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

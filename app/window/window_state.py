@@ -49,6 +49,8 @@ class WindowState(NamedTuple):
     """Results and page of the window of other settings with the same noise."""
     labs: tuple[str, ...]
     """Names of the open labs."""
+    shows_studies: bool
+    """Whether the window of studies is open."""
     shows_plugins: bool
     """Whether the list of plug-ins is open."""
     settings_scroll: int | None
@@ -77,6 +79,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         hub_model=parts.model_download.selected_name,
         same_noise=parts.same_noise.saved_pages,
         labs=parts.labs.open_names,
+        shows_studies=parts.studies.is_open,
         shows_plugins=parts.plugins.is_open,
         settings_scroll=parts.dialogs.scroll_position,
     )
@@ -123,6 +126,8 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
         parts.model_download.open().dialog.list.pick(state.hub_model)
     parts.labs.reopen(state.labs)
     parts.same_noise.resume(state.same_noise)
+    if state.shows_studies:
+        parts.studies.open()
     if state.shows_plugins:
         parts.plugins.open()
     if state.settings_scroll is not None:
