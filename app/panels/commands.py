@@ -115,6 +115,8 @@ COMMANDS = (
     Command("compare", mark("Compare strategies"), TOOLS, 1),
     Command("compare_temperatures", mark("Two temperatures side by side"), TOOLS, 1,
             about=mark("Runs the prompt twice with the same seed: once cautious, once adventurous.")),
+    Command("explain_difference", mark("Why do they differ?…"), TOOLS, 1,
+            about=mark("Finds the first difference of two runs and its cause, step by step.")),
     Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
     Command("open_scale", mark("Scale lab: one model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
     Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),

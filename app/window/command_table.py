@@ -82,6 +82,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,
         "serve_model": controllers.serving.open,
+        "explain_difference": controllers.differences.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

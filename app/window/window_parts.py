@@ -29,6 +29,7 @@ from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
+from decodescope.app.features.differences.controller import DifferenceController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -200,6 +201,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     palette: PaletteController
     plugins: PluginController
     serving: ServingController
+    differences: DifferenceController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 
