@@ -313,7 +313,7 @@ def _build_controllers(
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
-        differences=DifferenceController(body, session, services.history),
+        differences=DifferenceController(body, session, services.history, requests, chosen.model),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),

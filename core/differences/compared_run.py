@@ -12,7 +12,7 @@ from decodescope.core.errors import ComparisonError, DecodescopeError, Parameter
 from decodescope.core.events import Event, Finished, PromptToken, RunStarted, SequenceFinished, TokenChosen
 from decodescope.core.parameter import short_repr
 from decodescope.core.request import Request
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.core.models.loaded_model import LoadedModel
@@ -105,7 +105,7 @@ def read_run(run: object, model: Model | None = None, sequence: int = 0) -> Comp
 
         trace = read(Path(run))
         events, request = trace.events, _request_of(trace.header.request)
-        failure = trace.failure.message if trace.failure is not None else ""
+        failure = join_sentences(trace.failure.cause, trace.failure.remedy) if trace.failure is not None else ""
     elif isinstance(run, HasEvents):
         events, request = list(run.events), getattr(run, "request", None)
         raised = getattr(run, "failure", None)

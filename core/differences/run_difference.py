@@ -26,6 +26,7 @@ from decodescope.core.differences.differing_parts import (
     Subject,
     differing_parts,
     has_exact_cache,
+    has_other_precision,
     precision_of,
 )
 from decodescope.core.differences.prompt_difference import PromptDifference, has_known_ids, prompt_difference
@@ -62,6 +63,10 @@ MAX_TRIED_TOKENS = 400
 _MAX_FLIP_PROBABILITY = 0.01
 _READING: tuple[Subject, ...] = ("prompt", "model", "precision", "cache", "program")
 """Subjects that change the model's scores."""
+_HASHES_WITH_FORMAT = frozenset({"config_hash", "weights_hash"})
+"""Hashes that also depend on the number format, of models that were not read from files."""
+_SAME_WEIGHTS_FACTOR = 20
+"""Fraction of the rounding limit that the spread of the same weights stays below."""
 _ROUNDING: tuple[Subject, ...] = ("precision", "program", "cache")
 """Those of them that change it by rounding only (a cache if it is exact)."""
 
@@ -397,6 +402,10 @@ class _Elimination:
             for subject in _ROUNDING:
                 if subject != "cache" or (has_exact_cache(self.a) and has_exact_cache(self.b)):
                     self._exclude(subject, tr("Rounding cannot shift the choice this far."))
+        if within and self.spread is not None and has_other_precision(self.a, self.b):
+            names = {part.name for part in self._of("model")}
+            if names <= _HASHES_WITH_FORMAT and self.spread.rms <= limit / _SAME_WEIGHTS_FACTOR:
+                self._exclude("model", tr("The scores agree as those of the same weights in other number formats do."))
         if within and self.spread is not None:
             for subject in _READING:
                 if self.rows[subject][0] == "unknown":

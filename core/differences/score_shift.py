@@ -36,7 +36,7 @@ def rounding_limit(*precisions: str) -> float:
 class Spread(NamedTuple):
     """How far margins of the same tokens after the same text differ between two runs, before the first difference."""
 
-    count: int
+    margins: int
     """Number of margins compared."""
     steps: int
     """Number of tokens whose margins were compared."""

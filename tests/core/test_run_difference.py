@@ -148,6 +148,17 @@ def test_changed_weights_with_equal_names_are_not_called_rounding(story: core.Lo
     assert relation_of_weights(twin, core.wrap(copy.deepcopy(story.model).bfloat16(), None)) == "rounded"
 
 
+def test_same_weights_in_other_format_without_files_are_a_difference_of_precision(story: core.LoadedModel) -> None:
+    """Hashes of models in memory depend on the number format; the scores show that the weights are the same."""
+    models_in_memory = [
+        core.wrap(network, story.tokenizer)
+        for network in (copy.deepcopy(story.model), copy.deepcopy(story.model).bfloat16())
+    ]
+    runs = [_run(model) for model in models_in_memory]
+    assert core.explain_difference(*runs).cause == "precision"
+    assert core.explain_difference(*runs, models=tuple(models_in_memory)).cause == "precision"
+
+
 def test_recordings_and_events_are_read_as_runs(story: core.LoadedModel, tmp_path: Path) -> None:
     request = core.Request(PROMPT, {"max_new_tokens": 12}, seed=1)
     list(core.record(tmp_path / "a.dscope", core.stream(story, request), request))
