@@ -46,6 +46,8 @@ class WindowState(NamedTuple):
     """Model selected in the Hub dialog; None if it is closed."""
     labs: tuple[str, ...]
     """Names of the open labs."""
+    difference_page: str
+    """Shown page of the window “Why do they differ?”; empty if it is closed."""
     shows_plugins: bool
     """Whether the list of plug-ins is open."""
     settings_scroll: int | None
@@ -73,6 +75,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         shows_welcome=parts.welcome.is_open,
         hub_model=parts.model_download.selected_name,
         labs=parts.labs.open_names,
+        difference_page=parts.differences.page,
         shows_plugins=parts.plugins.is_open,
         settings_scroll=parts.dialogs.scroll_position,
     )
@@ -118,6 +121,8 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if state.hub_model is not None:
         parts.model_download.open().dialog.list.pick(state.hub_model)
     parts.labs.reopen(state.labs)
+    if state.difference_page:
+        parts.differences.open().show_page(state.difference_page)
     if state.shows_plugins:
         parts.plugins.open()
     if state.settings_scroll is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.resources.language import mark, tr
 
+Distribution: TypeAlias = Sequence[float] | FloatArray
+"""Probabilities [V]."""
 ENSEMBLE_WEIGHT, TYPICAL_THRESHOLD, TYPICAL_FACTOR = 0.5, 0.09, 0.3
 """Weight of the model in the ensemble rule; ε and δ of typical acceptance, as in Medusa's code."""
 _SUM_TOLERANCE = 1e-4
@@ -61,8 +63,8 @@ def _mismatched(p: FloatArray, q: FloatArray) -> FloatArray:
 def _ensemble(p: FloatArray, q: FloatArray) -> FloatArray:
     """Draft x ~ q, accepted with min(1, 1 − w + w p/q), else the residual: ν = w p + (1 − w) q."""
     ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
-    accepted = q * np.minimum(1.0, 1 - ENSEMBLE_WEIGHT + ENSEMBLE_WEIGHT * ratio)
-    return accepted + (1 - accepted.sum()) * _residual(p, q)
+    accepted: FloatArray = q * np.minimum(1.0, 1 - ENSEMBLE_WEIGHT + ENSEMBLE_WEIGHT * ratio)
+    return accepted + (1 - float(accepted.sum())) * _residual(p, q)
 
 
 def _is_typical(p: FloatArray) -> FloatArray:
@@ -73,8 +75,8 @@ def _is_typical(p: FloatArray) -> FloatArray:
 
 def _typical(p: FloatArray, q: FloatArray) -> FloatArray:
     """Draft x ~ q, accepted if p(x) > min(ε, δ e^−H); else a token drawn from p."""
-    accepted = q * _is_typical(p)
-    return accepted + (1 - accepted.sum()) * p
+    accepted: FloatArray = q * _is_typical(p)
+    return accepted + (1 - float(accepted.sum())) * p
 
 
 def _overlap(p: FloatArray, q: FloatArray) -> float:
@@ -111,7 +113,7 @@ def emitted_by_trials(p: FloatArray, drafts: Sequence[FloatArray]) -> FloatArray
     return emitted + reach * left
 
 
-def emitted_distribution(p: Sequence[float], q: Sequence[float], rule: str = "sampled") -> FloatArray:
+def emitted_distribution(p: Distribution, q: Distribution, rule: str = "sampled") -> FloatArray:
     """Return the exact distribution ν [V] of the emitted token for distributions p and q [V].
 
     Raises ParameterError for unknown rules, and for values that are no distributions of the same tokens.
@@ -125,7 +127,7 @@ def total_variation(one: FloatArray, other: FloatArray) -> float:
     return float(np.abs(one - other).sum() / 2)
 
 
-def _distributions(p: Sequence[float], q: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+def _distributions(p: Distribution, q: Distribution) -> tuple[FloatArray, FloatArray]:
     found = tuple(np.asarray(one, dtype=np.float64) for one in (p, q))
     for name, one in zip("pq", found, strict=True):
         if one.ndim != 1 or len(one) != len(found[0]) or not (one >= 0).all() or abs(one.sum() - 1) > _SUM_TOLERANCE:
@@ -178,7 +180,7 @@ class RuleEffects(ResultRows[RuleEffect]):
         }  # fmt: skip
 
 
-def rule_effects(steps: Iterable[tuple[Sequence[float], Sequence[float]]]) -> RuleEffects:
+def rule_effects(steps: Iterable[tuple[Distribution, Distribution]]) -> RuleEffects:
     """Return the effect of every rule over steps with distributions (p, q) [V] each. Raises ParameterError."""
     pairs = [_distributions(p, q) for p, q in steps]
     if not pairs:
@@ -215,7 +217,7 @@ class SequentialTest:
         self.highest = 0.0
         """Its maximum so far."""
 
-    def add(self, token: int, p: Sequence[float]) -> bool:
+    def add(self, token: int, p: Distribution) -> bool:
         """Add a sample and the distribution [V] that it should have; return whether the hypothesis is rejected.
 
         Raises ParameterError for values that are no distribution, and for tokens outside it.

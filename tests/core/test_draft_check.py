@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,12 +51,16 @@ def test_needless_begin_token_is_found_as_reason_for_low_acceptance(monkeypatch:
     read = draft_check.final_scores
 
     def disturbed(one: core.LoadedModel, request: core.Request, *more: Any) -> Iterator[FloatArray]:
-        is_disturbed = one is draft and next(iter(request.prompt)) == 1
-        return (scores[::-1] if is_disturbed else scores for scores in read(one, request, *more))
+        if one is not draft:
+            return read(one, request, *more)
+        ids = [item for item in request.prompt if isinstance(item, int)]
+        if ids[0] == 1:
+            return (scores[::-1] for scores in read(one, request, *more))
+        return read(one, replace(request, prompt=[1, *ids]), *more)
 
     monkeypatch.setattr(draft_check, "final_scores", disturbed)
     monkeypatch.setattr(draft_check, "LOW_ACCEPTANCE", 0.9)
-    request = core.Request([1, *models.prompt()], {"max_new_tokens": 16, "do_sample": True, "top_k": 0}, seed=1)
+    request = core.Request([1, 9, 30, 17], {"max_new_tokens": 16, "do_sample": True, "top_k": 0}, seed=1)
     found = core.check_draft(model, draft, request)
     assert found.accepted < 0.9
     assert any("begin token" in sentence for sentence in found.findings), found.findings

@@ -16,6 +16,7 @@ from decodescope.app.features.differences.view.run_pair_page import RunPairPage
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import current_language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run
 
@@ -177,3 +178,12 @@ def test_stopped_check_says_so_and_can_be_started_again(qtbot: QtBot, dialog: Di
     page.button.click()
     qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
     assert page.summary.text() == "Stopped."
+
+
+def test_window_is_open_on_the_same_page_after_a_change_of_the_language(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.differences.open().show_page(NEAR_MISSES)
+    switch = window.parts.services.language_switch
+    for code in ("zh_CN", "en"):
+        switch.choose(code)
+        qtbot.waitUntil(lambda code=code: current_language() == code, timeout=WAIT_MS)
+        assert window.parts.differences.page == NEAR_MISSES

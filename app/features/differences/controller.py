@@ -41,9 +41,9 @@ class DifferenceController(QObject):
         """The query of the other two pages in progress."""
 
     @property
-    def is_open(self) -> bool:
-        """Whether the window is open."""
-        return self._dialog is not None
+    def page(self) -> str:
+        """Name of the page that the window shows; empty if it is closed."""
+        return self._dialog.tabs.value if self._dialog is not None else ""
 
     @Slot()
     def open(self) -> DifferenceDialog:

@@ -81,8 +81,9 @@ class CheckTable(Themed, QTableWidget):
 
     def texts(self) -> list[list[str]]:
         """Return the shown texts, row by row."""
-        places = range(self.rowCount()), range(self.columnCount())
-        return [[self.item(row, column).text() for column in places[1]] for row in places[0]]
+        model = self.model()
+        columns = range(self.columnCount())
+        return [[str(model.index(row, column).data()) for column in columns] for row in range(self.rowCount())]
 
     def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(28))
