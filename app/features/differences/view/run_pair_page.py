@@ -275,6 +275,7 @@ class RunPairPage(Themed, QWidget):
                 PlotDots(tr("Common words"), "accent", points),
                 PlotDots(tr("First difference"), "best", choice, "diamond"),
             ),
+            right=float(found.first.position + 2),
         ))  # fmt: skip
         self._plot_note.setText(
             tr(
