@@ -55,9 +55,11 @@ class CheckTable(Themed, QTableWidget):
         super().__init__(0, len(columns), parent)
         self._numeric = frozenset(numeric)
         set_up(self, name=name, accessible_name=title)
-        self.setHorizontalHeaderLabels(list(columns))
-        for column in numeric:
-            self.horizontalHeaderItem(column).setTextAlignment(_RIGHT)
+        for column, text in enumerate(columns):
+            item = QTableWidgetItem(text)
+            if column in self._numeric:
+                item.setTextAlignment(_RIGHT)
+            self.setHorizontalHeaderItem(column, item)
         self.verticalHeader().hide()
         self.setShowGrid(False)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
