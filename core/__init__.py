@@ -59,6 +59,22 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.decoding.prompt import encode
     from decodescope.core.decoding.score_cache import ScoreCache
     from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
+    from decodescope.core.differences.draft_check import DraftCheck, DraftStep, check_draft
+    from decodescope.core.differences.near_misses import NearMiss, NearMisses, near_misses
+    from decodescope.core.differences.run_difference import (
+        DifferenceCheck,
+        FirstDifference,
+        RunDifference,
+        explain_difference,
+        verdict_text,
+    )
+    from decodescope.core.differences.verification_effect import (
+        RuleEffect,
+        RuleEffects,
+        SequentialTest,
+        emitted_distribution,
+        rule_effects,
+    )
     from decodescope.core.explain.beams import explain_candidate
     from decodescope.core.explain.call_facts import explain_call_facts, inexact_facts, missing_facts, seed_text
     from decodescope.core.explain.counterfactual import explain_what_if

@@ -125,6 +125,8 @@ COMMANDS = (
             about=mark("Says what each setting of the shown run removed, and how many words would differ without it.")),
     Command("open_twin", mark("Twin: change one thing, keep the noise…"), TOOLS, 1,
             about=mark("Repeats the shown run with one change and the same random numbers: which words did it cause?")),
+    Command("explain_difference", mark("Why do they differ?…"), TOOLS, 1,
+            about=mark("Finds the first difference of two runs and its cause, step by step.")),
     Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
     Command("open_likelihood", mark("How likely is that? Probability of an answer"), TOOLS, 1,
             menu_title=mark("How likely is that?…"),

@@ -35,6 +35,7 @@ from decodescope.app.control.settings_controller import PresetLibrary, SettingsC
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.claims.controller import ClaimController
+from decodescope.app.features.differences.controller import DifferenceController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -321,6 +322,7 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         likelihood=LikelihoodController(body, session, requests, loading),
+        differences=DifferenceController(body, session, services.history, requests, chosen.model),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         same_noise=SameNoiseController(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)

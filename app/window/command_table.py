@@ -89,6 +89,7 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_setting_posterior": controllers.likelihood.open_posterior,
         "open_claims": controllers.claims.open,
         "open_studies": controllers.studies.open,
+        "explain_difference": controllers.differences.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

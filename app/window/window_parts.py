@@ -30,6 +30,7 @@ from decodescope.app.control.settings_controller import PresetLibrary, SettingsC
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
 from decodescope.app.features.claims.controller import ClaimController
+from decodescope.app.features.differences.controller import DifferenceController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -210,6 +211,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     likelihood: LikelihoodController
     claims: ClaimController
     studies: StudyController
+    differences: DifferenceController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -51,6 +51,8 @@ class WindowState(NamedTuple):
     """Names of the open labs."""
     shows_studies: bool
     """Whether the window of studies is open."""
+    difference_page: str
+    """Shown page of the window “Why do they differ?”; empty if it is closed."""
     shows_plugins: bool
     """Whether the list of plug-ins is open."""
     settings_scroll: int | None
@@ -80,6 +82,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         same_noise=parts.same_noise.saved_pages,
         labs=parts.labs.open_names,
         shows_studies=parts.studies.is_open,
+        difference_page=parts.differences.page,
         shows_plugins=parts.plugins.is_open,
         settings_scroll=parts.dialogs.scroll_position,
     )
@@ -128,6 +131,8 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     parts.same_noise.resume(state.same_noise)
     if state.shows_studies:
         parts.studies.open()
+    if state.difference_page:
+        parts.differences.open().show_page(state.difference_page)
     if state.shows_plugins:
         parts.plugins.open()
     if state.settings_scroll is not None:

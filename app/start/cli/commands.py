@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         mark("serve a model with the API of OpenAI"),
     ),
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
+    "why": ("decodescope.app.start.cli.why", mark("print why two recordings have different texts")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
