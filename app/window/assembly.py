@@ -45,6 +45,7 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -308,6 +309,7 @@ def _build_controllers(
         changes=changes,
         sounds=SoundEffectController(session, settings.appearance, panels.centre),
         tours=tours,
+        lessons=Lessons(tours, panels.centre, messages, lambda: store.data_folder),
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),

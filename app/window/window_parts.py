@@ -43,6 +43,7 @@ from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -195,6 +196,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     changes: SettingsChangeWatcher
     sounds: SoundEffectController
     tours: Tours
+    lessons: Lessons
     guess: GuessController
     screen_reader_text: ScreenReaderText
     palette: PaletteController

@@ -42,6 +42,8 @@ class WindowState(NamedTuple):
     is_presenting: bool
     shows_welcome: bool
     """Whether the welcome page is open."""
+    asks_wording: bool
+    """Whether it shows the question of a first start."""
     hub_model: str | None
     """Model selected in the Hub dialog; None if it is closed."""
     labs: tuple[str, ...]
@@ -71,6 +73,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         notice=parts.messages.notice,
         is_presenting=parts.presentation.is_on,
         shows_welcome=parts.welcome.is_open,
+        asks_wording=parts.welcome.asks_wording,
         hub_model=parts.model_download.selected_name,
         labs=parts.labs.open_names,
         shows_plugins=parts.plugins.is_open,
@@ -108,7 +111,7 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if focused is not None:
         focused.setFocus()
     if state.shows_welcome:
-        parts.welcome.show()
+        parts.welcome.show(state.asks_wording)
     if state.guess is not None:
         parts.guess.resume(state.guess)
     if state.tour is not None:
