@@ -11,7 +11,7 @@ from decodescope.core.common.text import cut_short
 from decodescope.core.errors import ParameterError
 from decodescope.core.grammar.grammar_setting import grammar_format_problem
 from decodescope.core.system.optional_deps import Extra
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 _MAX_QUOTED_LENGTH = 60
 """Maximum length of a value quoted in an error."""
@@ -151,7 +151,7 @@ def _check_bool(parameter: Parameter, value: object) -> _Rejection | None:
 def _check_choice(parameter: Parameter, value: object) -> _Rejection | None:
     if value in parameter.choices or (parameter.form is not None and has_form(parameter.form, value)):
         return None
-    return _reject(tr("Choose one of: {names}.").format(names=", ".join(str(choice) for choice in parameter.choices)))
+    return _reject(tr("Choose one of: {names}.").format(names=join_names(str(choice) for choice in parameter.choices)))
 
 
 def _check_text(parameter: Parameter, value: object) -> _Rejection | None:

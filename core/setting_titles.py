@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from decodescope.core import caches, strategies
 from decodescope.core.events import RunStarted
@@ -29,16 +30,23 @@ def cache_title(started: RunStarted) -> str:
 
 def setting_title(started: RunStarted, name: str) -> str:
     """Return the title of a setting, as in the parameter panel; its name if no strategy or cache has it."""
-    for parameters in _parameters(started):
-        for parameter in parameters:
-            if parameter.name == name:
-                return tr(parameter.title)
-    return name
+    return _title(name, started.strategy, started.cache) or name
 
 
-def _parameters(started: RunStarted) -> list[Sequence[Parameter]]:
+def title_and_name(name: str, strategy: str) -> str:
+    """Return the title of a setting in the parameter panel, and its name in code, which callers of the library use."""
+    title = _title(name, strategy)
+    return tr("{title} ({name})").format(title=title, name=name) if title else name
+
+
+def _title(name: str, strategy: str, cache: str = "") -> str:
+    parameters = chain.from_iterable(_parameters(strategy, cache))
+    return next((tr(parameter.title) for parameter in parameters if parameter.name == name), "")
+
+
+def _parameters(strategy_name: str, cache_name: str) -> list[Sequence[Parameter]]:
     """Return the parameters of the run's own strategy and cache first, then all others."""
-    strategy, cache = strategies.registry.get(started.strategy), caches.registry.get(started.cache)
+    strategy, cache = strategies.registry.get(strategy_name), caches.registry.get(cache_name)
     own = [*([strategy.parameters] if strategy else []), *([cache.parameters] if cache else [])]
     others = (registry.values() for registry in (strategies.registry, caches.registry))
     return [*own, *(entry.parameters for entries in others for entry in entries)]

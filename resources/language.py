@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,16 @@ def join_sentences(*parts: str) -> str:
     return ("" if _code.startswith(_WITHOUT_SPACES) else " ").join(part for part in parts if part)
 
 
+def join_names(names: Iterable[str]) -> str:
+    """Return the names of a list in one text, as the language separates them."""
+    return tr(", ").join(names)
+
+
 def join_alternatives(parts: Sequence[str]) -> str:
     """Join words or phrases: `a, b or c`."""
     if len(parts) < 2:
         return "".join(parts)
-    return tr("{some} or {last}").format(some=tr(", ").join(parts[:-1]), last=parts[-1])
+    return tr("{some} or {last}").format(some=join_names(parts[:-1]), last=parts[-1])
 
 
 _NAME = re.compile(r"\S*[._/\\:]\w|\w*\d|\w[^\W\d_]*[A-Z]")

@@ -14,7 +14,7 @@ from decodescope.app.state.suggestions import truncate_name
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MIN_SIZE
 from decodescope.core.checks.name_suggestions import did_you_mean
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _TABLE_NAME = "picture"
 _KEYS_OF_TRACE = ("example", "model", "strategy", "parameters", "cache", "cache_parameters", "drafts", "prompt", "seed")
@@ -112,7 +112,7 @@ def _read_values(table: Mapping[str, Any], value_readers: Mapping[str, ValueRead
                     where=location,
                     key=truncate_name(key),
                     near=did_you_mean(key, value_readers),
-                    names=", ".join(value_readers),
+                    names=join_names(value_readers),
                 )
             )
         try:

@@ -467,14 +467,16 @@ class ChatLibrary(QObject):
         self._refresh()
 
     @Slot(str, str)
-    def choose_export_file(self, chat: str, kind: str) -> None:
-        """Open a file dialog for a chat as `json` or `md` (Markdown); an empty id means the open one."""
+    def choose_export_file(self, chat: str = "", kind: str = "") -> None:
+        """Open a file dialog for a chat as `json` or `md` (Markdown), or for either; an empty id means the open one."""
         found = self._conversation(chat)
         if found is None:
             return
         name = "".join(sign if sign.isalnum() or sign in " -_" else "-" for sign in found.name).strip(" -") or "chat"
-        kinds = tr("Markdown (*.md)") if kind == "md" else tr("JSON (*.json)")
-        open_save_dialog(self._centre, tr("Export chat"), f"{name}.{kind}", kinds, partial(self.export_file, found.id))
+        titles = {"json": tr("JSON (*.json)"), "md": tr("Markdown (*.md)")}
+        kinds = titles.get(kind) or ";;".join(titles.values())
+        file = f"{name}.{kind or 'json'}"
+        open_save_dialog(self._centre, tr("Export chat"), file, kinds, partial(self.export_file, found.id))
 
     def export_file(self, chat: str, path: str) -> None:
         """Write a chat as JSON, or as Markdown if the name ends in .md."""

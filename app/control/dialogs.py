@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +60,8 @@ class Diagnostics(QObject):
         return "\n".join(f"{name}: {value}" for name, value in self._lines()) + "\n"
 
     def _lines(self) -> Iterator[tuple[str, object]]:
+        import platform
+
         yield "Decodescope", own_version()
         yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
         for name in DISTRIBUTIONS:

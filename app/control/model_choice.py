@@ -31,7 +31,7 @@ from decodescope.app.storage.settings import ModelsSection
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from decodescope.app.widgets.picker_combo import PickerCombo
 from decodescope.core import ModelEntry, catalog
-from decodescope.resources.language import join_sentences, tr, trn
+from decodescope.resources.language import join_names, join_sentences, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.app.control.local_engine_search import LocalEngineSearch
@@ -178,7 +178,7 @@ class ModelChoice(QObject):
     def _show_local_engines(self, found: Sequence[LocalEngine]) -> None:
         names = self._models.add_local_engines(found)
         if names:
-            engines = ", ".join(engine.title for engine in found if engine.models)
+            engines = join_names(engine.title for engine in found if engine.models)
             status = trn("Found {n} model: {engines}", "Found {n} models: {engines}", len(names))
             self._models.search_status = status.format(n=len(names), engines=engines)
         elif found:
@@ -387,8 +387,8 @@ class DraftChoice(QObject):
             "{drafts} cannot draft for {model} and was removed.",
             "{drafts} cannot draft for {model} and were removed.",
             len(titles),
-        ).format(drafts=", ".join(titles), model=self._title_of(self._target))
-        names = ", ".join(map(self._title_of, self._picker.chosen))
+        ).format(drafts=join_names(titles), model=self._title_of(self._target))
+        names = join_names(map(self._title_of, self._picker.chosen))
         now = tr("Now drafting: {drafts}.").format(drafts=names) if names else tr("Choose another draft model.")
         self.removed.emit(join_sentences(removed, now))
 

@@ -16,7 +16,7 @@ from decodescope.app.session.queries.model_export import ModelExportQuery, Model
 from decodescope.app.session.session import Session
 from decodescope.app.widgets.file_dialogs import initial_folder, open_format_save_dialog
 from decodescope.core import words
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 FORMATS = (
     ("Q8_0", mark("8 bits, Q8_0"), 8.5),
@@ -63,7 +63,7 @@ class ModelExportController(QObject):
             return
         formats = [f"{self._format_title(title, bits)} (*.gguf)" for _, title, bits in FORMATS]
         title = tr("Export model as GGUF")
-        if names := ", ".join(adapter.name for adapter in self._adapters.choices):
+        if names := join_names(adapter.name for adapter in self._adapters.choices):
             title = tr("Export model as GGUF with {adapters} merged").format(adapters=names)
         folder = initial_folder(self._folder)
         open_format_save_dialog(self._parent_window, title, f"{export_stem(name)}.gguf", formats, self.export, folder)

@@ -29,15 +29,15 @@ from decodescope.app.storage.settings import LastChoices
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_save_dialog
 from decodescope.core import explain_call_facts, inexact_facts, missing_facts, unshown_settings
 from decodescope.core.strategies import Strategy
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 def _problems_of_settings(strategy: Strategy, settings: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return sentences on settings without an editor: those that are unknown, and those that would change the text."""
     unknown, unshown = unshown_settings(strategy, settings, names)
     return [
-        *([tr("Unknown setting: {names}.").format(names=", ".join(unknown))] if unknown else []),
-        *([tr("The window has no setting for: {names}.").format(names=", ".join(unshown))] if unshown else []),
+        *([tr("Unknown setting: {names}.").format(names=join_names(unknown))] if unknown else []),
+        *([tr("The window has no setting for: {names}.").format(names=join_names(unshown))] if unshown else []),
     ]
 
 
@@ -409,6 +409,6 @@ class PresetLibrary(QObject):
         if without:
             text = tr("Not supported, or different, in {program}: {names}. All other settings were saved.")
             title = tr("Some settings differ")
-            text = text.format(program=program, names=", ".join(without))
+            text = text.format(program=program, names=join_names(without))
             notes = programs.export_notes(programs.WRITABLE_PROGRAMS[program], preset.values)
             self._messages.show_notice(" ".join([text, *notes]), title)

@@ -21,7 +21,7 @@ from decodescope.app.widgets.painted_rows import paint_line
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.core import strategies
 from decodescope.core.strategies import Parameter
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_names, tr, trn
 
 
 class DeferredSetting:
@@ -178,7 +178,7 @@ class SettingsGroup(QWidget):
         """Update the head's summary and the button for the rarely used rows."""
         changed = {each.parameter.name: each.value for each in settings if each.is_changed and not each.unavailable}
         parameters = [each.parameter for each in settings]
-        names = ", ".join(tr(parameter.title) for parameter in parameters)
+        names = join_names(tr(parameter.title) for parameter in parameters)
         self.head.set_summary(setting_values.summary(parameters, changed) or names, bool(changed))
         hidden = [each for each in settings if each.parameter.advanced]
         count = sum(each.is_changed for each in hidden)

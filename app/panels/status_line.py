@@ -22,7 +22,7 @@ from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.labels import ElidedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.core import words
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import RunStarted
@@ -71,7 +71,7 @@ class StatusLine(Themed, QFrame):
 
     def show_changes(self, changes: Sequence[SettingChange]) -> None:
         """Show which settings have changed since the run."""
-        changes_text = ", ".join(f"{title} {how}" for title, how in changes)
+        changes_text = join_names(f"{title} {how}" for title, how in changes)
         hint = (
             tr("Changed since this run: {told}.").format(told=changes_text)
             if changes
@@ -267,7 +267,7 @@ def _model_hardware(model: ModelInfo, backend: DecodeBackend | None) -> str:
         parts.append(words.count(model.threads, "thread"))
     if backend is not None and backend.uses_native_code:
         parts.append(tr("native code"))
-    hardware = ", ".join(parts) + (f" ({model.note})" if model.note else "")
+    hardware = join_names(parts) + (f" ({model.note})" if model.note else "")
     return f"{hardware}\n{backend.sentence}" if backend is not None else hardware
 
 

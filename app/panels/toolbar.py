@@ -21,7 +21,7 @@ from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.picker_combo import SUBTITLE, PickerCombo
 from decodescope.app.widgets.picker_items import PickerItem
 from decodescope.app.widgets.plain_text import PlainLabel, RichLabel, tooltip
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 VISIBLE_DIGITS = 5
 """Visible digits. Random seeds have at most this many; the editor scrolls for longer typed ones."""
@@ -217,7 +217,7 @@ class DraftPicker(PickerCombo):
 
     def _update_summary(self) -> None:
         titles = [self.itemText(self.findData(name)) for name in self.chosen]
-        self.set_subtitle(", ".join(titles) if self._additional else None)
+        self.set_subtitle(join_names(titles) if self._additional else None)
         self.chosenChanged.emit()
 
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QLibraryInfo, QMessageLogContext, QtMsgType, qFormatL
 
 from decodescope.app.start.cli import CommandLineOptions
 from decodescope.app.start.qt_libraries import missing_for_platform, platform_plugins, remedy
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 MessageHandler = Callable[[QtMsgType, QMessageLogContext, str], None]
 IGNORED_PREFIX = "This plugin does not support "
@@ -91,5 +91,5 @@ def unusable_platform_reason() -> str:
     if not missing:
         return ""
     return tr("Qt needs system libraries that are missing: {libraries}. To install them: {command}").format(
-        libraries=", ".join(sorted(missing)), command=remedy(missing)
+        libraries=join_names(sorted(missing)), command=remedy(missing)
     )

@@ -15,7 +15,7 @@ from decodescope.app.widgets import widget_pictures
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.system.file_writing import atomic_write
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 class PictureError(Exception):
@@ -101,7 +101,7 @@ def _no_figures_message(exports: ExportItems, offer: ExportTarget) -> str:
         other.name for other in exports.offers() if CSV in other.formats and other.name in {v.name for v in VIEWS}
     ]
     instead = (
-        tr(" Use --view to choose one that has data: {names}.").format(names=", ".join(others))
+        tr(" Use --view to choose one that has data: {names}.").format(names=join_names(others))
         if others
         else tr(" Add --run to produce some.")
     )

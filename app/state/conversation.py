@@ -151,6 +151,8 @@ class ConversationTurn:
     """Id of the run that wrote an answer restored from an earlier session; empty if none did."""
     restored_tokens: tuple[TurnToken, ...] = ()
     """Tokens of an answer restored from an earlier session."""
+    restored_thinking: AnswerThinking | None = None
+    """Thinking of an answer restored from an earlier session whose text does not contain its marks."""
     made_with: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the answer was made with, in the format of `app.state.request_json`; empty if no run wrote it."""
 
@@ -167,7 +169,14 @@ class ConversationTurn:
         if self._is_of_run:
             assert self.run is not None
             return self.run.thinking_of(self.run.shown_index)
-        return split_text(self.content)
+        return self.restored_thinking or split_text(self.content)
+
+    @property
+    def thinking_without_marks(self) -> AnswerThinking | None:
+        """The answer, its thinking split off, if its text alone does not tell them apart: special tokens marked it."""
+        if self.role != "assistant" or not (found := self.thinking).thinking:
+            return None
+        return found if found[:2] != split_text(self.text)[:2] else None
 
     @property
     def thinking_tokens(self) -> int:
@@ -181,8 +190,10 @@ class ConversationTurn:
 
     @property
     def message(self) -> dict[str, str]:
-        """The message as chat templates expect it."""
-        return {"role": self.role, "content": self.content}
+        """The message as chat templates expect it: thinking that special tokens marked is no part of the content."""
+        if (found := self.thinking_without_marks) is not None:
+            return {"role": self.role, "content": found.body, "reasoning_content": found.thinking}
+        return {"role": self.role, "content": self.text}
 
     @property
     def run_id(self) -> str:

@@ -10,7 +10,7 @@ from decodescope.app.state.worker_messages import RunRequest, memory_text
 from decodescope.core import adapters, caches, strategies
 from decodescope.core.caches import CacheBackend
 from decodescope.core.strategies import Parameter, Strategy
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 SettingChange = tuple[str, str]
 """Setting and change: `("Temperature", "0.8 → 1.9")`."""
@@ -61,12 +61,12 @@ def _seed(request: RunRequest) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(names) or tr("none")
+    return join_names(names) or tr("none")
 
 
 def _adapters(request: RunRequest) -> str:
     chosen = adapters.check_adapters(request.adapters or ())
-    return ", ".join(f"{one.name} × {one.strength:g}" for one in chosen) or tr("none")
+    return join_names(f"{one.name} × {one.strength:g}" for one in chosen) or tr("none")
 
 
 STAGES = "stages"

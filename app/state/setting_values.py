@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from decodescope import core
 from decodescope.app.state.text_formats import parse_grammar, read_lines, unescape, write_lines
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from decodescope.core.strategies import Parameter
@@ -142,7 +142,7 @@ def parse_names(parameter: Parameter, text: str) -> list[str] | None:
     if unknown := next((name for name in names if name not in parameter.choices), None):
         raise InvalidValueError(
             tr("{name} accepts {names}, not “{text}”.").format(
-                name=parameter.name, names=", ".join(map(str, parameter.choices)), text=short_text(unknown)
+                name=parameter.name, names=join_names(map(str, parameter.choices)), text=short_text(unknown)
             )
         )
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
@@ -300,7 +300,7 @@ def _choice(parameter: Parameter, text: str) -> Any:
         return parse_tokens(text)
     raise InvalidValueError(
         tr("{name} must be one of {names}, not “{text}”.").format(
-            name=parameter.name, names=", ".join(by_text), text=short_text(text)
+            name=parameter.name, names=join_names(by_text), text=short_text(text)
         )
     )
 

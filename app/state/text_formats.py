@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from decodescope.core.common.csv_text import CsvRows as CsvRows
 from decodescope.core.common.csv_text import is_formula as is_formula
 from decodescope.core.common.csv_text import to_csv as to_csv
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _ESCAPES = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {sign: f"\\{letter}" for letter, sign in _ESCAPES.items()}
@@ -100,7 +100,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     if kind is None:
         raise ValueError(
             tr("pass JSON such as {example}, or a file that ends with {suffixes}").format(
-                example='{"choice": ["red", "blue"]}', suffixes=", ".join(_BY_SUFFIX)
+                example='{"choice": ["red", "blue"]}', suffixes=join_names(_BY_SUFFIX)
             )
         )
     try:

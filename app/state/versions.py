@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import metadata
 from pathlib import Path
 
 from decodescope import resources
@@ -11,6 +9,8 @@ from decodescope import resources
 
 def version_of(distribution: str) -> str:
     """Return the version of an installed distribution, or "not installed"."""
+    from importlib import metadata  # the window starts faster without it
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -21,6 +21,8 @@ def own_version() -> str:
     """Return the version of this program, as installed or from the checkout."""
     if (installed := version_of("decodescope")) != "not installed":
         return installed
+    import tomllib
+
     try:
         project = tomllib.loads((Path(resources.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
         return f"{project['project']['version']} (from source)"

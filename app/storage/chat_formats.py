@@ -42,7 +42,7 @@ def chat_to_json(chat: Conversation) -> dict[str, Any]:
         "version": 1,
         "title": chat.name,
         "system": chat.system,
-        "messages": [*system, *({"role": turn.role, "content": turn.text} for turn in chat.turns)],
+        "messages": [*system, *(turn.message for turn in chat.turns)],
         "turns": [turn_to_dict(turn) for turn in chat.all_turns],
     }
 

@@ -45,6 +45,7 @@ from decodescope.app.storage.settings import (
     version_of,
 )
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
+from decodescope.core.thinking.recognition import AnswerThinking
 from decodescope.resources.language import mark, tr, trn
 
 FOLDER = "chats"
@@ -57,7 +58,8 @@ DELETED_SECONDS = 24 * 3600
 _are_valid_figures = list_of_counts(3, 2**53)
 TurnDict = dict[str, Any]
 """A turn as it is saved: id, parent, role, content, held (whether it is in the context), shown, and for an answer
-figures ([reused, computed, written]), run, tokens (ids and lengths of their texts, as text) and made_with.
+figures ([reused, computed, written]), run, tokens (ids and lengths of their texts, as text), made_with, and thinking
+([thinking, answer]) if its text alone does not tell them apart.
 """
 
 
@@ -404,6 +406,8 @@ def turn_to_dict(turn: ConversationTurn) -> TurnDict:
         plain["made_with"] = dict(turn.made_with)
     if tokens := turn.tokens:  # as text: a list with a number on each line would be ten times longer
         plain["tokens"] = [" ".join(str(token.id) for token in tokens), " ".join(str(len(t.text)) for t in tokens)]
+    if (thinking := turn.thinking_without_marks) is not None:
+        plain["thinking"] = [thinking.thinking, thinking.body]
     return plain
 
 
@@ -489,6 +493,10 @@ def _numbers(value: Sequence[str]) -> list[tuple[int, int]] | None:
     return list(zip(ids, lengths, strict=True)) if len(ids) == len(lengths) and all(map(is_count, ids)) else None
 
 
+def _are_two_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_text, value))
+
+
 _TURN_CHECKS = {
     "id": is_text,
     "parent": is_text,
@@ -498,6 +506,7 @@ _TURN_CHECKS = {
     "run": is_text,
     "tokens": _are_tokens,
     "made_with": _is_object,
+    "thinking": _are_two_texts,
 }
 
 
@@ -516,6 +525,7 @@ def _turn_from_dict(plain: TurnDict) -> ConversationTurn:
         id=plain.get("id") or new_id(),
         restored_run_id=plain.get("run", ""),
         restored_tokens=_tokens_of(plain),
+        restored_thinking=AnswerThinking(*plain["thinking"]) if "thinking" in plain else None,
         made_with=plain.get("made_with", {}),
     )
 

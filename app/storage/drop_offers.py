@@ -13,10 +13,11 @@ from decodescope.app.state.media import kind_by_name
 from decodescope.app.storage import programs
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
-from decodescope.resources.language import join_alternatives, join_sentences, mark, start_sentence, tr, trn
+from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
 
-RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR = (
-    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar"
+RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS = (
+    "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar",
+    "chats",
 )  # fmt: skip
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
@@ -30,6 +31,8 @@ _OF_A_MODEL = re.compile(
 """Names of files that only mean something in their model's folder."""
 GRAMMARS = (".gbnf", ".lark", ".regex")
 _SCHEMA_KEYS = frozenset({"$schema", "$defs", "$ref", "definitions", "properties", "anyOf", "oneOf", "allOf", "enum"})
+_CHAT_KEYS = frozenset({"messages", "conversations", "conversation", "mapping"})
+"""Keys of a chat: OpenAI's, ShareGPT's, and that of ChatGPT's export."""
 _JSON_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _HUB_NAME = re.compile(r"[\w.-]+")
 _API_PATH = re.compile(r"/v1/?$", re.IGNORECASE)
@@ -258,6 +261,8 @@ def _offer_for_json(path: Path) -> DropOffer:
         return DropOffer(GRAMMAR, tr("Write only texts of this JSON schema"), path.name, (str(path),))
     if record is not None and {"chosen", "rejected"} & record.keys() | {"completions", "ranks"} & record.keys():
         return DropOffer(LEARN, tr("Use these rankings in the preference lab"), path.name, (str(path), "reward"))
+    if record is not None and _CHAT_KEYS & record.keys() and not _is_for_training(path, record):
+        return DropOffer(CHATS, tr("Open these chats"), path.name, (str(path),))
     if record is not None and ("messages" in record or ({"prompt", "completion"} <= record.keys())):
         return DropOffer(LEARN, tr("Use these chats in the preference lab"), path.name, (str(path), "sft"))
     if path.suffix.lower() == ".jsonl":
@@ -270,6 +275,11 @@ def _offer_for_json(path: Path) -> DropOffer:
             tr("This file contains no settings"), tr("Settings are a JSON object: names and values between braces.")
         )
     return DropOffer(SETTINGS, tr("Use these settings"), path.name, (str(path),))
+
+
+def _is_for_training(path: Path, record: Mapping[str, object]) -> bool:
+    """Return whether these chats are examples to train with, one in a line, as in OpenAI's files for fine-tuning."""
+    return path.suffix.lower() == ".jsonl" and "messages" in record
 
 
 def _start_of(path: Path) -> str:
@@ -330,4 +340,4 @@ def _reject(title: str, detail: str) -> DropOffer:
 
 
 def _names(paths: Sequence[str]) -> str:
-    return ", ".join(Path(path).name for path in paths)
+    return join_names(Path(path).name for path in paths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import stat
@@ -281,6 +280,8 @@ FOLDER = "media"
 
 def save_pasted_picture(data: Path, png: bytes) -> Path:
     """Store a picture, once per content. Raises StorageError."""
+    import hashlib
+
     path = data / FOLDER / f"pasted-{hashlib.sha256(png).hexdigest()[:12]}.png"
     if not path.exists():
         write_bytes(path, png)

@@ -20,7 +20,7 @@ from decodescope.core import strategies
 from decodescope.core.common.program_name import NAME
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.core.strategies import Strategy
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 OWN_KEY = NAME
 FORMER_NAMES = {
@@ -59,7 +59,7 @@ class Preset(NamedTuple):
         names = [name for name in self.extra if name not in _METADATA_KEYS]
         extra_note = tr(
             "“{name}” also contains settings that are not shown here. They stay in the file: {names}."
-        ).format(name=self.name, names=", ".join(names))
+        ).format(name=self.name, names=join_names(names))
         left_out = tr("“{name}” has unusable values, which are left at their defaults: {reasons}").format(
             name=self.name, reasons=" ".join(self.rejected)
         )
@@ -95,7 +95,7 @@ def load_preset(path: Path) -> Preset:
             raise PresetProblem(
                 tr("{name} contains no settings.").format(name=path.name),
                 tr("Supported files: generation_config.json, and settings of {programs}.").format(
-                    programs=", ".join(programs.readable_programs())
+                    programs=join_names(programs.readable_programs())
                 ),
             )
         return preset_from_config(path.stem, data, path)
@@ -151,7 +151,7 @@ def _invalid_entries_notice(data: Mapping[str, Any], own: Mapping[str, Any]) -> 
     if not isinstance(found, dict):
         return tr("“{key}” is not an object with names and values.").format(key=OWN_KEY)
     odd = [key for key in own if found.get(key) not in (None, own[key])]
-    return tr("Invalid entries under “{key}”: {names}.").format(key=OWN_KEY, names=", ".join(odd)) if odd else ""
+    return tr("Invalid entries under “{key}”: {names}.").format(key=OWN_KEY, names=join_names(odd)) if odd else ""
 
 
 def preset_to_config(
@@ -213,7 +213,7 @@ def _find_strategy(name: str, preset: str) -> Strategy:
     try:
         return strategies.registry[name]
     except KeyError:
-        known = ", ".join(tr(strategy.title) for strategy in strategies.registry.values())
+        known = join_names(tr(strategy.title) for strategy in strategies.registry.values())
         words = name.replace("_", " ")
         raise PresetProblem(
             tr("“{preset}” uses {strategy}, which is not available here.").format(preset=preset, strategy=words),

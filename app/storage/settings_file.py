@@ -35,7 +35,7 @@ from decodescope.app.storage.settings import (
 )
 from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.common.program_name import user_folder
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _ABSENT = object()
 
@@ -195,7 +195,7 @@ class SettingsStore:
         if contents.migrated_sections and not contents.reset_names:
             keep_copy(self.path, "old")
         if contents.newer_sections:
-            names = ", ".join(f"“{name}”" for name in contents.newer_sections)
+            names = join_names(f"“{name}”" for name in contents.newer_sections)
             backup_note = keep_copy(self.path, "newer")
             self._add_notice(
                 tr(
@@ -207,7 +207,7 @@ class SettingsStore:
             backup_note = keep_copy(self.path)
             self._add_notice(
                 tr("Invalid values in the settings file were reset to defaults: {names}. {kept}").format(
-                    names=", ".join(contents.reset_names), kept=backup_note
+                    names=join_names(contents.reset_names), kept=backup_note
                 )
             )
 

@@ -24,7 +24,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.plain_text import show_tooltip
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_names, tr, trn
 
 MIN_BAR_WIDTH = 40
 """Minimum track width in pixels at 100 % to be placed beside its label."""
@@ -267,7 +267,7 @@ class BarList(Themed, QWidget, AccessibleWidget):
         return [self._part(number, row) for number, row in enumerate(self.rows)]
 
     def _part(self, number: int, row: BarRow) -> AccessiblePart:
-        figures = ", ".join(row.figures)
+        figures = join_names(row.figures)
         press = partial(self.rowPicked.emit, row.key) if row.key is not None else None
         marked = row.key == self._marked_key if row.key is not None else None
         place = partial(self._row_rect, number)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessibleWidget
-from decodescope.resources.language import join_sentences, tr
+from decodescope.resources.language import join_names, join_sentences, tr
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QLinearGradient
@@ -42,7 +42,7 @@ class ColourLegend(Themed, QWidget, AccessibleWidget):
     def set_labels(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
         """Set the labels of the scale's ends (empty: no scale) or of each of its `steps`, and the hint."""
         self._low, self._high, self._hint, self._steps = low, high, hint, steps
-        named = tr("Colours: {colours}.").format(colours=", ".join(s.label for s in steps)) if steps else ""
+        named = tr("Colours: {colours}.").format(colours=join_names(s.label for s in steps)) if steps else ""
         if low:
             named = tr("Colours from {low} to {high}.").format(low=low, high=high)
         self.setAccessibleName(join_sentences(named, hint))
@@ -156,7 +156,7 @@ class KeyLegend(Themed, QWidget, AccessibleWidget):
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
             self.setVisible(bool(keys))
-            self.setAccessibleName(tr("Colours: {colours}").format(colours=", ".join(key.word for key in keys)))
+            self.setAccessibleName(tr("Colours: {colours}").format(colours=join_names(key.word for key in keys)))
             self.updateGeometry()
             self.update()
 

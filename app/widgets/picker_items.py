@@ -12,6 +12,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import icons
 from decodescope.app.widgets.inputs import LazyComboBox
+from decodescope.resources.language import join_names
 
 
 class PickerItem(NamedTuple):
@@ -36,7 +37,7 @@ class PickerItem(NamedTuple):
     def accessible_text(self) -> str:
         """The item's text for screen readers."""
         parts = (self.title, self.badge, self.reason or self.subtitle, *self.columns)
-        return ", ".join(part for part in parts if part)
+        return join_names(part for part in parts if part)
 
 
 class PickerCommand(NamedTuple):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from PySide6.QtCore import QElapsedTimer, QProcess
 
 from decodescope import resources
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MIN_INTERVAL_MS = 150
 CUES = ("accepted", "refused", "finished")
@@ -33,7 +33,7 @@ def sound_unsupported_reason(platform: str = sys.platform) -> str:
     """Return why no sound can be played here, or an empty string."""
     if platform == "win32" or player_command(platform):
         return ""
-    names = ", ".join(command[0] for command in PLAYERS.get(platform, PLAYERS["linux"]))
+    names = join_names(command[0] for command in PLAYERS.get(platform, PLAYERS["linux"]))
     return tr("No sound player was found ({names}).").format(names=names)
 
 

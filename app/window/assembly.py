@@ -251,6 +251,7 @@ def _build_controllers(
     borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
     setup = SettingsController(chosen, panels.setup, media, borrowed, settings.choices)
     chat = ChatController(panels.setup.prompt, panels.centre, services.chat_saver, settings.chat)
+    chats = ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat)
     adapters = AdapterController(
         panels.setup.adapters, chosen.model, loading, settings.models, session, messages, panels.centre
     )
@@ -283,7 +284,7 @@ def _build_controllers(
         media_bar=media_bar,
         chat=chat,
         chat_fit=ChatFitController(session, chat, panels.setup.prompt, requests),
-        chats=ChatLibrary(chat, services.chat_saver, panels.centre, messages, settings.chat),
+        chats=chats,
         memory_fit=MemoryFitController(session, panels.setup, requests),
         word_spellings=WordSpellingsController(session, panels.setup.parameters),
         model_export=ModelExportController(panels.centre, session, loading, messages, adapters),
@@ -303,6 +304,7 @@ def _build_controllers(
             setup,
             messages,
             adapters,
+            chats,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),

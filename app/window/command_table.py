@@ -88,6 +88,8 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "open_speed": controllers.labs.open_speed,
         "open_plugins": controllers.plugins.open,
         "open_run": controllers.recorded_runs.choose_file_to_open,
+        "import_chats": controllers.chats.choose_import_file,
+        "export_chat": controllers.chats.choose_export_file,
         "open_preset": controllers.presets.open_preset,
         "save_run": controllers.recorded_runs.choose_save_path,
         "save_preset": controllers.presets.save_preset,

@@ -11,6 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.adapters import AdapterController
+from decodescope.app.control.chat import ChatLibrary
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.model_choice import ModelFolders
 from decodescope.app.control.recorded_runs import RecordedRuns
@@ -44,6 +45,7 @@ class DropController(QObject):
         setup: SettingsController,
         messages: Messages,
         adapters: AdapterController,
+        chats: ChatLibrary,
     ) -> None:
         super().__init__(parent_window)
         self._media, self._model_download, self._labs = media, model_download, labs
@@ -59,6 +61,7 @@ class DropController(QObject):
             drop_offers.HUB: self._find_on_hub,
             drop_offers.ENGINE: self._connect,
             drop_offers.LEARN: self._learn,
+            drop_offers.CHATS: chats.import_file,
         }
 
     @Slot(object)

@@ -6,7 +6,7 @@ from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.errors import CacheError
 from decodescope.core.parameter import quote_text
 from decodescope.core.registry import Registry
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
 
@@ -18,7 +18,7 @@ def named(name: str) -> CacheBackend:
     except KeyError:
         raise CacheError(
             tr("There is no cache called {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
-            tr("Choose one of: {names}.").format(names=", ".join(registry)),
+            tr("Choose one of: {names}.").format(names=join_names(registry)),
         ) from None
 
 

@@ -11,7 +11,7 @@ from decodescope.core.common.entry_description import EntryDescription
 from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.parameter import Parameter, Settings
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     import torch
@@ -201,7 +201,7 @@ def extra_tensors_reason(model: LoadedModel) -> str | None:
 
 
 def _join_types(kinds: Iterable[str]) -> str:
-    return ", ".join(sorted(kinds)).replace("_", " ")
+    return join_names(sorted(kinds)).replace("_", " ")
 
 
 EDITS: frozenset[CacheOperation] = frozenset({"reorder", "truncate", "select", "copy"})

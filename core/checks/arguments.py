@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from decodescope.core.common.setting_values import to_plain_value
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import format_limit, short_repr
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 T = TypeVar("T")
 MAX_FLOAT = 10**300
@@ -127,7 +127,7 @@ def _has_surrogates(text: str) -> bool:
 def check_one_of(name: str, value: object, names: Collection[str]) -> None:
     """Raise ParameterError unless `value` is one of these names."""
     if not (isinstance(value, str) and value in names):
-        raise argument_error(name, value, tr("Choose one of: {names}.").format(names=", ".join(names)))
+        raise argument_error(name, value, tr("Choose one of: {names}.").format(names=join_names(names)))
 
 
 def checked_list(name: str, value: Iterable[T], kind: type[T] | tuple[type[T], ...], remedy: str) -> list[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from decodescope.core.errors import ParameterError
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MAX_LISTED = 20
 """Number of names up to which a message lists all of them."""
@@ -45,8 +45,8 @@ def known_names_sentence(name: str, known_names: Iterable[str]) -> str:
     """Return a sentence with the known names for the unknown `name`; with those nearest to it if there are many."""
     names = list(known_names)
     if len(names) <= MAX_LISTED:
-        return tr("Available: {names}.").format(names=", ".join(names) or tr("none"))
-    nearest = ", ".join(nearest_names(name, names))
+        return tr("Available: {names}.").format(names=join_names(names) or tr("none"))
+    nearest = join_names(nearest_names(name, names))
     return tr("The nearest of {count} names: {names}.").format(count=len(names), names=nearest)
 
 

@@ -29,7 +29,7 @@ from decodescope.core.models.config_validation import QUANTIZED_FORMATS
 from decodescope.core.parameter import display_name
 from decodescope.core.processors.pipeline_stages import OPTION, is_default_order
 from decodescope.core.request import Request, captured_facts, check_request
-from decodescope.resources.language import join_sentences, mark, tr
+from decodescope.resources.language import join_names, join_sentences, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.models.loaded_model import LoadedModel
@@ -165,7 +165,7 @@ def _generate_equivalent(
     if not missing and request.media:
         missing = tr("audio and image files are read by this program.")
     if not missing and (own := _unsupported_stages(request, effective_settings)):
-        missing = tr("it does not support {stages}.").format(stages=", ".join(own))
+        missing = tr("it does not support {stages}.").format(stages=join_names(own))
     if not missing and not is_default_order(request.options.get(OPTION), _active_stages(effective_settings)):
         missing = tr("it has no setting for the order of the stages.")
     notes = join_sentences(*(each.note for each in counterparts), tr(_CONVERTED) if in_files else "")

@@ -45,7 +45,7 @@ from decodescope.core.processors.base import Processor, ScoreRule
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
 from decodescope.core.strategies.parameters import KEYED_NOISE, MAX_TIME
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 BIAS = "bias"
 """Name of the setting that raises one word's score; the word is given with it."""
@@ -537,7 +537,7 @@ def _varied_processor(setting: object) -> Processor:
     if not isinstance(setting, str) or setting not in known:
         raise ParameterError(
             tr("{value} cannot be followed over all its values.").format(value=short_repr(setting)),
-            tr("Choose one of: {names}.").format(names=", ".join([*known, BIAS])),
+            tr("Choose one of: {names}.").format(names=join_names([*known, BIAS])),
             "setting",
         )
     return known[setting]

@@ -27,7 +27,7 @@ from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import short_repr
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Side = Request | tuple[LoadedModel, Request]
 """A request, or a model and a request."""
@@ -159,7 +159,7 @@ def _difference(first: LoadedModel, a: Request, second: LoadedModel, b: Request)
     if len(found) > 1:
         raise ParameterError(
             tr("The two sides differ in several things: {names}. What caused a token is unknown.").format(
-                names=", ".join(found)
+                names=join_names(found)
             ),
             tr("Change one of them at a time."),
             found[1],

@@ -26,7 +26,7 @@ from decodescope.core.models.template_sandbox import TemplateLimitError
 from decodescope.core.models.text import Decoder, IncrementalDecoder, TokenSpellings
 from decodescope.core.models.text_decoder import media_input_of
 from decodescope.core.parameter import short_repr
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 
 def default_template(model: str, templates: str | Mapping[str, str]) -> str:
@@ -38,7 +38,7 @@ def default_template(model: str, templates: str | Mapping[str, str]) -> str:
     if "default" not in templates:
         raise PromptError(
             tr("{model} has several chat templates ({names}), and none of them is the default.").format(
-                model=model, names=", ".join(sorted(map(str, templates)))[:200]
+                model=model, names=join_names(sorted(map(str, templates)))[:200]
             ),
             tr(
                 "Name one of them “default” in the model's tokenizer files, set tokenizer.chat_template to the text of "

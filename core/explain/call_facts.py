@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import CallFacts, RunStarted
@@ -30,7 +30,7 @@ def explain_call_facts(facts: CallFacts) -> list[str]:
     names: dict[str, list[str]] = {}
     for kind, name in facts:
         names.setdefault(kind, []).append(name)
-    return [tr(_SENTENCES[kind]).format(names=", ".join(found)) for kind, found in names.items() if kind in _SENTENCES]
+    return [tr(_SENTENCES[kind]).format(names=join_names(found)) for kind, found in names.items() if kind in _SENTENCES]
 
 
 def missing_facts(facts: CallFacts) -> CallFacts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
 from decodescope.core.explain.words import format_share_pair, quote, share
 from decodescope.resources import depth
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.core.events import ChoiceReason, DraftNode, DraftRound, ExtraKind
@@ -221,7 +221,7 @@ def explain_pool(event: DraftRound) -> Sentence:
     held = _POOL.say(size=f"{pool.size:,}")
     if not pool.found:
         return held
-    ngrams = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MAX_LISTED])
+    ngrams = join_names(quote("".join(ngram), False) for ngram in pool.found[:_MAX_LISTED])
     more = len(pool.found) - _MAX_LISTED
     ngrams = tr("{found} and {more} more").format(found=ngrams, more=more) if more > 0 else ngrams
     return together(held, _FOUND.say(found=ngrams))

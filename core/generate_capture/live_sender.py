@@ -1,8 +1,8 @@
 """Send runs to an open window while they happen, through a local socket.
 
 The window publishes its address and a random token (`core.trace.live_address`). Each run is one connection: the token
-in a line, then the bytes of a recording. A thread of its own sends them, so that a slow, closed or missing window never
-delays the run.
+in a line, then the bytes of a recording; the window answers with a byte when it has the end. A thread of its own sends
+them, so that a slow, closed or missing window never delays the run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from decodescope.core.request import Request
 from decodescope.core.trace.block_file import END, EVENTS, HEADER, BlockEncoder
 from decodescope.core.trace.block_writer import BlockWriter
 from decodescope.core.trace.file_metadata import Failure, FileEnding, write_ending, write_header
-from decodescope.core.trace.live_address import LiveAddress
+from decodescope.core.trace.live_address import RECEIVED, LiveAddress
 from decodescope.core.trace.recorder import request_to_plain
 
 _SEND_SECONDS = 0.05
@@ -39,6 +39,8 @@ _MAX_BLOCK_EVENTS = 1000
 class _Connection(Protocol):
     def sendall(self, data: bytes) -> None: ...
 
+    def recv(self, count: int, /) -> bytes: ...
+
     def close(self) -> None: ...
 
 
@@ -52,6 +54,9 @@ class _Pipe:
         left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]
+
+    def recv(self, count: int, /) -> bytes:
+        return self._file.read(count) or b""
 
     def close(self) -> None:
         self._file.close()
@@ -98,7 +103,7 @@ class LiveRun:
         """`extra`: JSON values for the header."""
         self._window, self._request, self._extra = window, request, dict(extra or {})
         self.is_sent = False
-        """Whether the window has received everything."""
+        """Whether the window has said that it has everything; bytes on the way are lost with a window that ends."""
         self.on_sent: Callable[[], None] = _do_nothing
         """Called in the sending thread at that time."""
         self._pending = deque[Event]()
@@ -166,6 +171,8 @@ class LiveRun:
             if is_last and not self._pending:
                 ending = write_ending(FileEnding(self._written, 0, self._failure))
                 connection.sendall(self._encoder.encode(END, ending))
+                if connection.recv(len(RECEIVED)) != RECEIVED:
+                    raise OSError("the window was closed before it had the end of the run")
                 self.is_sent = True
                 self.on_sent()
                 return

@@ -26,7 +26,7 @@ from decodescope.core.parameter import Settings, short_repr
 from decodescope.core.request import Request
 from decodescope.core.settings import check_top_n, settings_by_name
 from decodescope.core.system.torch_state import library_settings
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -161,7 +161,7 @@ class LoopRecording:
         if reason not in _ENDINGS:
             raise ParameterError(
                 tr("“{reason}” is not a reason for an end.").format(reason=short_repr(reason)),
-                tr("Choose one of: {names}.").format(names=", ".join(_ENDINGS)), "reason",
+                tr("Choose one of: {names}.").format(names=join_names(_ENDINGS)), "reason",
             )  # fmt: skip
         self._started.end(sequences[row], StopReason(reason))
 

@@ -61,10 +61,11 @@ from decodescope.core.plugins.installation import used_plugins
 from decodescope.core.remote import remote_run as elsewhere
 from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.core.request import Request, captured_facts, check_request
+from decodescope.core.setting_titles import title_and_name
 from decodescope.core.settings import foreign_settings, resolve_settings
 from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.depth import pick
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,13 +151,14 @@ def unused_settings(
         if name not in foreign and (reason := _unused_reason(name, given[name], model, request, strategy, settings)):
             by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        yield _notice(tr("No effect here: {names}. {reason}"), names, reason)
+        titled = [title_and_name(name, strategy.name) for name in names]
+        yield _notice(tr("No effect here: {names}. {reason}"), titled, reason)
     if names := sorted(foreign & given.keys()):
         yield _notice(tr("Unknown to transformers, no effect: {names}."), names)
 
 
 def _notice(sentence: str, names: list[str], reason: str = "") -> Notice:
-    return Notice("setting_ignored", sentence.format(names=", ".join(names), reason=reason))
+    return Notice("setting_ignored", sentence.format(names=join_names(names), reason=reason))
 
 
 def _unused_reason(

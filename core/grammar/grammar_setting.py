@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from decodescope.core.grammar.gbnf import gbnf_problem
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 GrammarKind = Literal["json_schema", "regex", "lark", "gbnf", "choice"]
 GrammarProgress = Literal["open", "whole", "closed"]
@@ -32,11 +32,11 @@ def grammar_format_problem(value: object) -> str:
     run.
     """
     if not isinstance(value, Mapping) or len(value) != 1:
-        return tr("Specify one of {kinds} with its content.").format(kinds=", ".join(KINDS))
+        return tr("Specify one of {kinds} with its content.").format(kinds=join_names(KINDS))
     ((kind, content),) = value.items()
     if kind not in KINDS:
         return tr("There is no grammar type {kind}. Choose one of {kinds}.").format(
-            kind=f"“{kind}”"[:40], kinds=", ".join(KINDS)
+            kind=f"“{kind}”"[:40], kinds=join_names(KINDS)
         )
     return _PROBLEMS[kind](content)
 

@@ -30,7 +30,7 @@ from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import short_repr
 from decodescope.core.settings import check_paths
 from decodescope.core.system.torch_state import isolated
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Unit = Literal["token", "word", "sentence"]
 _SENTENCE_ENDS = frozenset(".!?…。！？")
@@ -55,7 +55,7 @@ def split_units(model: LoadedModel, ids: Sequence[int], unit: object) -> list[To
     if unit not in get_args(Unit):
         raise ParameterError(
             tr("unit is {value}, which is not supported.").format(value=short_repr(unit)),
-            tr("Choose one of: {names}.").format(names=", ".join(get_args(Unit))),
+            tr("Choose one of: {names}.").format(names=join_names(get_args(Unit))),
             "unit",
         )
     if unit == "token":

@@ -23,7 +23,6 @@ from decodescope.core.models.gguf.file_names import (
     split_files,
     split_name,
 )
-from decodescope.core.models.gguf.file_summary import vocabulary_stamp
 from decodescope.core.models.gguf.local_models import HUB_PROGRAM, local_models
 from decodescope.core.models.modalities import has_language_head, non_text_modality
 from decodescope.core.models.model_entry import ModelEntry, describe, describe_gguf, read_config
@@ -40,7 +39,7 @@ from decodescope.core.models.model_files import (
 )
 from decodescope.core.parameter import short_repr
 from decodescope.core.system.user_folders import hub_cache as hub_cache
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _PREFIX = "models--"
 _REF_BYTES = 4096
@@ -334,7 +333,7 @@ def locate(model: object) -> Path:
     what = (
         tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this computer.")
     )
-    known = ", ".join(entry.name for entry in bundled()) or tr("none")
+    known = join_names(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
         what.format(name=cut_short(name, _MAX_NAME_LENGTH)),
         tr("Choose a model folder, a model in the hub cache, or a bundled model ({known}).").format(known=known),
@@ -364,6 +363,8 @@ def tokenizer_of(folder: Path) -> bytes:
     readable one.
     """
     if is_gguf(folder):
+        from decodescope.core.models.gguf.file_summary import vocabulary_stamp
+
         return vocabulary_stamp(folder)
     try:
         return read_bytes(folder / "tokenizer.json", INDEX_BYTES)

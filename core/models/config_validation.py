@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import display_name
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -279,7 +279,7 @@ def check_format(kind: str) -> str:
     if kind not in KINDS:
         raise ParameterError(
             tr("“{wish}” is not a weight format.").format(wish=display_name(kind)),
-            tr("Use {names}.").format(names=", ".join(KINDS)),
+            tr("Use {names}.").format(names=join_names(KINDS)),
             "weights",
         )
     return kind

@@ -18,7 +18,7 @@ from decodescope.core.models.quantized.card_quantization import can_quantize_on_
 from decodescope.core.native.native_library import library
 from decodescope.core.parameter import display_name
 from decodescope.core.system.optional_deps import why_missing
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -111,7 +111,7 @@ def choose_dtype(requested: str, device: torch.device, config: PreTrainedConfig)
     if requested != "auto":
         raise ParameterError(
             tr("“{wish}” is not a supported dtype.").format(wish=display_name(requested)),
-            tr("Use auto, {names}.").format(names=", ".join(DTYPES)),
+            tr("Use auto, {names}.").format(names=join_names(DTYPES)),
             "dtype",
         )
     stored = _stored_dtype(config)

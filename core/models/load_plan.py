@@ -67,7 +67,7 @@ from decodescope.core.models.model_files import (
     read_json,
     readable_reason,
 )
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from transformers.models.auto.auto_factory import _BaseAutoModelClass
@@ -253,7 +253,7 @@ def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> N
         raise RemoteCodeError(
             tr(
                 "{file} includes its own program code ({code}), which would run on this computer with your permissions."
-            ).format(file=path.name, code=", ".join(sorted(code))),
+            ).format(file=path.name, code=join_names(sorted(code))),
             remedy,
         )
     if repository := external_attention_repository(raw):

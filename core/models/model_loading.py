@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import GenerationConfig
+from transformers import GenerationConfig, modeling_utils
 
 from decodescope.core.errors import (
     ConfigInvalidError,
@@ -44,7 +47,7 @@ from decodescope.core.models.quantized.packed_loading import (
 )
 from decodescope.core.models.quantized.tensor_files import has_known_types, is_conversion
 from decodescope.core.system.device_memory import is_out_of_memory
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from decodescope.core.models.text import Network
@@ -102,9 +105,8 @@ def load_network(
         log.debug("weights of %s", path, exc_info=True)
         raise error if isinstance(error, ModelError) else _loading_error(error, path) from error
     _check_complete(report, path)
-    if disk_offload is not None or weights.pickled or not uses_pages or (is_read_here and not sources.is_mapped):
-        return LoadedNetwork(ready, None)
-    return LoadedNetwork(ready, sources)
+    is_mapped = disk_offload is None and is_read_here and uses_pages and sources.is_mapped
+    return LoadedNetwork(ready, sources if is_mapped else None)
 
 
 def _open_files(weights: WeightFiles) -> MappedFiles:
@@ -147,12 +149,39 @@ def _move_to(network: Any, device: torch.device) -> Any:
 def _load_by_transformers(
     plan: ModelPlan, weights: WeightFiles, dtype: torch.dtype, is_spread: bool
 ) -> tuple[Network, LoadingReport]:
-    """Load pickled or quantized weights, or a module that is spread over several devices."""
-    loaded: tuple[Network, LoadingReport] = plan.auto.from_pretrained(
-        plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
-        use_safetensors=not weights.pickled, output_loading_info=True, **({"device_map": "auto"} if is_spread else {}),
-    )  # fmt: skip
+    """Load pickled or quantized weights, or a module spread over several devices: copies, not pages of files."""
+    with _copied_weights():
+        loaded: tuple[Network, LoadingReport] = plan.auto.from_pretrained(
+            plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
+            use_safetensors=not weights.pickled, output_loading_info=True,
+            **({"device_map": "auto"} if is_spread else {}),
+        )  # fmt: skip
     return loaded
+
+
+@contextmanager
+def _copied_weights() -> Iterator[None]:
+    """Let transformers read files of weights: pages that it maps have no guard against a file that is cut.
+
+    It maps safetensors files, except on Windows, and pickles that are zip archives. Its own `disable_mmap` needs the
+    memory for a whole file at once, and does not concern pickles. Other threads that load models meanwhile read, too.
+    """
+    before = {name: getattr(modeling_utils, name) for name in ("safe_open", "is_zipfile")}
+    modeling_utils.safe_open = _open_unmapped
+    modeling_utils.is_zipfile = _is_mappable_pickle
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(modeling_utils, name, function)
+
+
+def _open_unmapped(file: str | PathLike[str], framework: str = "pt", device: Any = "cpu", **_options: Any) -> Any:
+    return safe_open(file, framework=framework, device=device, backend="pread")
+
+
+def _is_mappable_pickle(_file: object) -> bool:
+    return False
 
 
 def _check_generation_config(path: Path) -> None:
@@ -198,7 +227,7 @@ def _check_file(file: Path, pickled: bool) -> None:
     if pickled:
         return
     try:
-        with safe_open(file, framework="pt") as handle:
+        with safe_open(file, framework="pt", backend="pread") as handle:
             handle.keys()
     except (SafetensorError, OSError) as error:
         raise corrupt_weights_error(file, damage_description(file), str(error)) from error
@@ -209,7 +238,7 @@ def _check_complete(report: LoadingReport, path: Path) -> None:
     shapes = [_parameter_name(name) for name in report.get("mismatched_keys", ())]
     if not missing and not shapes:
         return
-    names = ", ".join([*missing, *shapes][:3])
+    names = join_names([*missing, *shapes][:3])
     raise CorruptWeightsError(
         tr(
             "The weights in {file} do not match its config.json. Missing tensors: {missing}; tensors with another "

@@ -18,7 +18,7 @@ from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.models.quantized.packed_layers import ExpertBank, PackedExperts, PackedModule
 from decodescope.core.parameter import short_repr
 from decodescope.core.system.torch_state import isolated_construction
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 @isolated_construction
@@ -39,7 +39,7 @@ def save_gguf(
     if weights not in EXPORT_FORMATS:
         raise ParameterError(
             tr("“{wish}” is not a format that can be written.").format(wish=str(weights)[:40]),
-            tr("Use {names}.").format(names=", ".join(EXPORT_FORMATS)),
+            tr("Use {names}.").format(names=join_names(EXPORT_FORMATS)),
             "weights",
         )
     if not isinstance(path, (str, Path)):
@@ -68,7 +68,7 @@ def save_gguf(
 
 
 def _adapter_notes(model: LoadedModel) -> list[str]:
-    names = ", ".join(adapter.name for adapter in model.adapters.active)
+    names = join_names(adapter.name for adapter in model.adapters.active)
     text = tr("The file contains the model with these adapters merged into it: {names}.").format(names=names)
     return [text] if names else []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.cache_utils import Cache
@@ -128,7 +128,11 @@ def _load_tensors(folder: Path) -> Tensors:
     files, pickled = find_weights(folder)
     found: dict[str, torch.Tensor] = {}
     for file in files:
-        found |= torch.load(file, map_location="cpu", weights_only=True) if pickled else load_file(file)
+        if pickled:
+            found |= torch.load(file, map_location="cpu", weights_only=True)
+            continue
+        with safe_open(file, framework="pt", backend="pread") as opened:
+            found |= {name: opened.get_tensor(name) for name in opened.keys()}
     return found
 
 

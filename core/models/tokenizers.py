@@ -33,7 +33,7 @@ from decodescope.core.models.model_files import (
     read_bytes,
     readable_reason,
 )
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def _check_vocabulary(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     if own and not any(is_file(path / name) for name in {"tokenizer.json", "tekken.json", *own}):
         raise TokenizerMissingError(
             tr("{folder} names its tokenizer type, but its vocabulary file is missing ({names}).").format(
-                folder=path.name, names=", ".join(sorted(own))
+                folder=path.name, names=join_names(sorted(own))
             ),
             tr(_REMEDY),
         )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import torch
 
+from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.model_files import find_weights
+from decodescope.core.models.quantized.tensor_files import FileTensor, has_known_types, stored_tensors
 
 _SAMPLES = 256
 """Numbers read from a large tensor, at equal distances, the first and the last included."""
@@ -80,7 +82,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
     count = tensor.numel()
     if count <= _SAMPLES:
         return tensor.contiguous().reshape(-1)
-    places = torch.linspace(0, count - 1, _SAMPLES, dtype=torch.float64).round().long().to(tensor.device)
+    places = _places(count).to(tensor.device)
     try:
         # By coordinates: flattening a transposed tensor would copy it.
         return tensor[torch.unravel_index(places, tensor.shape)].contiguous()
@@ -88,22 +90,26 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor | None:
         return None
 
 
-def _stored(folder: Path, held: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield (name, tensor mapped from its file) of the tensors that are also in memory with the same shape."""
-    from safetensors import safe_open
+def _places(count: int) -> torch.Tensor:
+    """Return the places of the samples among `count` numbers."""
+    return torch.linspace(0, count - 1, _SAMPLES, dtype=torch.float64).round().long()
 
+
+def _stored(folder: Path, held: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, FileTensor]]:
+    """Yield the tensors of the files that are also in memory with the same shape, by name."""
     weights = find_weights(folder)
-    if weights.pickled:
+    if weights.pickled or not has_known_types(weights):
         return
-    for file in sorted(set(weights.files)):
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():
-                if name in held and tuple(opened.get_slice(name).get_shape()) == tuple(held[name].shape):
-                    yield name, opened.get_tensor(name)
+    for name, stored in stored_tensors(weights, sources=MappedFiles(weights.files)).items():
+        if name in held and isinstance(stored, FileTensor) and stored.shape == tuple(held[name].shape):
+            yield name, stored
 
 
-def _differs(held: torch.Tensor, stored: torch.Tensor, is_whole: bool) -> bool:
-    ours, theirs = (held, stored) if is_whole else (_sample(held), _sample(stored))
+def _differs(held: torch.Tensor, stored: FileTensor, is_whole: bool) -> bool:
+    if is_whole or held.numel() <= _SAMPLES:
+        ours, theirs = held, stored[...]
+    else:
+        ours, theirs = _sample(held), stored.pick(_places(held.numel()).tolist())
     if ours is None or theirs is None or not (ours.is_floating_point() and theirs.is_floating_point()):
         return False
     return not torch.equal(ours.cpu(), theirs.to(ours.dtype))

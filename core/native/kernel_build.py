@@ -28,7 +28,7 @@ from decodescope.core.native.library_choice import (
     shipped_levels,
 )
 from decodescope.core.native.native_library import is_switched_on, library, library_choice
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
 _MAX_LIBRARIES = 4
@@ -96,7 +96,7 @@ def kernel_status() -> BuildResult:
         sentence = tr(
             "No native code: this processor supports none of the levels that the program has libraries for ({levels}), "
             "and this computer has no C++ compiler (g++ or clang++)."
-        ).format(levels=", ".join(levels))
+        ).format(levels=join_names(levels))
     else:
         sentence = tr(
             "No native code: the program came without libraries for this kind of computer, and this computer has no "

@@ -22,7 +22,7 @@ from typing import Any
 
 from decodescope.core.errors import ParameterError
 from decodescope.core.system.file_writing import cache_folder
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 SOURCE = Path(__file__).parent / "source"
 MAIN_SOURCE = SOURCE / "decodescope.cpp"
@@ -162,7 +162,7 @@ def _check_request(
     else:
         return
     raise ParameterError(
-        cause.format(variable=LEVEL_VARIABLE, value=requested), remedy.format(values=", ".join(usable)), LEVEL_VARIABLE
+        cause.format(variable=LEVEL_VARIABLE, value=requested), remedy.format(values=join_names(usable)), LEVEL_VARIABLE
     )
 
 

@@ -48,7 +48,7 @@ from decodescope.core.system.plugin_code import (
     make_plugin_error,
     register_source,
 )
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -242,7 +242,7 @@ def _entries_of(module: ModuleType, location: PluginLocation) -> list[PluginEntr
         raise make_plugin_error(
             location,
             tr("it defines nothing: it needs a LogitsProcessor class, or one of {names}").format(
-                names=", ".join(ATTRIBUTES)
+                names=join_names(ATTRIBUTES)
             ),
         )
     return found

@@ -12,7 +12,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import Parameter, Settings
 from decodescope.core.processors import registry
 from decodescope.core.processors.base import Processor
-from decodescope.resources.language import ENGLISH, current_language, tr
+from decodescope.resources.language import ENGLISH, current_language, join_names, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import Stage
@@ -62,7 +62,7 @@ def _find_processor(name: str) -> Processor:
     if known is None:
         raise _order_error(
             tr("The order contains “{name}”, which is not a stage.").format(name=name),
-            tr("The stages are: {names}.").format(names=", ".join(processors.registry)),
+            tr("The stages are: {names}.").format(names=join_names(processors.registry)),
         )
     return known
 

@@ -34,7 +34,7 @@ from decodescope.core.remote.http_stream import ResponseHead, Timeouts
 from decodescope.core.remote.responses import TokenTable
 from decodescope.core.request import Request
 from decodescope.core.strategies.base import Flags, Strategy, beam_rows
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 DEFAULT_CACHE = "dynamic"
 """The cache of a request that does not choose one; the engine uses its own."""
@@ -122,7 +122,7 @@ def _check_settings(strategy: Strategy, settings: Mapping[str, object], kind: En
             tr("{engine} has no setting “{name}”, but it was set to {value}.").format(
                 engine=kind.title, name=name, value=value
             ),
-            tr("Remove it. Supported: {names}.").format(names=", ".join(sorted(kind.settings))),
+            tr("Remove it. Supported: {names}.").format(names=join_names(sorted(kind.settings))),
             name,
         )
 
@@ -241,7 +241,7 @@ def _unknown_model_error(address: Address, names: Sequence[str]) -> ModelNotFoun
     else:
         cause = tr("{place} has no model “{name}”.").format(place=address.place, name=address.model)
     near = difflib.get_close_matches(address.model, names, 3, 0.3) or names[:5]
-    listed = ", ".join(near)
+    listed = join_names(near)
     remedy = tr("Add its name after #. Available: {names}.") if listed else tr("Add its name after #.")
     return ModelNotFoundError(cause, remedy.format(names=listed))
 

@@ -49,7 +49,7 @@ from decodescope.core.remote.responses import (
 from decodescope.core.remote.tokenization import PromptTokens, tokenize_prompt
 from decodescope.core.request import Request
 from decodescope.core.settings import check_top_n
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 class TokenEventBuilder:
@@ -396,7 +396,7 @@ def score_stream(
         capable = [kind.title for kind in engines.registry.values() if kind.scores]
         raise EngineRefusedError(
             tr("{engine} does not report probabilities of a given text.").format(engine=model.kind.title),
-            tr("Use {engines}, or a local model.").format(engines=", ".join(capable)),
+            tr("Use {engines}, or a local model.").format(engines=join_names(capable)),
         )
     before, whole = _text_of(model, text_or_ids), _text_of(model, text)
     yield from _scoring_events(model, before, before + whole, top_n, cancel)

@@ -15,7 +15,7 @@ from decodescope.core.remote.remote_model import RemoteModel, check_request
 from decodescope.core.request import Request
 from decodescope.core.settings import check_request_fields, merge_settings
 from decodescope.core.strategies.base import Strategy
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: bool) -> Body:
@@ -29,7 +29,7 @@ def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: boo
 
 def _unsupported_error(kind: EngineKind, title: str, known_names: Sequence[str]) -> ParameterError:
     remedy = (
-        tr("Available: {names}.").format(names=", ".join(known_names))
+        tr("Available: {names}.").format(names=join_names(known_names))
         if known_names
         else tr("Use it in a chat, or remove it.")
     )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.server.openai_api import Answer, ApiError, CompletionCall, ServedModel, parse_call, to_api_error
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     import uvicorn
@@ -98,7 +98,7 @@ class HttpServer:
         """
         if missing := missing_packages():
             raise ServerError(
-                tr("The server needs packages that are not installed: {names}.").format(names=", ".join(missing)),
+                tr("The server needs packages that are not installed: {names}.").format(names=join_names(missing)),
                 tr("Install them with {command}.").format(command=f"pip install {' '.join(missing)}"),
             )
         self.model, self.key, self.host = model, key, host

@@ -24,7 +24,7 @@ from decodescope.core.errors import (
 )
 from decodescope.core.events import Ending, Event, Finished, RunStarted, SequenceFinished, TokenChosen
 from decodescope.core.request import Request
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Json = dict[str, Any]
 
@@ -314,7 +314,7 @@ def _message(value: object, place: str) -> Mapping[str, str]:
     if not isinstance(role, str) or role not in _ROLES:
         raise ApiError(
             tr("{place}.role is {value}. Supported: {names}.").format(
-                place=place, value=_shown(role), names=", ".join(_ROLES)
+                place=place, value=_shown(role), names=join_names(_ROLES)
             ),
             param=f"{place}.role",
         )

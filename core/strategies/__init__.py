@@ -19,7 +19,7 @@ from decodescope.core.parameter import (
 )
 from decodescope.core.registry import Registry
 from decodescope.core.strategies.base import GROUPS, Flags, Strategy, flags_of
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
 
@@ -43,7 +43,7 @@ def named(name: str) -> Strategy:
     except KeyError:
         raise StrategyError(
             tr("There is no strategy called {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
-            tr("Choose one of: {names}.").format(names=", ".join(registry)),
+            tr("Choose one of: {names}.").format(names=join_names(registry)),
         ) from None
 
 

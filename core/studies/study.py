@@ -35,7 +35,7 @@ from decodescope.core.studies.text_measures import (
     normalized,
 )
 from decodescope.core.trace.page.html_page import save_page
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_names, tr, trn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -443,7 +443,7 @@ class Study:
         for model, own in names.items():
             if len(own) > 1:
                 yield tr("The engines of {model} report different models: {names}.").format(
-                    model=model, names=", ".join(sorted(own))
+                    model=model, names=join_names(sorted(own))
                 )
         done = sum(1 for entry in self._entries() if not entry.get("error"))
         if not done:

@@ -22,7 +22,7 @@ from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.parameter import Parameter, check_values, short_repr
 from decodescope.core.remote import is_address
 from decodescope.core.studies.text_measures import StudyMeasure, default_measures, make_measure
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MAX_RUNS = 1_000_000
 _MAX_FILE_BYTES = 200_000_000
@@ -303,7 +303,7 @@ class _StudyReader:
             if name not in known:
                 key = f"{within}.{name}" if within else name
                 cause = tr("The key “{name}” is unknown.").format(name=name) + did_you_mean(name, known)
-                raise self.fail(key, cause, tr("Available: {names}.").format(names=", ".join(known)), index)
+                raise self.fail(key, cause, tr("Available: {names}.").format(names=join_names(known)), index)
 
     def _texts(self, key: str, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
@@ -412,7 +412,7 @@ class _StudyReader:
                         raise self.fail(
                             key, tr("The prompts have no column “prompt”."),
                             tr("Add prompts.template with variables: {names}.").format(
-                                names=", ".join(f"{{{column}}}" for column in prompt.variables) or "–"
+                                names=join_names(f"{{{column}}}" for column in prompt.variables) or "–"
                             ),
                         )  # fmt: skip
                     where = f"prompts.templates.{name}" if name else "prompts.template"
@@ -421,7 +421,7 @@ class _StudyReader:
                         tr("The prompts have no variable “{name}”.").format(name=variable)
                         + did_you_mean(variable, prompt.variables),
                         tr("Available: {names}. Write {{{{ and }}}} for braces.").format(
-                            names=", ".join(prompt.variables)
+                            names=join_names(prompt.variables)
                         ),
                     )
 
@@ -517,7 +517,7 @@ class _StudyReader:
                 raise self.fail(
                     "caches",
                     tr("The cache “{name}” does not exist.").format(name=name) + did_you_mean(name, caches.registry),
-                    tr("Available: {names}.").format(names=", ".join(caches.registry)),
+                    tr("Available: {names}.").format(names=join_names(caches.registry)),
                 )
             options = self._typed("caches.settings", dict, {}, table.get("settings"))
             label = table.get("name") or ", ".join([name, *(f"{k} {format_value(v)}" for k, v in options.items())])
@@ -538,7 +538,7 @@ class _StudyReader:
                     key,
                     tr("The strategy {name} does not exist.").format(name=short_repr(value))
                     + did_you_mean(str(value), strategies.registry),
-                    tr("Available: {names}.").format(names=", ".join(strategies.registry)), index,
+                    tr("Available: {names}.").format(names=join_names(strategies.registry)), index,
                 )  # fmt: skip
             return
         known = _setting_parameters()
@@ -611,7 +611,7 @@ class _StudyReader:
             if name not in names:
                 raise self.fail(
                     f"baseline.{name}", tr("“{name}” does not differ between the cells.").format(name=name),
-                    tr("Available: {names}.").format(names=", ".join(names) or "–"),
+                    tr("Available: {names}.").format(names=join_names(names) or "–"),
                 )  # fmt: skip
         found = [
             place for place, cell in enumerate(cells)
@@ -620,7 +620,7 @@ class _StudyReader:
         if len(found) != 1:
             raise self.fail(
                 "baseline", tr("{count} cells match the baseline.").format(count=len(found)),
-                tr("Give a value for each of: {names}.").format(names=", ".join(names)),
+                tr("Give a value for each of: {names}.").format(names=join_names(names)),
             )  # fmt: skip
         return found[0]
 
@@ -669,7 +669,7 @@ class _StudyReader:
             raise self.fail(
                 key,
                 tr("The study has no measure {name}.").format(name=short_repr(name)) + did_you_mean(str(name), names),
-                tr("Available: {names}.").format(names=", ".join(names)),
+                tr("Available: {names}.").format(names=join_names(names)),
             )
         return str(name)
 

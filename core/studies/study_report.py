@@ -18,7 +18,7 @@ from decodescope.core.studies.study_file import format_value
 from decodescope.core.studies.study_summary import CellSummary, StudySummary, interval_text, number_text, p_text
 from decodescope.core.studies.text_measures import Row
 from decodescope.core.trace.page.html_page import content_security_policy, encodable, read_part
-from decodescope.resources.language import current_language, tr, trn
+from decodescope.resources.language import current_language, join_names, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.core.studies.text_measures import StudyMeasure
@@ -85,7 +85,7 @@ def _text(text: object) -> str:
 def _counts(summary: StudySummary) -> str:
     texts = sum(cell.texts for cell in summary.cells)
     prompts = max((cell.prompts for cell in summary.cells), default=0)
-    return ", ".join((
+    return join_names((
         trn("{count:,} text", "{count:,} texts", texts).format(count=texts),
         trn("{count:,} prompt", "{count:,} prompts", prompts).format(count=prompts),
         trn("{count:,} cell", "{count:,} cells", len(summary.cells)).format(count=len(summary.cells)),
@@ -210,7 +210,7 @@ def _plot(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tuple[C
     series: dict[str, list[tuple[float, Estimate]]] = {}
     if numeric is not None:
         for cell, one in shown:
-            others = ", ".join(f"{n} {format_value(cell.factors.get(n, ''))}" for n in factors if n != numeric)
+            others = join_names(f"{n} {format_value(cell.factors.get(n, ''))}" for n in factors if n != numeric)
             value = cell.factors[numeric]
             assert isinstance(value, int | float)
             series.setdefault(others, []).append((float(value), one))

@@ -16,7 +16,7 @@ from decodescope.core.errors import StudyError
 from decodescope.core.measures import distinct
 from decodescope.core.parameter import short_repr
 from decodescope.core.system.optional_deps import why_missing
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 Row: TypeAlias = dict[str, Any]
 """A text of a study with everything that is known about it, as in `Study.rows`."""
@@ -188,14 +188,14 @@ def make_measure(table: object) -> StudyMeasure:
     if name not in measure_names():
         raise StudyError(
             tr("The measure “{name}” does not exist.").format(name=name) + did_you_mean(name, measure_names()),
-            tr("Available: {names}.").format(names=", ".join(measure_names())), key="name",
+            tr("Available: {names}.").format(names=join_names(measure_names())), key="name",
         )  # fmt: skip
     known = ("name", "title", *_OPTIONS.get(name, ()))
     for key, value in table.items():
         if key not in known:
             raise StudyError(
                 tr("The measure “{name}” has no option “{option}”.").format(name=name, option=key),
-                tr("Available: {names}.").format(names=", ".join(known[1:])), key=key,
+                tr("Available: {names}.").format(names=join_names(known[1:])), key=key,
             )  # fmt: skip
         if key in ("title", "model", "pattern") and not isinstance(value, str):
             raise StudyError(tr("The value is {value}.").format(value=short_repr(value)), tr("Write a text."), key=key)

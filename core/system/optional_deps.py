@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from decodescope.core.errors import ParameterError
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Extra = Literal["card", "grammar", "notebook", "spread", "study"]
 PACKAGES: dict[Extra, str] = {
@@ -22,7 +22,7 @@ def why_missing(extra: Extra | None) -> str:
     if extra is not None and extra not in tuple(PACKAGES):
         raise ParameterError(
             tr("The extra “{name}” does not exist.").format(name=_quoted(extra)),
-            tr("Available: {names}.").format(names=", ".join(PACKAGES)), "extra",
+            tr("Available: {names}.").format(names=join_names(PACKAGES)), "extra",
         )  # fmt: skip
     if extra is None or find_spec(PACKAGES[extra]) is not None:
         return ""

@@ -15,6 +15,8 @@ from decodescope.core.common.program_name import user_folder
 
 ADDRESS_FILE = "live-window.json"
 _TOKEN_BYTES = 32
+RECEIVED = b"\x06"
+"""What the window answers when it has the end of a run."""
 
 
 def address_file() -> Path:

@@ -26,7 +26,7 @@ from decodescope.core.trace.block_reader import BlockReader
 from decodescope.core.trace.file_metadata import Failure, Header, read_ending, read_header
 from decodescope.core.trace.schema import FileLayout
 from decodescope.core.trace.validation import EventChecker
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _TraceReader:
         found = []
         if self._layout.unknown_fields:
             names = [_short_name(name) for name in sorted(self._layout.unknown_fields)[:_MAX_LISTED]]
-            found.append(_left_out_notice(", ".join(names)))
+            found.append(_left_out_notice(join_names(names)))
         for name, count in sorted(self._reader.skipped.items())[:_MAX_LISTED]:
             found.append(_left_out_notice(f"{count:,} × {_short_name(name)}"))
         if self._unknown_blocks:

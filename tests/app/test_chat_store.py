@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 
 from decodescope.app.state.conversation import RESTART, AnswerCost, Conversation, ConversationTurn, TurnToken
+from decodescope.app.state.run import Run
+from decodescope.app.state.worker_messages import Outcome, RunRequest
 from decodescope.app.storage import chat_store
+from decodescope.app.storage.chat_formats import chat_to_json
 from decodescope.app.storage.chat_store import ChatStore, ChatUnavailableError
+from decodescope.core.events import PromptToken, RunStarted
 from decodescope.core.system import file_writing
+from tests.ui.scripted import token
 
 ROOT = Path(__file__).parents[2]
 
@@ -285,3 +290,25 @@ def test_windows_without_locks_keep_turns_of_both(config_dir: Path, monkeypatch:
         yours.append(ConversationTurn("user", words))
         your_store.save(yours)
     assert len(list(ChatStore(config_dir).read(mine.id).all_turns)) == 7
+
+
+def test_thinking_that_special_tokens_marked_outlives_a_restart(config_dir: Path) -> None:
+    """The text of the answer has no marks, so that it alone does not tell thinking and answer apart."""
+    run = Run(RunRequest(({"role": "user", "content": "Why?"},)))
+    pieces = ("<think>", "It", " may", ".", "</think>", "Be", "cause", ".")
+    marks = [n for n, piece in enumerate(pieces) if piece.startswith("<")]
+    events = [token(n, "" if n in marks else piece, piece=piece, special=n in marks) for n, piece in enumerate(pieces)]
+    started = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Why?"),), (), 1, 100, 512)
+    run.apply([started, *events])
+    run.outcome = Outcome("completed")
+    talk = Conversation()
+    talk.start_answer(run)
+    talk.finish_answer(run)
+    sent = {"role": "assistant", "content": "Because.", "reasoning_content": "It may."}
+    assert (talk.turns[-1].content, talk.turns[-1].message) == ("It may.Because.", sent)
+    saved(config_dir, talk)
+    again, _ = restored(config_dir)
+    assert again.turns[-1].message == sent == chat_to_json(again)["messages"][-1]
+    assert again.turns[-1].thinking.thinking == "It may."
+    talk.append(ConversationTurn("user", "<think>a</think>b"))
+    assert talk.turns[-1].message == {"role": "user", "content": "<think>a</think>b"}

@@ -24,7 +24,7 @@ from decodescope.core.events import Finished, TokenChosen
 from decodescope.core.generate_capture import live_sender, watch
 from decodescope.core.generate_capture.capture import CapturedRunList
 from decodescope.core.trace import LiveAddress, TraceStream
-from decodescope.core.trace.live_address import address_file
+from decodescope.core.trace.live_address import RECEIVED, address_file
 from tests.core import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +37,11 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeWindow:
-    """Accepts connections and keeps the bytes of each; `reads` False: it accepts and reads nothing."""
+    """Accepts connections and keeps the bytes of each; `reads` False: it accepts and reads nothing; `confirms` False:
+    it is closed when it has the end of a run.
+    """
 
-    def __init__(self, folder: Path, reads: bool = True) -> None:
+    def __init__(self, folder: Path, reads: bool = True, confirms: bool = True) -> None:
         self.received: list[bytes] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.path = str(folder / "s")
@@ -47,7 +49,7 @@ class FakeWindow:
         self._socket.listen()
         self._open: list[socket.socket] = []
         self._ended = threading.Semaphore(0)
-        self._reads = reads
+        self._reads, self._confirms = reads, confirms
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
@@ -62,10 +64,15 @@ class FakeWindow:
                 threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
     def _read(self, connection: socket.socket) -> None:
-        data = b""
+        data, stream = b"", TraceStream("test")
         with suppress(OSError):  # closed with the window
             while part := connection.recv(65536):
+                is_begun = b"\n" in data
                 data += part
+                stream.feed(part if is_begun else data.partition(b"\n")[2])
+                if stream.is_complete:
+                    connection.sendall(RECEIVED if self._confirms else b"")
+                    connection.shutdown(socket.SHUT_RDWR)
         self.received.append(data)
         self._ended.release()
 
@@ -136,6 +143,20 @@ def test_run_is_sent_to_the_window_as_a_recording(window: FakeWindow) -> None:
         assert stream.header is not None
         runs[stream.header.request["strategy"]] = events
     assert runs == {"greedy": captured.runs[0].events, "beam_search": captured.runs[1].events}
+
+
+def test_run_counts_as_sent_when_the_window_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A window that ends with the bytes still on the way loses them, so that the script keeps the run."""
+    network = tiny.make("llama").model
+    for confirms in (True, False):
+        window = FakeWindow(tmp_path_factory.mktemp("w"), confirms=confirms)
+        LiveAddress.create(window.path).publish()
+        with core.capture(network, live=True) as captured:
+            _generate(network)
+        window.wait(1)
+        window.close()
+        assert len(captured._runs.unsent()) == (0 if confirms else 1)
+        assert len(captured.runs) == 1
 
 
 def test_own_loop_is_sent_to_the_window(window: FakeWindow) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from decodescope import core
 from decodescope.core.errors import CorruptWeightsError
-from decodescope.core.models import mapped_files
+from decodescope.core.models import mapped_files, model_loading
 from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.model_saving import save_gguf
 from decodescope.core.native import library_choice, native_library
@@ -262,6 +265,41 @@ def test_copied_weights_do_not_depend_on_their_file(tmp_path: Path, built: None)
         loaded = core.load(tmp_path, device="cpu", weights=weights)
         assert loaded.mapped_files is None
     assert core.load(tmp_path, device="cpu", weights="float32").mapped_files is not None
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings there")
+@pytest.mark.parametrize("kind", ["pickled", "quantized", "spread"])
+def test_weights_loaded_by_transformers_are_not_mapped(
+    kind: str, tmp_path: Path, built: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its mappings have no guard."""
+    model = gguf_models.make("llama")
+    model.model.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    expected = core.run(model, REQUEST).texts
+    if kind == "pickled":
+        torch.save(load_file(tmp_path / "model.safetensors"), tmp_path / "pytorch_model.bin")
+        (tmp_path / "model.safetensors").unlink()
+    elif kind == "quantized":
+        config = json.loads((tmp_path / "config.json").read_text())
+        method = {"quant_method": "fp8", "dequantize": True, "weight_block_size": [8, 8]}
+        (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": method}))
+    else:  # as over several cards, of which there is none here
+        monkeypatch.setattr(model_loading, "has_known_types", lambda _weights: False)
+    loaded = core.load(tmp_path, device="cpu", allow_pickle=True, weights="float32")
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    (file,) = tmp_path.glob("*model.[bs]*")
+    os.truncate(file, 100)
+    assert core.run(loaded, REQUEST).texts == expected
+
+
+def test_safetensors_files_are_read_not_mapped() -> None:
+    """Mappings of the library have no guard; those of `MappedFiles` have one."""
+    code = {path: path.read_text() for path in Path(core.__file__).parent.rglob("*.py")}
+    opened = [(path.name, call) for path, text in code.items() for call in re.findall(r"safe_open\(([^\n]*)", text)]
+    assert len(opened) >= 5
+    assert [name for name, call in opened if 'backend="pread"' not in call] == []
+    assert [path.name for path, text in code.items() if re.search(r"safetensors.torch import .*load", text)] == []
 
 
 @pytest.mark.parametrize("has_preadv", [True, False])

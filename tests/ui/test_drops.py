@@ -13,10 +13,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope import resources
+from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
-from tests.ui.windows import open_window, run
+from tests.ui.windows import find, open_window, run
 
 RANKINGS = "Use these rankings in the preference lab"
 COPY, LEFT, NONE = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -163,11 +164,10 @@ def test_settings_are_applied(window: MainWindow, tmp_path: Path) -> None:
         ({"messages": [{"role": "user", "content": "a"}]}, "Use these chats in the preference lab", "sft"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("ending", ["jsonl", "json"])
 def test_dropped_rankings_and_chats_open_preference_lab(
-    window: MainWindow, tmp_path: Path, line: dict[str, object], title: str, task: str, ending: str
+    window: MainWindow, tmp_path: Path, line: dict[str, object], title: str, task: str
 ) -> None:
-    path = tmp_path / f"data.{ending}"
+    path = tmp_path / ("data.jsonl" if task == "sft" else "data.json")
     path.write_text(json.dumps(line) + "\n" + json.dumps(line), encoding="utf-8")
     assert drag(window, files(path))[0] == title
     drop(window, files(path))
@@ -176,6 +176,21 @@ def test_dropped_rankings_and_chats_open_preference_lab(
     assert lab.view.pages.currentWidget() is page
     assert page.data.value == str(path)
     lab.close()
+
+
+@pytest.mark.parametrize(
+    ("ending", "chat"),
+    [
+        ("json", {"messages": [{"role": "user", "content": "Who?"}]}),
+        ("jsonl", {"conversations": [{"from": "human", "value": "Who?"}]}),
+    ],
+)  # fmt: skip
+def test_dropped_chat_is_opened(window: MainWindow, tmp_path: Path, ending: str, chat: dict[str, object]) -> None:
+    path = tmp_path / f"chat.{ending}"
+    path.write_text(json.dumps(chat), encoding="utf-8")
+    assert drag(window, files(path))[0] == "Open these chats"
+    drop(window, files(path))
+    assert [turn.content for turn in find(window, ChatView, "chatView").conversation.turns] == ["Who?"]
 
 
 def test_unrelated_jsonl_file_is_rejected(window: MainWindow, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.tours.controller.tour_player import TourPlayer
 from decodescope.app.features.tours.store import FILE, ClassRecords
+from decodescope.app.state.room_votes import RoomAnswer
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window
@@ -130,10 +131,7 @@ def test_lesson_without_guess_goes_on(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def test_guessing_game_of_a_room_is_kept_for_the_sheet(window: MainWindow) -> None:
-    from decodescope.app.features.guess.state import AnsweredQuestion, make_questions
-    from tests.ui.scripted import make_run, story
-
-    question = make_questions(make_run(story(40), finished=True))[0]
-    window.parts.guess.roomAnswered.emit(AnsweredQuestion(question, (1, 2, 3, 4), "Once"))
+    answer = RoomAnswer(("a", "b", "c", "d"), (1, 2, 3, 4), ("1 %",) * 4, 2, "Once")
+    window.parts.guess.roomAnswered.emit(answer)
     kept = window.parts.lessons.records.room
-    assert (kept[0].votes, kept[0].before) == ([1, 2, 3, 4], "Once")
+    assert (kept[0].votes, kept[0].answer, kept[0].before) == ([1, 2, 3, 4], 2, "Once")

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 from decodescope.app.control.borrowed_settings import GUESS, BorrowedSettings
 from decodescope.app.control.messages import Messages
 from decodescope.app.features.guess.state import (
-    AnsweredQuestion,
     GuessQuestion,
     events_between,
     guess_unsupported_reason,
@@ -20,7 +19,7 @@ from decodescope.app.features.guess.state import (
 )
 from decodescope.app.panels.centre import Centre
 from decodescope.app.session.session import Session
-from decodescope.app.state.room_votes import LETTERS, plurality
+from decodescope.app.state.room_votes import LETTERS, RoomAnswer, plurality
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import Outcome
 from decodescope.app.theme.themed import inherit_theme
@@ -52,7 +51,7 @@ class GuessState(NamedTuple):
 
 class GuessController(QObject):
     """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses,
-    `answerShown` after a guess, `roomAnswered(AnsweredQuestion)` when a room has guessed.
+    `answerShown` after a guess, `roomAnswered(RoomAnswer)` when a room has guessed.
 
     The views are shown a run that ends before the current question (`state.truncate_run`). It grows during the game,
     and the full run replaces it when the game ends.
@@ -188,7 +187,9 @@ class GuessController(QObject):
         self._show_answer(question, votes, is_room)
         self.answerShown.emit()
         if is_room and any(votes):
-            self.roomAnswered.emit(AnsweredQuestion(question, votes, before))
+            texts = tuple(one.text.strip() for one in question.choices)
+            shares = tuple(words.percent(one.probability) for one in question.choices)
+            self.roomAnswered.emit(RoomAnswer(texts, votes, shares, question.answer, before))
 
     def _show_answer(self, question: GuessQuestion, votes: tuple[int, ...], is_room: bool) -> None:
         """Show the actual token next to the guess."""

@@ -39,16 +39,6 @@ class GuessQuestion(NamedTuple):
         return max(range(len(self.choices)), key=lambda n: _probabilities(self.choices[n]))
 
 
-class AnsweredQuestion(NamedTuple):
-    """A question that a room has answered."""
-
-    question: GuessQuestion
-    votes: tuple[int, ...]
-    """Hands for each choice."""
-    before: str
-    """The text before the word."""
-
-
 def guess_unsupported_reason(run: Run | None) -> str:
     """Return why there is nothing to guess; empty if there is."""
     if run is None or not (run.tokens or run.beams):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import shutil
@@ -32,6 +31,7 @@ log = logging.getLogger(__name__)
 _MAX_TOKEN_BYTES = 200
 _MAX_TOKEN_SECONDS = 5.0
 """Seconds until a connection that has not sent the token is closed; silent ones would keep senders out."""
+_CONFIRM_MS = 500
 _MAX_CONNECTIONS = 64
 _MAX_PATH_BYTES = 100
 """Of a Unix socket: `sun_path` has 108 bytes on Linux and 104 on macOS."""
@@ -178,6 +178,8 @@ class _LiveConnection(QObject):
             return
         if self._stream is None:
             self._line += data
+            import hmac  # the window starts faster without it
+
             line, found, rest = bytes(self._line).partition(b"\n")
             if not found and len(self._line) <= _MAX_TOKEN_BYTES:
                 return
@@ -271,7 +273,18 @@ class _LiveConnection(QObject):
             self._owner.session.end_followed(self._run, recorded_outcome(self._run, trace))
             if self._path is not None:
                 self._owner.save(self._run, self._path)
+        if self._stream is not None and self._stream.is_complete:
+            self._confirm()
         self._close()
+
+    def _confirm(self) -> None:
+        """Tell the script that the window has its run: until then, the script keeps it too."""
+        from decodescope.core.trace.live_address import RECEIVED
+
+        self._socket.write(RECEIVED)
+        self._socket.flush()
+        if self._socket.bytesToWrite():  # a pipe of Windows writes in the background
+            self._socket.waitForBytesWritten(_CONFIRM_MS)
 
     def _close(self) -> None:
         self._is_over = True

@@ -33,7 +33,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from decodescope.app.widgets.plain_text import tooltip
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 ROW_ROLE = Qt.ItemDataRole.UserRole
 SIDE, GAP, ROW_HEIGHT = 14, 12, 34
@@ -55,7 +55,7 @@ class PaletteRow(NamedTuple):
     @property
     def accessible_text(self) -> str:
         """The row's text for screen readers."""
-        return ", ".join(
+        return join_names(
             part for part in (self.title, self.kind, self.shortcut, self.reason or self.description) if part
         )
 

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -310,7 +310,7 @@ class Film:
         """Raises FilmError for an ending that is no film format, or if its folder already exists; OSError."""
         kind = KINDS.get(path.suffix.lower().removeprefix("."))
         if kind is None:
-            raise FilmError(tr("The file name must end with {endings}.").format(endings=", ".join(ENDINGS)))
+            raise FilmError(tr("The file name must end with {endings}.").format(endings=join_names(ENDINGS)))
         self.path = path.with_suffix("") if kind is KINDS[PNGS] else path
         if kind is KINDS[PNGS] and self.path.exists():
             raise FilmError(tr("{folder} already exists. Choose another name.").format(folder=self.path))

@@ -27,7 +27,7 @@ from decodescope.core.system.file_writing import (
     acquire_file,
     atomic_write,
 )
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
     from decodescope import core
@@ -257,7 +257,7 @@ def _runs_of_line(number: int, line: str, model: str) -> Iterator[PlannedRun]:
         raise fail(tr("its values are nested in more than {count} levels.").format(count=MAX_DEPTH))
     if unknown := [name for name in found if name not in FIELDS]:
         raise fail(
-            tr("the key “{name}” is unknown. Available: {names}.").format(name=unknown[0], names=", ".join(FIELDS))
+            tr("the key “{name}” is unknown. Available: {names}.").format(name=unknown[0], names=join_names(FIELDS))
         )
     if not isinstance(found.get("prompt"), str | list):
         raise fail(tr("it has no prompt (text, chat messages or token ids)."))

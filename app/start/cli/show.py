@@ -14,7 +14,7 @@ from decodescope.app.start.cli.commands import DONE, FAILED
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.core.common.text import escape_streams, printable, unescaped_stream
 from decodescope.core.errors import DecodescopeError
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -224,4 +224,4 @@ def _summary(finished: Finished) -> str:
         parts.append(tr("{speed:.1f} tokens per second").format(speed=metrics.decode_tokens_per_second))
     if finished.reason == "stopped":
         parts.append(tr("stopped by the user"))
-    return ", ".join(parts)
+    return join_names(parts)

@@ -12,7 +12,7 @@ from decodescope.app.state.suggestions import truncate_name
 from decodescope.app.state.worker_messages import parse_memory as parse_weights_memory
 from decodescope.app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
 from decodescope.core.errors import ParameterError
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core import AdapterChoice
@@ -105,7 +105,7 @@ def _path_with_suffix(text: str, suffixes: Sequence[str], kind: str) -> Path:
         )
         raise argparse.ArgumentTypeError(
             tr("{named}: use the extension {names} or {last}").format(
-                named=named, names=", ".join(suffixes[:-1]), last=suffixes[-1]
+                named=named, names=join_names(suffixes[:-1]), last=suffixes[-1]
             )
         )
     return path

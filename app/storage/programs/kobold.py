@@ -16,7 +16,7 @@ from decodescope.app.storage.programs.settings_io import (
     ForeignSettingsReader,
     ForeignSettingsWriter,
 )
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.75, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 100, "top_p": 0.92, "min_p": 0.0,
@@ -90,7 +90,7 @@ def _stage_order(reader: ForeignSettingsReader) -> Iterator[str]:
     places = value if isinstance(value, list) and value else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
     if unknown:
-        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
+        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=join_names(unknown)))
     yield "dry_multiplier"
     for place in places:
         yield from STAGES.get(place, ()) if isinstance(place, int) else ()

@@ -10,7 +10,7 @@ from typing import Any
 
 from decodescope.app.storage.programs import settings_io
 from decodescope.app.storage.programs.settings_io import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
@@ -82,7 +82,7 @@ def _stage_order(reader: ForeignSettingsReader) -> list[str]:
     known = [name for name in names if isinstance(name, str) and name in STAGES]
     unknown = [str(name) for name in names if name not in known]
     if unknown:
-        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=", ".join(unknown)))
+        reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=join_names(unknown)))
     return [STAGES[name] for name in known]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 UNLIMITED_RANGE = 1_000_000
 """A token range longer than any text."""
@@ -74,7 +74,7 @@ class ForeignSettingsReader:
         """Report every setting that was never read."""
         rest = [name for name, value in self.data.items() if name not in self._names_read and value is not None]
         if rest:
-            self.unsupported.append(tr("Settings without a counterpart here: {names}.").format(names=", ".join(rest)))
+            self.unsupported.append(tr("Settings without a counterpart here: {names}.").format(names=join_names(rest)))
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit, wrap_mode
 from decodescope.core import cut_short
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MAX_SETTINGS = 14
 """Maximum number of settings listed in the menu of a turn."""
@@ -129,11 +129,11 @@ def made_with_rows(settings: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
             title = tr(known[name].title) if name in known else name
             rows.append((title, setting_values.short_text(value)))
     if drafts := settings.get("draft_names"):
-        rows.append((tr("Draft models"), ", ".join(Path(str(name)).name for name in drafts)))
+        rows.append((tr("Draft models"), join_names(Path(str(name)).name for name in drafts)))
     if settings.get("cache", "dynamic") != "dynamic":
         rows.append((tr("Cache"), str(settings["cache"])))
     if adapters := settings.get("adapters"):
-        rows.append((tr("Adapters"), ", ".join(Path(str(one[0])).name for one in adapters)))
+        rows.append((tr("Adapters"), join_names(Path(str(one[0])).name for one in adapters)))
     rows.append((tr("Seed"), str(settings.get("seed", ""))))
     shown = [(title, cut_short(value, 60)) for title, value in rows if value]
     return shown[:MAX_SETTINGS]

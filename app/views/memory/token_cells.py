@@ -25,7 +25,7 @@ from decodescope.app.views.memory.cached_tokens import (
 )
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.plain_text import show_tooltip
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 STATE_COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
@@ -186,4 +186,4 @@ def _row_sentence(row: CachedTokenRow) -> str:
     parts = (
         tr("{count:,} {state}").format(count=count, state=tr(STATE_NAMES[state])) for state, count in counts.items()
     )
-    return tr("{what}: {figures}").format(what=row.title, figures=", ".join(parts))
+    return tr("{what}: {figures}").format(what=row.title, figures=join_names(parts))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from decodescope.app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
-from decodescope.resources.language import join_sentences, start_sentence, tr, trn
+from decodescope.resources.language import join_names, join_sentences, start_sentence, tr, trn
 
 _FLAT = 1e-9
 
@@ -23,7 +23,7 @@ def describe_plot(figure: PlotSpec) -> str:
 def describe_parts(figure: PlotSpec) -> list[str]:
     """Return one description per bar, or per curve."""
     if figure.bars:
-        return [", ".join(describe_position(figure, place).split("\n")) for place in range(figure.count)]
+        return [join_names(describe_position(figure, place).split("\n")) for place in range(figure.count)]
     return [] if figure.is_empty else _describe_items(figure)
 
 
@@ -37,7 +37,7 @@ def _describe_items(figure: PlotSpec) -> list[str]:
             xs, ys = zip(*line.points, strict=True)
             descriptions.append(_describe_curve(line.name, xs, ys, figure))
     if figure.dots:
-        descriptions.append(tr("dots for {names}").format(names=", ".join(dots.name for dots in figure.dots)))
+        descriptions.append(tr("dots for {names}").format(names=join_names(dots.name for dots in figure.dots)))
     return descriptions
 
 
@@ -121,7 +121,7 @@ def _describe_heights(figure: PlotSpec, bars: PlotBars) -> str:
         )
     axis = _label_axis(figure)
     if len(values) <= 4:
-        return ", ".join(f"{_position_name(axis, n)}: {words(value)}" for n, value in enumerate(values))
+        return join_names(f"{_position_name(axis, n)}: {words(value)}" for n, value in enumerate(values))
     low, high = (values.index(pick(values)) for pick in (min, max))
     return tr("{count} bars; lowest {low} with {least}, highest {high} with {most}").format(
         count=len(values),

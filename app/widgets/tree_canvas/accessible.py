@@ -15,7 +15,7 @@ from decodescope.app.widgets.accessibility import AccessibleWidget
 from decodescope.app.widgets.accessibility.qt_interfaces import release_interfaces
 from decodescope.app.widgets.tree_canvas.canvas_state import CanvasState
 from decodescope.app.widgets.tree_canvas.tree_scene import TreeScene
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 _STATE_LABELS = {
     "root": mark("start"),
@@ -55,7 +55,7 @@ def describe_node(state: CanvasState, node: int) -> str:
         )
     if node in scene.model.folded:
         parts.append(tr("{count} folded").format(count=scene.model.count_below(node, scene.max_depth)))
-    return ", ".join(parts)
+    return join_names(parts)
 
 
 def shown_children(scene: TreeScene, node: int | None) -> list[int]:

@@ -198,7 +198,7 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
     if not is_file(Path(path)):
         raise CacheError(tr("{path} could not be read: it is not a regular file.").format(path=path), remedy)
     try:
-        with safe_open(str(path), framework="pt") as file:
+        with safe_open(str(path), framework="pt", backend="pread") as file:
             about = file.metadata() or {}
             _check_format(path, about)
             _check_model(path, about, model)

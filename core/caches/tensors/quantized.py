@@ -26,7 +26,7 @@ from decodescope.core.common.size_terms import (
 )
 from decodescope.core.errors import CacheError
 from decodescope.core.models.loaded_model import LoadedModel
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 QuantizedGroups = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Codes [N, G] as uint8, scales [N, 1], offsets [N, 1]: number ≈ code · scale + offset."""
@@ -49,7 +49,7 @@ def quantizer_for(engine: str, bits: int) -> Quantizer:
             ),
         )
     if bits not in _BITS[engine]:
-        widths = ", ".join(map(str, _BITS[engine]))
+        widths = join_names(map(str, _BITS[engine]))
         raise CacheError(
             tr("{engine} does not support {bits} bits.").format(engine=engine, bits=bits),
             tr("Choose one of: {names}.").format(names=widths),

@@ -19,7 +19,7 @@ from decodescope.core.models.chat_templates import render_chat, requires_parts
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.models.model_files import is_library_failure
 from decodescope.core.models.text_decoder import media_input_of, position_function
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 def prepare_image(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs:
@@ -188,7 +188,7 @@ def _run_processor(model: LoadedModel, text: str, pictures: Sequence[object], fi
             raise
         raise MediaRefusedError(
             tr("{model} cannot process {file}: {error}").format(
-                model=model.name, file=", ".join(file.path.name for file in files), error=error
+                model=model.name, file=join_names(file.path.name for file in files), error=error
             ),
             tr("Choose another image, or use as many placeholders in the prompt as there are images."),
         ) from error

@@ -86,7 +86,7 @@ class Checkpoint:
         self._path.unlink(missing_ok=True)
 
     def _read(self) -> tuple[TrainingProgress, Tensors]:
-        with safe_open(self._path, "pt") as file:
+        with safe_open(self._path, "pt", backend="pread") as file:
             about = file.metadata() or {}
             if about.get("plan") != self._plan:
                 raise ValueError(self._path)  # belongs to another training

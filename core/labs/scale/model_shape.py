@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from decodescope.core.checks.arguments import check_bool, check_integer, check_kind, check_text
 from decodescope.core.errors import ParameterError
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MAX_LAYERS = 10_000
 MAX_SIZE = 100_000_000
@@ -106,7 +106,7 @@ def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
     size = {field: _first_size(text, names) for field, names in _CONFIG_KEYS.items()}
     missing = [_CONFIG_KEYS[field][0] for field in ("layers", "width", "heads", "vocabulary") if not size[field]]
     if missing:
-        raise ParameterError(tr("The config lacks {names}.").format(names=", ".join(missing)))
+        raise ParameterError(tr("The config lacks {names}.").format(names=join_names(missing)))
     kind = str(text.get("model_type", ""))
     old = kind in _GPT2_FAMILY
     return Shape(

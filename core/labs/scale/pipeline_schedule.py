@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decodescope.core.checks.arguments import check_bool, check_integer, check_number, check_text
 from decodescope.core.errors import ParameterError
 from decodescope.core.labs.arguments import lab_object_list, positive_integer
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 MAX_BOXES = 100_000
 """Maximum of stages times micro-batches."""
@@ -174,7 +174,7 @@ def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -
         if value not in known:
             raise ParameterError(
                 tr("Unknown schedule {name!r}.").format(name=value),
-                tr("Choose one of {names}.").format(names=", ".join(known)),
+                tr("Choose one of {names}.").format(names=join_names(known)),
                 name,
             )
     boxes = positive_integer("stages", stages) * positive_integer("micro_batches", micro_batches)
@@ -215,6 +215,6 @@ class Options:
         if self.weights not in WEIGHT_POLICIES:
             raise ParameterError(
                 tr("{name!r} is not a choice of weights for the backward pass.").format(name=self.weights),
-                tr("Choose one of {names}.").format(names=", ".join(WEIGHT_POLICIES)),
+                tr("Choose one of {names}.").format(names=join_names(WEIGHT_POLICIES)),
                 "weights",
             )

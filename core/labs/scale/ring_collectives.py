@@ -10,7 +10,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate
 from decodescope.core.labs.arguments import check_lab_object
 from decodescope.core.labs.formatting import decimal
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 FLOAT_BYTES = 4
@@ -116,7 +116,7 @@ def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:
     if kind not in COLLECTIVES:
         raise ParameterError(
             tr("Unknown collective {name!r}.").format(name=kind),
-            tr("Choose one of {names}.").format(names=", ".join(COLLECTIVES)),
+            tr("Choose one of {names}.").format(names=join_names(COLLECTIVES)),
             "kind",
         )
     remedy = tr("Pass a list of lists of numbers, one for each device, at most {most}.").format(most=MAX_DEVICES)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from decodescope.core.checks.arguments import check_text
 from decodescope.core.errors import ParameterError
 from decodescope.core.labs.arguments import positive_integer
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def checked_parameters(parameters: int | float, devices: int, scheme: str) -> in
     if scheme not in SCHEMES:
         raise ParameterError(
             tr("Unknown scheme {name!r}.").format(name=scheme),
-            tr("Choose one of {names}.").format(names=", ".join(SCHEMES)),
+            tr("Choose one of {names}.").format(names=join_names(SCHEMES)),
             "scheme",
         )
     positive_integer("devices", devices)
@@ -120,7 +120,7 @@ def _precision(name: str) -> Precision:
     if name not in PRECISIONS:
         raise ParameterError(
             tr("Unknown precision {name!r}.").format(name=name),
-            tr("Choose one of {names}.").format(names=", ".join(PRECISIONS)),
+            tr("Choose one of {names}.").format(names=join_names(PRECISIONS)),
             "precision",
         )
     return PRECISIONS[name]

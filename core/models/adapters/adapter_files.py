@@ -157,9 +157,8 @@ def _tensors(folder: Path, name: str, allow_pickle: bool) -> dict[str, torch.Ten
     if not is_file(file):
         return _pickled_tensors(folder, name, allow_pickle)
     try:
-        with safe_open(file, framework="pt") as handle:
-            # copies: the tensors are views of the file, which a training run may overwrite
-            return {key: handle.get_tensor(key).clone() for key in handle.keys()}  # not a mapping
+        with safe_open(file, framework="pt", backend="pread") as handle:
+            return {key: handle.get_tensor(key) for key in handle.keys()}  # not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise corrupt_weights_error(file, damage_description(file), str(error)) from error
 

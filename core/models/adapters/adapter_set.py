@@ -34,7 +34,7 @@ from decodescope.core.models.model_files import exists
 from decodescope.core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 from decodescope.core.models.quantized.packed_loading import embedding_factor
 from decodescope.core.system.torch_state import isolated_construction
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from decodescope.core.models.text import Network
@@ -425,4 +425,4 @@ def _times(shape: Iterable[int]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(cut_short(name, MAX_SHOWN_NAME) for name in names[:3]) + (" …" if len(names) > 3 else "")
+    return join_names(cut_short(name, MAX_SHOWN_NAME) for name in names[:3]) + (" …" if len(names) > 3 else "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from decodescope.core.errors import ConfigInvalidError, UnknownArchitectureError
 from decodescope.core.models.gguf.gguf_file import GgufFile
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -769,7 +769,7 @@ def whole_number(config: Config, key: str) -> int:
 
 def unsupported_error(file: GgufFile, reason: str) -> UnknownArchitectureError:
     """Return the error of a file that cannot be used, with the reason as a clause."""
-    known = ", ".join(sorted(ARCHITECTURES))
+    known = join_names(sorted(ARCHITECTURES))
     return UnknownArchitectureError(
         tr("{file} cannot be used: {reason}.").format(file=file.files[0].name, reason=reason),
         tr("Choose the model in safetensors format, or a GGUF file of one of these architectures: {known}.").format(

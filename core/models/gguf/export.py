@@ -41,7 +41,7 @@ from decodescope.core.models.gguf.tensor_operations import HeadCounts, split_par
 from decodescope.core.models.gguf.tokenizer_export import tokenizer_metadata
 from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.system.file_writing import atomic_write, temporary_folder
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PreTrainedConfig
@@ -103,11 +103,11 @@ def _notes(model: ExportedModel, metadata: Metadata, entries: Sequence[TensorEnt
     if unread:
         notes.append(
             tr("llama.cpp does not read {keys} and computes with other values; this program reads them.").format(
-                keys=", ".join(unread)
+                keys=join_names(unread)
             )
         )
     if unwritten := unwritten_settings(model.settings):
-        notes.append(tr("The file does not contain the settings {names}.").format(names=", ".join(unwritten)))
+        notes.append(tr("The file does not contain the settings {names}.").format(names=join_names(unwritten)))
     ours = model.settings.eos_token_id
     own = {one for one in (ours if isinstance(ours, list) else [ours]) if one is not None and one < model.vocabulary}
     read = set(end_tokens(file))
@@ -161,7 +161,7 @@ def file_content(
     if different:
         raise UnpackableError(
             tr("A GGUF file of the architecture {kind} cannot contain these settings of {model}: {fields}.").format(
-                kind=metadata["general.architecture"], model=model.name, fields=", ".join(map(str, different))
+                kind=metadata["general.architecture"], model=model.name, fields=join_names(map(str, different))
             ),
             tr("Use the model in its own format, or llama.cpp's own converter if it supports them."),
         )
@@ -201,7 +201,7 @@ def _check_layers_alike(model: ExportedModel) -> None:
     if getattr(model.config, "is_heterogeneous", False):
         raise UnpackableError(
             tr("The layers of {model} differ in {fields} (per_layer_config), which GGUF cannot store.").format(
-                model=model.name, fields=", ".join(sorted(model.config.per_layer_attributes or ()))
+                model=model.name, fields=join_names(sorted(model.config.per_layer_attributes or ()))
             ),
             tr("Use the model in its own format."),
         )
@@ -215,7 +215,7 @@ def _check_not_empty(model: ExportedModel, entries: Sequence[TensorEntry]) -> No
         zeros = [f"{own} = 0" for own in unusual_fields(config) if getattr(config, own) == 0]
         raise UnpackableError(
             tr("{model} has the empty weight {name} ({fields}), which GGUF cannot store.").format(
-                model=model.name, name=empty, fields=", ".join(zeros) or config.model_type
+                model=model.name, name=empty, fields=join_names(zeros) or config.model_type
             ),
             tr("Use the model in its own format."),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from decodescope.core.errors import CorruptWeightsError, ModelFileError
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 SUFFIX = ".gguf"
 MAGIC = b"GGUF"
@@ -49,7 +49,7 @@ def gguf_in(folder: Path) -> Path | None:
     if len(firsts) > 1:
         raise ModelFileError(
             tr("{folder} contains {count} GGUF models: {names}.").format(
-                folder=folder.name, count=len(firsts), names=", ".join(firsts[:5])
+                folder=folder.name, count=len(firsts), names=join_names(firsts[:5])
             ),
             tr("Choose one of the files."),
         )

@@ -34,7 +34,7 @@ from decodescope.core.models.gguf.rotary_positions import add_rope_parameters, r
 from decodescope.core.models.gguf.tensor_names import LAYER_NAME
 from decodescope.core.models.gguf.vocabulary import end_tokens
 from decodescope.core.models.model_files import full_message, readable_reason
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 _SAMPLING = {
     "temp": "temperature", "top_k": "top_k", "top_p": "top_p", "min_p": "min_p", "penalty_repeat": "repetition_penalty",
@@ -411,7 +411,7 @@ def check_formats(file: GgufFile) -> None:
     if unknown:
         raise CorruptWeightsError(
             tr("{file} has weights in {formats}, which this program cannot read.").format(
-                file=file.files[0].name, formats=", ".join(unknown)
+                file=file.files[0].name, formats=join_names(unknown)
             ),
             tr("Choose a file in another format, such as Q4_K_M or Q8_0."),
         )

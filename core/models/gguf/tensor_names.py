@@ -20,7 +20,7 @@ from decodescope.core.models.gguf.architectures import (
     unsupported_error,
 )
 from decodescope.core.models.gguf.gguf_file import GgufFile
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 LAYER_NAME = re.compile(r"^(?P<stack>(?:enc\.|dec\.)?)blk\.(?P<number>\d+)\.(?P<inside>.+)$")
 """Names of tensors inside a layer, of an encoder's or a decoder's stack where there are two."""
@@ -68,7 +68,7 @@ def parameter_names(file: GgufFile) -> dict[str, Target]:
     found = {tensor: target for tensor in there if (target := target_of(known, tensor)) is not None}
     if unknown := [tensor for tensor in there if tensor not in found]:
         raise unsupported_error(
-            file, tr("it contains tensors of unknown meaning ({names} …)").format(names=", ".join(unknown[:3]))
+            file, tr("it contains tensors of unknown meaning ({names} …)").format(names=join_names(unknown[:3]))
         )
     return found
 

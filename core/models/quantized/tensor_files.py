@@ -70,6 +70,13 @@ class FileTensor:
         width = math.prod(self.shape[1:])
         return self._read(first * width, (last - first, *self.shape[1:]))
 
+    def pick(self, places: Sequence[int]) -> torch.Tensor:
+        """Return single numbers, unconverted, by their places in the flat tensor: one read for each."""
+        buffer = torch.empty(len(places) * self.dtype.itemsize, dtype=torch.uint8)
+        for place, one in zip(places, buffer.split(self.dtype.itemsize), strict=True):
+            self._fill(place, one)
+        return buffer.view(self.dtype)
+
     def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
         """Read the numbers after the first `skipped`. Raises OSError if the file is too short."""
         buffer = allocate_pages((math.prod(shape) * self.dtype.itemsize,), torch.uint8)

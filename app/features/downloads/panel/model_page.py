@@ -13,7 +13,7 @@ from decodescope.app.widgets.inputs import ComboBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.core import catalog, words
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 _VARIANT_LENGTH = 12
 """Minimum width of the list of GGUF files, in characters."""
@@ -112,7 +112,7 @@ def _complete_text(status: DownloadStatus) -> str:
         return tr("On this disk: {size}").format(size=words.size(status.total))
     if not status.damaged:
         return tr("On this disk; every file matches the hub")
-    return tr("Damaged: {files}").format(files=", ".join(status.damaged))
+    return tr("Damaged: {files}").format(files=join_names(status.damaged))
 
 
 def _transfer_text(status: DownloadStatus, progress_text: str) -> str:
@@ -152,8 +152,8 @@ def files_text(model: catalog.HubModel) -> str:
 def _file_list(names: list[str]) -> str:
     more = len(names) - MAX_NAMES
     if more <= 0:
-        return ", ".join(names)
-    return trn("{names} and {n} more", "{names} and {n} more", more).format(names=", ".join(names[:MAX_NAMES]), n=more)
+        return join_names(names)
+    return trn("{names} and {n} more", "{names} and {n} more", more).format(names=join_names(names[:MAX_NAMES]), n=more)
 
 
 FETCH, RESUME, PAUSE, DISCARD, USE, VERIFY, REPAIR, DELETE, CONFIRM_DELETE = (

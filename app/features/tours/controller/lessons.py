@@ -16,11 +16,11 @@ from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.panels.centre import Centre
 
 if TYPE_CHECKING:
-    from decodescope.app.features.guess.state import AnsweredQuestion
     from decodescope.app.features.tours.controller.tour_player import TourPlayer
     from decodescope.app.features.tours.panel.lesson_page import LessonPage
     from decodescope.app.features.tours.state import TourStep
     from decodescope.app.features.tours.store import ClassRecords
+    from decodescope.app.state.room_votes import RoomAnswer
     from decodescope.app.state.run import Run
 
 PICTURE_SIZE = (900, 240)
@@ -116,19 +116,17 @@ class Lessons(QObject):
             self.open()
 
     @Slot(object)
-    def record_room(self, answered: AnsweredQuestion) -> None:
+    def record_room(self, answered: RoomAnswer) -> None:
         """Keep a question of the guessing game that a room has answered."""
         from decodescope.app.features.tours.store import GuessRecord
-        from decodescope.core import words
 
-        question = answered.question
         self.records.room.append(
             GuessRecord(
-                choices=[one.text.strip() for one in question.choices],
+                choices=list(answered.choices),
                 votes=list(answered.votes),
                 is_room=True,
-                shares=[words.percent(one.probability) for one in question.choices],
-                answer=question.answer,
+                shares=list(answered.shares),
+                answer=answered.answer,
                 before=answered.before,
             )
         )

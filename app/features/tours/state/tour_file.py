@@ -29,7 +29,7 @@ from decodescope.app.state.suggestions import truncate_name, unknown_name_messag
 from decodescope.core import caches, strategies
 from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.strategies import Parameter
-from decodescope.resources.language import LANGUAGES, current_language, mark, tr
+from decodescope.resources.language import LANGUAGES, current_language, join_names, mark, tr
 
 QUESTION, GUESS, RUN, EXPLANATION, HOME = (
     mark("Question"), mark("Guess"), mark("Run"), mark("Explanation"), mark("Take home"),
@@ -288,7 +288,7 @@ def _check_placeholders(step: TourStep, location: str) -> None:
     if lacking & placeholders(step.otherwise):
         raise _TourFileError(
             tr("{place}: “otherwise” cannot use {figures}, which may be missing.").format(
-                place=location, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
+                place=location, figures=join_names(sorted(lacking & placeholders(step.otherwise)))
             )
         )
     if step.figures and not step.otherwise:

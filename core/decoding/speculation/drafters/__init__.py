@@ -5,7 +5,7 @@ from decodescope.core.decoding.speculation.drafters.base import Drafter, Drafter
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import quote_text
 from decodescope.core.registry import Registry
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 registry: Registry[DrafterKind] = Registry(__name__, "DRAFTER")
 
@@ -19,7 +19,7 @@ def combinable_drafters(text: str) -> list[DrafterKind]:
         if kind is None or not kind.combines:
             raise ParameterError(
                 tr("There is no such drafter: {name}.").format(name=quote_text(name)) + did_you_mean(name, offered),
-                tr("Choose one of: {names}.").format(names=", ".join(offered)),
+                tr("Choose one of: {names}.").format(names=join_names(offered)),
                 "extra_drafters",
             )
         if kind not in found:

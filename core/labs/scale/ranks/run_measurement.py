@@ -28,7 +28,7 @@ from decodescope.core.labs.scale.ranks.rank_messages import (
     SampledTexts,
 )
 from decodescope.core.labs.scale.zero_states import Parts
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _check_arguments(scheme: str, processes: int, options: Options) -> None:
     if scheme not in RUNS:
         raise ParameterError(
             tr("Unknown scheme {name!r}.").format(name=scheme),
-            tr("Choose one of {names}.").format(names=", ".join(RUNS)),
+            tr("Choose one of {names}.").format(names=join_names(RUNS)),
             "scheme",
         )
     check_process_count(processes)

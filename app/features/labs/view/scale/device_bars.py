@@ -17,7 +17,7 @@ from decodescope.app.widgets.building import set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.plain_text import show_tooltip
 from decodescope.core.labs import scale
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 PART_COLORS = {
     "parameters": "kept",
@@ -219,7 +219,7 @@ class DeviceBars(Themed, QWidget, AccessibleWidget):
 
 def _row_sentence(row: DeviceBar) -> str:
     """Return a row in words."""
-    parts = ", ".join(
+    parts = join_names(
         f"{tr(scale.words.PART_TITLES[name])} {scale.decimal(count)}" for name, count in row.parts.items() if count
     )
     return tr("{device}: {total} ({parts}).").format(
