@@ -150,6 +150,8 @@ COMMANDS = (
     Command("open_help", mark("Help"), HELP, 0, ("F1",)),
     Command("open_documentation", mark("Documentation"), HELP, 0,
             about=mark("Opens the guide, tutorials and reference. They are on this computer.")),
+    Command("open_lessons", mark("Lessons…"), HELP, 0, ("Ctrl+Shift+L",),
+            about=mark("Six lessons of ten minutes, alone or with a class, and a sheet to print.")),
     Command("choose_tour", mark("Guided tours…"), HELP, 0, ("Ctrl+Shift+T",)),
     Command("show_welcome", mark("Show the welcome page"), HELP, 0, menu_title=mark("Welcome page")),
     Command("open_shortcuts", mark("Keyboard shortcuts"), HELP, 1, ("Ctrl+/",)),
@@ -199,6 +201,8 @@ SHORTCUTS = (
     Shortcut(("+", "-"), mark("Faster, slower"), mark("Presenting")),
     Shortcut(("P",), mark("Presenter window: notes, next step, time"), mark("Presenting")),
     Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), mark("Next or previous view"), mark("Presenting")),
+    Shortcut(("0 … 9", "Return"), mark("When a question is open: hands for a choice, next choice"), mark("Presenting")),
+    Shortcut(("A … D",), mark("When a question is open: go to a choice"), mark("Presenting")),
 )
 MAX_VIEW_KEYS = 9
 

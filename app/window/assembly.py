@@ -50,6 +50,7 @@ from decodescope.app.features.presentation.controller.lazy_demo_recorder import 
 from decodescope.app.features.same_noise.controller import SameNoiseController, SameNoiseParts
 from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.studies.controller import StudyController
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -317,6 +318,7 @@ def _build_controllers(
         changes=changes,
         sounds=SoundEffectController(session, settings.appearance, panels.centre),
         tours=tours,
+        lessons=Lessons(tours, panels.centre, messages, lambda: store.data_folder),
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),

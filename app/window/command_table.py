@@ -67,6 +67,7 @@ def _run_actions(panels: Panels, controllers: Controllers) -> ActionTable:
         "choose_cache": panels.toolbar.cache.showPopup,
         "guess_first": controllers.guess.toggle,
         "choose_tour": controllers.tours.open_chooser,
+        "open_lessons": controllers.lessons.open,
     }
 
 

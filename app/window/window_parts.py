@@ -48,6 +48,7 @@ from decodescope.app.features.presentation.controller.lazy_demo_recorder import 
 from decodescope.app.features.same_noise.controller import SameNoiseController
 from decodescope.app.features.serving.controller import ServingController
 from decodescope.app.features.studies.controller import StudyController, StudyWork
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -202,6 +203,7 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     changes: SettingsChangeWatcher
     sounds: SoundEffectController
     tours: Tours
+    lessons: Lessons
     guess: GuessController
     screen_reader_text: ScreenReaderText
     palette: PaletteController

@@ -43,6 +43,8 @@ class WindowState(NamedTuple):
     is_presenting: bool
     shows_welcome: bool
     """Whether the welcome page is open."""
+    asks_wording: bool
+    """Whether it shows the question of a first start."""
     hub_model: str | None
     """Model selected in the Hub dialog; None if it is closed."""
     same_noise: SavedPages
@@ -78,6 +80,7 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         notice=parts.messages.notice,
         is_presenting=parts.presentation.is_on,
         shows_welcome=parts.welcome.is_open,
+        asks_wording=parts.welcome.asks_wording,
         hub_model=parts.model_download.selected_name,
         same_noise=parts.same_noise.saved_pages,
         labs=parts.labs.open_names,
@@ -118,7 +121,7 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if focused is not None:
         focused.setFocus()
     if state.shows_welcome:
-        parts.welcome.show()
+        parts.welcome.show(state.asks_wording)
     if state.guess is not None:
         parts.guess.resume(state.guess)
     if state.tour is not None:

@@ -46,6 +46,8 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
         (parts.empty_view_action.promptRequested, parts.settings_controller.focus_prompt),
         (parts.welcome.storyRequested, partial(parts.centre.show_view, "tokens")),
         (parts.welcome.storyRequested, parts.runs.run),
+        (parts.welcome.wordingChosen, parts.appearance.set_depth),
+        (parts.welcome.lessonRequested, parts.lessons.open),
         (parts.welcome.tourRequested, parts.tours.open_chooser),
         (parts.welcome.modelRequested, parts.model_download.open),
         (parts.welcome.seen, parts.settings_saver.save_settings),
@@ -206,6 +208,7 @@ def _connect_tours(parts: WindowParts) -> None:
     parts.guess.started.connect(parts.setup.show_inputs)
     parts.guess.started.connect(parts.timeline.hide_future)
     parts.guess.ended.connect(parts.timeline.show_future)
+    parts.guess.roomAnswered.connect(parts.lessons.record_room)
     parts.tours.playerCreated.connect(parts.presentation.step_controls.connect_tours)
     parts.presentation.step_controls.connect_guess(parts.guess)
 
