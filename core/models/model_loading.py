@@ -166,14 +166,13 @@ def _copied_weights() -> Iterator[None]:
     It maps safetensors files, except on Windows, and pickles that are zip archives. Its own `disable_mmap` needs the
     memory for a whole file at once, and does not concern pickles. Other threads that load models meanwhile read, too.
     """
-    before = {name: getattr(modeling_utils, name) for name in ("safe_open", "is_zipfile")}
-    modeling_utils.safe_open = _open_unmapped
-    modeling_utils.is_zipfile = _is_mappable_pickle
+    readers: dict[str, object] = {"safe_open": _open_unmapped, "is_zipfile": _is_mappable_pickle}
+    before = {name: getattr(modeling_utils, name) for name in readers}
+    vars(modeling_utils).update(readers)
     try:
         yield
     finally:
-        for name, function in before.items():
-            setattr(modeling_utils, name, function)
+        vars(modeling_utils).update(before)
 
 
 def _open_unmapped(file: str | PathLike[str], framework: str = "pt", device: Any = "cpu", **_options: Any) -> Any:

@@ -106,10 +106,9 @@ def _stored(folder: Path, held: Mapping[str, torch.Tensor]) -> Iterator[tuple[st
 
 
 def _differs(held: torch.Tensor, stored: FileTensor, is_whole: bool) -> bool:
-    if is_whole or held.numel() <= _SAMPLES:
-        ours, theirs = held, stored[...]
-    else:
-        ours, theirs = _sample(held), stored.pick(_places(held.numel()).tolist())
-    if ours is None or theirs is None or not (ours.is_floating_point() and theirs.is_floating_point()):
+    is_small = is_whole or held.numel() <= _SAMPLES
+    ours = held if is_small else _sample(held)
+    theirs = stored[...] if is_small else stored.pick(_places(held.numel()).tolist())
+    if ours is None or not (ours.is_floating_point() and theirs.is_floating_point()):
         return False
     return not torch.equal(ours.cpu(), theirs.to(ours.dtype))

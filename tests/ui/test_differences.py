@@ -20,7 +20,7 @@ from decodescope.resources.language import current_language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 
 
 @pytest.fixture
