@@ -276,9 +276,15 @@ def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, to
     """Return a row of values per text (see `row_length`)."""
     raw = torch.log_softmax(scores[0], -1)
     columns = _stat_columns(scores, chosen, top_n, raw, raw)
+    counts_there = bool(top_n) and len(scores) > 1 and raw.device.type != "cpu"
+    if counts_there:  # each count read on its own would be a transfer
+        columns.append(_count_more_likely_on_device(raw, columns[-1]))
     # Ids are exact in float32 up to 16,777,216, more than any vocabulary.
     rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
-    if top_n and len(scores) > 1:
+    if counts_there:
+        for row in rows:
+            _mark_known(row, top_n)
+    elif top_n and len(scores) > 1:
         for row, own in zip(rows, raw, strict=True):
             row.extend(_count_more_likely(own, row, top_n))
     return rows

@@ -85,7 +85,7 @@ class Run:
     @property
     def sentences(self) -> list[str]:
         """The whole ones; their white space does not count."""
-        return [sentence.strip() for sentence in re.findall(r"[^.!?]+[.!?]", self.text)]
+        return [sentence.strip() for sentence in re.findall(r"[^.!?。！？]+[.!?。！？]", self.text)]
 
     def tokens_of(self, text: str) -> list[list[TokenChosen]]:
         """Return the tokens of every occurrence of `text`."""

@@ -47,7 +47,7 @@ ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], Budget]] = {
     "beams": ({"num_beams": 3}, {"strategy": "beam_search"}, Budget(1, 0, 45, 0.9)),
     "diverse": (
         {"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 0.5}, {"strategy": "diverse_beam_search"},
-        Budget(2, 0, 100, 0.9),
+        Budget(4, 0, 180, 0.9),  # each group reads its candidates, and the funnels of its beams with the penalty
     ),
     "constrained": (
         {"num_beams": 3, "force_words_ids": [[11, 12]]}, {"strategy": "constrained_beam_search"}, Budget(2, 0, 75, 0.9),
