@@ -19,6 +19,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.caches as caches
     import decodescope.core.catalog as catalog
+    import decodescope.core.claims as claims
     import decodescope.core.errors as errors
     import decodescope.core.events as events
     import decodescope.core.explain.sizes as sizes
@@ -36,16 +37,44 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     import decodescope.core.thinking as thinking
     import decodescope.core.trace as trace
     from decodescope.core.caches.prefixes.prefix_store import PrefixStore, shared_length
+    from decodescope.core.claims.claim_trial import try_claim
     from decodescope.core.code.script import as_code, why_not_generate
     from decodescope.core.common.text import beginning, cut_short
-    from decodescope.core.counterfactuals.setting_atlas import AtlasInterval, AtlasProgress, SettingAtlas, map_setting
+    from decodescope.core.counterfactuals.setting_atlas import (
+        AtlasInterval,
+        AtlasProgress,
+        FlipMap,
+        FlipSegment,
+        SettingAtlas,
+        TokenFlips,
+        map_flips,
+        map_setting,
+    )
     from decodescope.core.counterfactuals.setting_effects import SettingEffect, SettingEffects, setting_effects
+    from decodescope.core.counterfactuals.text_scores import read_scores
     from decodescope.core.counterfactuals.twin_runs import Twin, TwinToken, twin
+    from decodescope.core.counterfactuals.varied_settings import VariedSetting, varied_settings
     from decodescope.core.decoding.forward.native_step import has_native_step
     from decodescope.core.decoding.keyed_noise import KeyedNoise, posterior_noise, token_keys
     from decodescope.core.decoding.prompt import encode
     from decodescope.core.decoding.score_cache import ScoreCache
     from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
+    from decodescope.core.differences.draft_check import DraftCheck, DraftStep, check_draft
+    from decodescope.core.differences.near_misses import NearMiss, NearMisses, near_misses
+    from decodescope.core.differences.run_difference import (
+        DifferenceCheck,
+        FirstDifference,
+        RunDifference,
+        explain_difference,
+        verdict_text,
+    )
+    from decodescope.core.differences.verification_effect import (
+        RuleEffect,
+        RuleEffects,
+        SequentialTest,
+        emitted_distribution,
+        rule_effects,
+    )
     from decodescope.core.explain.beams import explain_candidate
     from decodescope.core.explain.call_facts import explain_call_facts, inexact_facts, missing_facts, seed_text
     from decodescope.core.explain.counterfactual import explain_what_if

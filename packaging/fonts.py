@@ -119,7 +119,15 @@ def _is_assigned(code: bytes) -> bool:
 def text_files(root: Path = ROOT) -> Iterator[Path]:
     """Yield the files with texts that the window shows: catalogues, glossary, tours, examples, and the guide."""
     resources = root / "resources"
-    for pattern in ("translations/**/*.po", "glossary/*.toml", "tours/*", "presets/*", "*.json", "palette/*"):
+    for pattern in (
+        "translations/**/*.po",
+        "glossary/*.toml",
+        "tours/*",
+        "lessons/*",
+        "presets/*",
+        "*.json",
+        "palette/*",
+    ):
         yield from sorted(path for path in resources.glob(pattern) if path.is_file())
     yield from sorted((root / "docs").rglob("*.md"))
 

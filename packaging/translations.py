@@ -45,7 +45,7 @@ PARTS = {
     "explain": ("core/explain", "core/glossary.py", "resources/glossary"),
     "window": ("app",),
     "views": ("app/views", "app/widgets", "app/features/labs/view"),
-    "tours": ("resources/tours", "resources/examples.json"),
+    "tours": ("resources/tours", "resources/lessons", "resources/examples.json"),
 }
 """Where the sentences of each catalogue stand; the longest path that fits decides."""
 CHANGING = re.compile(
@@ -62,6 +62,7 @@ COMMENT = "Translators:"
 READ: dict[str, frozenset[str]] = {
     "resources/examples.json": frozenset({"title", "about"}),
     "resources/tours": frozenset({"title", "about", "text", "otherwise", "notes", "question"}),
+    "resources/lessons": frozenset({"title", "about", "text", "otherwise", "notes", "question", "answer"}),
     "resources/glossary": frozenset({"term", "plain", "usual", "exact"}),
 }
 """In the data files of these folders (.toml, .json) the values of these keys are read by people."""

@@ -27,8 +27,11 @@ LOAD_DELAY_MS = 1_000
 
 class GlossaryController(QObject):
     """Adds glossary tooltips to the toolbar, updates all tooltips after a change of the explanation level, and opens
-    the glossary at the term of the widget under the pointer.
+    the glossary at the term of the widget under the pointer. `claimsRequested(name)`: show the claims about a strategy,
+    setting or cache.
     """
+
+    claimsRequested = Signal(str)
 
     def __init__(self, toolbar: Toolbar, setup: SetupPanel, centre: Centre) -> None:
         super().__init__(centre)
@@ -73,6 +76,7 @@ class GlossaryController(QObject):
         if self._dialog is None:
             self._dialog = GlossaryDialog(parent=self._parent_window.window())
             self._dialog.destroyed.connect(self._on_closed)
+            self._dialog.claimsRequested.connect(self.claimsRequested)
         if term is not None:
             self._dialog.show_term(term.id)
         self._dialog.show()
@@ -111,11 +115,14 @@ STORY = "story"
 
 
 class WelcomeController(QObject):
-    """Shows the welcome page over `body`. `storyRequested`: run the story example; `tourRequested`: choose a tour;
-    `modelRequested`: get a model; `seen`: the page was shown for the first time.
+    """Shows the welcome page over `body`. `storyRequested`: run the story example; `lessonRequested`, `tourRequested`:
+    choose a lesson or a tour; `modelRequested`: get a model; `wordingChosen(depth)`: a level of detail was chosen;
+    `seen`: the page was shown for the first time.
     """
 
+    wordingChosen = Signal(str)
     storyRequested = Signal()
+    lessonRequested = Signal()
     tourRequested = Signal()
     modelRequested = Signal()
     seen = Signal()
@@ -134,18 +141,23 @@ class WelcomeController(QObject):
         """Whether the page covers the window."""
         return self.page is not None and not self.page.isHidden()
 
+    @property
+    def asks_wording(self) -> bool:
+        """Whether the open page shows the question of a first start."""
+        return self.page is not None and self.is_open and self.page.asks_wording
+
     def show_once(self) -> None:
-        """Show the page, if it was never shown."""
+        """Show the page with the question which words the program should use, if it was never shown."""
         if not self._usage.welcomed:
-            self.show()
+            self.show(asks_wording=True)
 
     @Slot()
-    def show(self) -> None:
+    def show(self, asks_wording: bool = False) -> None:
         """Show the page."""
         self._previous_focus = QApplication.focusWidget()
         if self.page is None:
             self.page = self._make_page()
-        self.page.open()
+        self.page.open(asks_wording)
         if not self._usage.welcomed:
             self._usage.welcomed = True
             self.seen.emit()
@@ -165,7 +177,9 @@ class WelcomeController(QObject):
 
         page = WelcomePage(self._body)
         for signal, slot in (
+            (page.wordingChosen, self.wordingChosen),
             (page.storyRequested, self._on_story),
+            (page.lessonRequested, self._on_lesson),
             (page.tourRequested, self._on_tour),
             (page.modelRequested, self._on_model),
             (page.skipped, self.leave),
@@ -182,6 +196,11 @@ class WelcomeController(QObject):
                 prompt.exampleChosen.emit(example)
         self.leave()
         self.storyRequested.emit()
+
+    @Slot()
+    def _on_lesson(self) -> None:
+        self.leave()
+        self.lessonRequested.emit()
 
     @Slot()
     def _on_tour(self) -> None:

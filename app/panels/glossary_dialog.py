@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -38,7 +38,12 @@ _LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_Page
 
 
 class GlossaryDialog(QDialog):
-    """Search field, list of matching terms and the page of the selected term; shows the term `first` if given."""
+    """Search field, list of matching terms and the page of the selected term; shows the term `first` if given.
+
+    `claimsRequested(name)`: show the claims about what the term explains (`strategy.greedy`).
+    """
+
+    claimsRequested = Signal(str)
 
     def __init__(self, first: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,6 +60,7 @@ class GlossaryDialog(QDialog):
         self.list.setSpacing(1)
         self.no_matches = set_up(WrappedLabel(tr("No matches. Try a shorter search."), self), role="muted")
         self.page = TermPage(self)
+        self.page.claimsRequested.connect(self.claimsRequested)
         self._lay_out()
         self.field.textChanged.connect(self._on_text)
         self.list.currentItemChanged.connect(self._on_term)
@@ -130,7 +136,11 @@ class GlossaryDialog(QDialog):
 
 
 class TermPage(QScrollArea):
-    """Page of one term: its explanation at the current level of detail, then at the other two, and its source."""
+    """Page of one term: its explanation at the current level of detail, then at the other two, its source, and a button
+    for the claims about it. `claimsRequested(name)`: show them.
+    """
+
+    claimsRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -153,7 +163,10 @@ class TermPage(QScrollArea):
         column.addWidget(self.source)
         self.link = set_up(QPushButton(tr("Open the source"), page), name="glossaryLink", clicked=self.open_source)
         self.link.setAutoDefault(False)
-        arrange(column, (self.link, 0, Qt.AlignmentFlag.AlignLeft), STRETCH)
+        self.claims = set_up(QPushButton(tr("Claims…"), page), name="glossaryClaims", clicked=self._show_claims)
+        self.claims.setAutoDefault(False)
+        self.claims.setToolTip(tooltip(tr("What papers say about it, tested on the selected model")))
+        arrange(column, arrange(QHBoxLayout(), self.link, self.claims, STRETCH, spacing=8), STRETCH)
         self.setWidget(page)
 
     def show_term(self, term: glossary.GlossaryTerm) -> None:
@@ -170,9 +183,22 @@ class TermPage(QScrollArea):
         self.source.setText(term.source)
         self.link.setToolTip(tooltip(term.address))
         self.link.setAccessibleDescription(term.address)
+        self.claims.setVisible(bool(_claim_subject(term)))
+
+    @Slot()
+    def _show_claims(self) -> None:
+        if self.term is not None:
+            self.claimsRequested.emit(_claim_subject(self.term))
 
     @Slot()
     def open_source(self) -> None:
         """Open the paper or document in the browser."""
         if self.term is not None:
             QDesktopServices.openUrl(QUrl(self.term.address))
+
+
+def _claim_subject(term: glossary.GlossaryTerm) -> str:
+    """Return the first name that the term explains and that has claims; empty if none has."""
+    from decodescope.core import claims  # the glossary may open before anything needs them
+
+    return next((name for name in term.of if claims.claims_about(name)), "")

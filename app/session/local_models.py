@@ -156,6 +156,11 @@ class LocalModels:
             return self._model
         return self.load_drafters(replace(request, draft_names=(request.second,)))[0]
 
+    def load_beside(self, request: LoadRequest) -> core.LoadedModel:
+        """Load a model for one comparison, beside the selected one; it is not kept. Raises ModelTooLargeError."""
+        _check_memory(request)
+        return _load_model(request)
+
     def load_drafters(self, request: RunRequest) -> list[core.LoadedModel]:
         """Return the run's draft models, loading missing ones and releasing others."""
         kept = {name: draft for name, draft in self._drafters.items() if not _is_outdated(draft)}

@@ -17,6 +17,8 @@ from decodescope.resources.language import ENGLISH, LANGUAGES, mark, translate_t
 
 Entry = strategies.Strategy | caches.CacheBackend
 
+CLAIMS = mark("Claims")
+BUNDLED_VERDICT = mark("On the bundled {model}: {verdict}; difference {difference}, {prompts} prompts, {date}.")
 EXACTLY, SETTING, EFFECT, SOURCE = mark("Exactly"), mark("setting"), mark("what it does"), mark("Source: {source}.")
 _SETTING_ROW = re.compile(r"^\| `(\w+)` \|.*$", re.MULTILINE)
 
@@ -54,10 +56,10 @@ def page_text(folder: Path, name: str) -> str:
     """Return a page that `find_page` found: the file, completed, or a generated page."""
     file = folder / name
     if file.is_file():
-        return complete_page(name, file.read_text(encoding="utf-8"))
+        return add_claims(name, complete_page(name, file.read_text(encoding="utf-8")))
     english, language = english_name(name)
     entry = entry_pages().get(english)
-    return "" if entry is None else _generated_page(entry, language)
+    return "" if entry is None else add_claims(name, _generated_page(entry, language))
 
 
 def complete_page(name: str, text: str) -> str:
@@ -84,6 +86,29 @@ def _generated_page(entry: Entry, language: str) -> str:
     text = _complete_settings("\n".join(lines), entry, language)
     source = entry.paper if about is None else f"[{escape_markdown(about.source)}]({about.address})"
     return f"{text}\n{_source(source, language)}\n" if source else text
+
+
+def add_claims(name: str, text: str) -> str:
+    """Return the text of a page with the claims about its strategy or cache, and what the bundled model showed."""
+    english, language = english_name(name)
+    entry = entry_pages().get(english)
+    if entry is None or not entry.claims:
+        return text
+    from decodescope.core import claims  # the window starts without it
+
+    lines = []
+    for claim in entry.claims:
+        line = f"- **{_text(claim.title, language)}.** {_text(claim.exact, language)}"
+        line += f" [{escape_markdown(claim.source)}]({claim.address})."
+        stored = claims.bundled_outcome(claim.name)
+        if stored is not None:
+            digits = claims.measure_of(claim).digits
+            line += " " + translate_to(BUNDLED_VERDICT, language).format(
+                model=stored.model, verdict=translate_to(claims.VERDICTS[stored.verdict], language),
+                difference=claims.interval_text(stored, digits), prompts=stored.prompts, date=stored.date,
+            )  # fmt: skip
+        lines.append(line)
+    return "\n".join([text.rstrip("\n"), "", f"## {_text(CLAIMS, language)}", "", *lines, ""])
 
 
 def _source(source: str, language: str) -> str:

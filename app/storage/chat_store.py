@@ -45,7 +45,7 @@ from decodescope.app.storage.settings import (
     version_of,
 )
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
-from decodescope.core.thinking.recognition import AnswerThinking
+from decodescope.core.thinking import AnswerThinking
 from decodescope.resources.language import mark, tr, trn
 
 FOLDER = "chats"

@@ -15,20 +15,21 @@ from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
 
-RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS = (
+RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS, STUDY = (
     "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar",
-    "chats",
+    "chats", "study",
 )  # fmt: skip
 TEXTS = (".txt", ".md", ".markdown", ".rst", ".text", ".log", ".tex", ".srt", ".vtt", ".tsv", ".py", ".adoc", ".org")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 MAX_TEXT_BYTES = 2**20
 """Largest text file, in bytes, that can become the prompt."""
-_JSON_PREVIEW_BYTES = 2**16
+_PREVIEW_BYTES = 2**16
 _OF_A_MODEL = re.compile(
     r"config\.json|.*\.index\.json|tokenizer\.json|(?:tokenizer|preprocessor|processor|adapter)_config\.json|"
     r"(?:vocab|merges|special_tokens_map|added_tokens)\.json"
 )
 """Names of files that only mean something in their model's folder."""
+_STUDY_PROMPTS = re.compile(rb"^\s*(?:\[\s*prompts\s*[.\]]|prompts\s*[.=])", re.MULTILINE)
 GRAMMARS = (".gbnf", ".lark", ".regex")
 _SCHEMA_KEYS = frozenset({"$schema", "$defs", "$ref", "definitions", "properties", "anyOf", "oneOf", "allOf", "enum"})
 _CHAT_KEYS = frozenset({"messages", "conversations", "conversation", "mapping"})
@@ -214,6 +215,21 @@ def _offer_for_grammar(path: Path) -> DropOffer:
     return DropOffer(GRAMMAR, tr("Write only texts of this grammar"), path.name, (str(path),))
 
 
+def _is_study(path: Path) -> bool:
+    """Return whether a TOML file has the prompts of a study."""
+    if path.suffix.lower() != ".toml":
+        return False
+    try:
+        with path.open("rb") as file:
+            return _STUDY_PROMPTS.search(file.read(_PREVIEW_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _offer_for_study(path: Path) -> DropOffer:
+    return DropOffer(STUDY, tr("Open this study"), path.name, (str(path),))
+
+
 def _refuse_csv(_path: Path) -> DropOffer:
     return _reject(
         tr("CSV files cannot be opened"),
@@ -286,7 +302,7 @@ def _start_of(path: Path) -> str:
     """Return the beginning of a text file; empty if it cannot be read."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return file.read(_JSON_PREVIEW_BYTES)
+            return file.read(_PREVIEW_BYTES)
     except OSError:
         return ""
 
@@ -313,7 +329,7 @@ def _offer_for_text_file(path: Path) -> DropOffer:
                 most=MAX_TEXT_BYTES // 1024
             ),
         )
-    if size <= _JSON_PREVIEW_BYTES and not _start_of(path).strip():
+    if size <= _PREVIEW_BYTES and not _start_of(path).strip():
         return _reject(
             tr("The text is empty"), tr("{name} has only white space. Drop another file.").format(name=path.name)
         )
@@ -328,6 +344,7 @@ _FILE_KINDS: tuple[FileKind, ...] = (
     FileKind(mark("a grammar (.gbnf, .lark, .regex)"), _has_suffix(*GRAMMARS), _offer_for_grammar),
     FileKind(mark("settings, a JSON schema, rankings or chats (.json, .jsonl)"), _has_suffix(".json", ".jsonl"),
              _offer_for_json),
+    FileKind(mark("a study (.toml)"), _is_study, _offer_for_study),
     FileKind("", _has_suffix(".csv"), _refuse_csv),
     FileKind(mark("settings of another program"), programs.is_text_settings, _offer_for_settings),
     FileKind(mark("a text file"), _has_suffix(*TEXTS), _offer_for_text_file),

@@ -34,6 +34,8 @@ from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
+from decodescope.app.features.claims.controller import ClaimController
+from decodescope.app.features.differences.controller import DifferenceController
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import Recovery
@@ -45,7 +47,10 @@ from decodescope.app.features.media.controller.prompt_media import MediaBarContr
 from decodescope.app.features.palette.controller.palette import PaletteController
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.same_noise.controller import SameNoiseController, SameNoiseParts
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.studies.controller import StudyController
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.features.updates.state import describe_source
@@ -263,6 +268,7 @@ def _build_controllers(
     taking = _export_parts(panels, session, setup, messages, appearance)
     fetching = _import_parts(panels, services, chosen.model, setup, messages)
     labs = _labs(panels, services, chosen.model, loading, taking.export)
+    studies = StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages)
     return Controllers(
         **vars(_history_parts(panels, services, messages)),
         **vars(taking),
@@ -305,18 +311,26 @@ def _build_controllers(
             messages,
             adapters,
             chats,
+            studies,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
         sounds=SoundEffectController(session, settings.appearance, panels.centre),
         tours=tours,
+        lessons=Lessons(tours, panels.centre, messages, lambda: store.data_folder),
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         screen_reader_text=ScreenReaderText(session, panels.centre),
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         likelihood=LikelihoodController(body, session, requests, loading),
+        differences=DifferenceController(body, session, services.history, requests, chosen.model),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
+        same_noise=SameNoiseController(
+            body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)
+        ),
+        claims=ClaimController(body, session, chosen, loading, settings.compute, lambda: store.data_folder),
+        studies=studies,
         empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
@@ -475,6 +489,7 @@ def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, 
         parts.chosen.model.stop_search,
         parts.services.media.close,
         parts.services.labs.stop_all,
+        parts.services.studies.close,
         parts.services.kernel_builder.close,
         parts.services.plugins.close,
         parts.serving.close,
@@ -519,6 +534,7 @@ def _settings_updated(window: MainWindow, parts: WindowParts) -> Iterator[None]:
 def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     """Return the steps that stop what depends on the visible parts."""
     return (
+        parts.studies.close,
         parts.loading.stop,
         parts.memory_fit.stop,
         parts.chat_fit.stop,

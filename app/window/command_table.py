@@ -67,6 +67,7 @@ def _run_actions(panels: Panels, controllers: Controllers) -> ActionTable:
         "choose_cache": panels.toolbar.cache.showPopup,
         "guess_first": controllers.guess.toggle,
         "choose_tour": controllers.tours.open_chooser,
+        "open_lessons": controllers.lessons.open,
     }
 
 
@@ -82,8 +83,14 @@ def _file_actions(controllers: Controllers) -> ActionTable:
         "find_engines": controllers.chosen.model.search_local_engines,
         "connect_engine": controllers.model_download.connect_engine,
         "serve_model": controllers.serving.open,
+        "open_atlas": controllers.same_noise.open_atlas,
+        "open_setting_effects": controllers.same_noise.open_effects,
+        "open_twin": controllers.same_noise.open_twin,
         "open_likelihood": controllers.likelihood.open,
         "open_setting_posterior": controllers.likelihood.open_posterior,
+        "open_claims": controllers.claims.open,
+        "open_studies": controllers.studies.open,
+        "explain_difference": controllers.differences.open,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_speed": controllers.labs.open_speed,

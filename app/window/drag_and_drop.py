@@ -19,6 +19,7 @@ from decodescope.app.control.settings_controller import PresetLibrary, SettingsC
 from decodescope.app.features.downloads.controller.model_download import ModelDownload
 from decodescope.app.features.labs.controller.lab_windows import LabWindows
 from decodescope.app.features.media.controller.prompt_media import MediaController
+from decodescope.app.features.studies.controller import StudyController
 from decodescope.app.state.media import kind_by_name
 from decodescope.app.storage import drop_offers
 from decodescope.app.storage.drop_offers import DropOffer
@@ -46,6 +47,7 @@ class DropController(QObject):
         messages: Messages,
         adapters: AdapterController,
         chats: ChatLibrary,
+        studies: StudyController,
     ) -> None:
         super().__init__(parent_window)
         self._media, self._model_download, self._labs = media, model_download, labs
@@ -62,6 +64,7 @@ class DropController(QObject):
             drop_offers.ENGINE: self._connect,
             drop_offers.LEARN: self._learn,
             drop_offers.CHATS: chats.import_file,
+            drop_offers.STUDY: studies.open_file,
         }
 
     @Slot(object)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QBoxLayout
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
-from decodescope.app.features.guess.state import CHOICES
 from decodescope.app.features.presentation.controller.step_controls import StepControls
 from decodescope.app.panels.centre import Centre
+from decodescope.app.panels.choice_row import VOTE_KEYS
 from decodescope.app.session.session import Session
 from decodescope.app.window.appearance import AppearanceController
 from decodescope.app.window.panel_layout import ViewOnlyMode
@@ -39,6 +39,8 @@ class PresentationMode(QObject):
         self._presenter_page: PresenterPageController | None = None
         self.step_controls = StepControls(self)
         self._shortcut_objects: list[QShortcut] = []
+        self._vote_shortcuts: list[QShortcut] = []
+        self.step_controls.questionChanged.connect(self._enable_vote_keys)
         self._view = ""
         self.is_on = False
         view_only.resized.connect(self._update_stage_theme)
@@ -71,7 +73,9 @@ class PresentationMode(QObject):
             self.open_page()
         for key in self._shortcut_objects:
             key.setEnabled(True)
+        self.step_controls.set_room(True)
         self.step_controls.take_focus()
+        self._enable_vote_keys()
         self.changed.emit(True)
 
     @Slot()
@@ -82,6 +86,8 @@ class PresentationMode(QObject):
         self.is_on = False
         for key in self._shortcut_objects:
             key.setEnabled(False)
+        self.step_controls.set_room(False)
+        self._enable_vote_keys()
         self._view_only.stop_watching()
         self._appearance.set_stage_theme(None)  # first, so that views restore their position at their own scale
         self.presenter.end()
@@ -106,6 +112,8 @@ class PresentationMode(QObject):
             for key, slot in (self._shortcuts(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
                 if key != "Space":  # activates the focused widget there
                     QShortcut(QKeySequence(key), self._presenter_page.page).activated.connect(slot)
+            self._bind_vote_keys(self._presenter_page.page)
+            self._enable_vote_keys()
             self._appearance.changed.connect(self._set_page_theme)
         return self._presenter_page
 
@@ -150,6 +158,23 @@ class PresentationMode(QObject):
             bound.activated.connect(slot)
             self._shortcut_objects.append(bound)
 
+        self._bind_vote_keys(self._centre)
+
+    def _bind_vote_keys(self, parent: QWidget) -> None:
+        """Bind the keys that enter a room's hands; they are enabled only while a question is open."""
+        for key in VOTE_KEYS:
+            bound = QShortcut(QKeySequence(key), parent)
+            bound.setEnabled(False)
+            bound.activated.connect(partial(self.step_controls.press, QKeySequence(key)[0].key()))
+            self._vote_shortcuts.append(bound)
+
+    @Slot()
+    def _enable_vote_keys(self) -> None:
+        """Give letters, digits and Enter to the open question, and to the focused widget otherwise."""
+        is_open = self.is_on and self.step_controls.has_open_question
+        for bound in self._vote_shortcuts:
+            bound.setEnabled(is_open)
+
     def _shortcuts(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
         """Return the shortcuts, including those of presenter remotes."""
         return {
@@ -164,7 +189,6 @@ class PresentationMode(QObject):
             "=": lambda: presenter.change_pace(1),
             "-": lambda: presenter.change_pace(-1),
             "P": self.open_page,
-            **{str(number + 1): partial(self.step_controls.pick, number) for number in range(CHOICES)},
             "Ctrl+PgDown": lambda: self._centre.show_adjacent_view(1),
             "Ctrl+PgUp": lambda: self._centre.show_adjacent_view(-1),
         }

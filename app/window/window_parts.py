@@ -29,6 +29,8 @@ from decodescope.app.control.scoring import ScoreController
 from decodescope.app.control.settings_controller import PresetLibrary, SettingsController
 from decodescope.app.control.settings_watcher import SettingsChangeWatcher
 from decodescope.app.control.word_spellings import WordSpellingsController
+from decodescope.app.features.claims.controller import ClaimController
+from decodescope.app.features.differences.controller import DifferenceController
 from decodescope.app.features.downloads.controller.model_download import LazyDownloads, ModelDownload
 from decodescope.app.features.guess.controller import GuessController
 from decodescope.app.features.history.controller.history import History, Recovery
@@ -43,7 +45,10 @@ from decodescope.app.features.palette.controller.palette import PaletteControlle
 from decodescope.app.features.plugins.controller import PluginController
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.app.features.presentation.controller.lazy_demo_recorder import LazyDemoRecorder
+from decodescope.app.features.same_noise.controller import SameNoiseController
 from decodescope.app.features.serving.controller import ServingController
+from decodescope.app.features.studies.controller import StudyController, StudyWork
+from decodescope.app.features.tours.controller.lessons import Lessons
 from decodescope.app.features.tours.controller.tours import Tours
 from decodescope.app.features.updates.controller import UpdateController
 from decodescope.app.panels.centre import Centre
@@ -84,6 +89,7 @@ class AppServices(NamedTuple):
     downloads: LazyDownloads
     media: MediaCache
     labs: LabJobs
+    studies: StudyWork
     kernel_builder: KernelBuilder
     plugins: PluginJobs
     live: LiveRuns
@@ -106,6 +112,7 @@ def create_services(store: SettingsStore, session: Session, switch: LanguageSwit
         downloads=LazyDownloads(session),
         media=MediaCache(session),
         labs=LabJobs(lambda: store.data_folder),
+        studies=StudyWork(lambda: store.data_folder),
         kernel_builder=KernelBuilder(session, lambda: store.settings.compute.quick_steps),
         plugins=PluginJobs(session, lambda: store.data_folder),
         live=LiveRuns(session, history.recording_path, history.save_received),
@@ -196,12 +203,17 @@ class Controllers(HistoryParts, ExportParts, ImportParts):
     changes: SettingsChangeWatcher
     sounds: SoundEffectController
     tours: Tours
+    lessons: Lessons
     guess: GuessController
     screen_reader_text: ScreenReaderText
     palette: PaletteController
     plugins: PluginController
     serving: ServingController
+    same_noise: SameNoiseController
     likelihood: LikelihoodController
+    claims: ClaimController
+    studies: StudyController
+    differences: DifferenceController
     welcome: WelcomeController
     empty_view_action: EmptyViewAction
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.borrowed_settings import BorrowedState
 from decodescope.app.features.guess.controller import GuessState
+from decodescope.app.features.same_noise.controller import SavedPages
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.views.base import View
 from decodescope.app.window.window_parts import WindowParts
@@ -42,10 +43,18 @@ class WindowState(NamedTuple):
     is_presenting: bool
     shows_welcome: bool
     """Whether the welcome page is open."""
+    asks_wording: bool
+    """Whether it shows the question of a first start."""
     hub_model: str | None
     """Model selected in the Hub dialog; None if it is closed."""
+    same_noise: SavedPages
+    """Results and page of the window of other settings with the same noise."""
     labs: tuple[str, ...]
     """Names of the open labs."""
+    shows_studies: bool
+    """Whether the window of studies is open."""
+    difference_page: str
+    """Shown page of the window “Why do they differ?”; empty if it is closed."""
     shows_plugins: bool
     """Whether the list of plug-ins is open."""
     settings_scroll: int | None
@@ -71,8 +80,12 @@ def save_state(window: QWidget, parts: WindowParts) -> WindowState:
         notice=parts.messages.notice,
         is_presenting=parts.presentation.is_on,
         shows_welcome=parts.welcome.is_open,
+        asks_wording=parts.welcome.asks_wording,
         hub_model=parts.model_download.selected_name,
+        same_noise=parts.same_noise.saved_pages,
         labs=parts.labs.open_names,
+        shows_studies=parts.studies.is_open,
+        difference_page=parts.differences.page,
         shows_plugins=parts.plugins.is_open,
         settings_scroll=parts.dialogs.scroll_position,
     )
@@ -108,7 +121,7 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if focused is not None:
         focused.setFocus()
     if state.shows_welcome:
-        parts.welcome.show()
+        parts.welcome.show(state.asks_wording)
     if state.guess is not None:
         parts.guess.resume(state.guess)
     if state.tour is not None:
@@ -118,6 +131,11 @@ def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> No
     if state.hub_model is not None:
         parts.model_download.open().dialog.list.pick(state.hub_model)
     parts.labs.reopen(state.labs)
+    parts.same_noise.resume(state.same_noise)
+    if state.shows_studies:
+        parts.studies.open()
+    if state.difference_page:
+        parts.differences.open().show_page(state.difference_page)
     if state.shows_plugins:
         parts.plugins.open()
     if state.settings_scroll is not None:

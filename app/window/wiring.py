@@ -46,6 +46,8 @@ def connect(window: MainWindow, parts: WindowParts) -> None:
         (parts.empty_view_action.promptRequested, parts.settings_controller.focus_prompt),
         (parts.welcome.storyRequested, partial(parts.centre.show_view, "tokens")),
         (parts.welcome.storyRequested, parts.runs.run),
+        (parts.welcome.wordingChosen, parts.appearance.set_depth),
+        (parts.welcome.lessonRequested, parts.lessons.open),
         (parts.welcome.tourRequested, parts.tours.open_chooser),
         (parts.welcome.modelRequested, parts.model_download.open),
         (parts.welcome.seen, parts.settings_saver.save_settings),
@@ -144,6 +146,7 @@ def _connect_setup(parts: WindowParts) -> None:
         (parts.messages.offerAccepted, parts.weights.accept_disk_offer),
         (parts.memory_fit.throughputEstimated, parts.weights.show_throughput),
         (parts.scoring.startRequested, parts.runs.start),
+        (parts.claims.runRequested, parts.runs.start),
         (parts.media.rejected, parts.messages.show_setup_error),
         (parts.scoring.rejected, parts.messages.show_setup_error),
         (parts.run_tree.noticed, parts.messages.show_notice),
@@ -205,6 +208,7 @@ def _connect_tours(parts: WindowParts) -> None:
     parts.guess.started.connect(parts.setup.show_inputs)
     parts.guess.started.connect(parts.timeline.hide_future)
     parts.guess.ended.connect(parts.timeline.show_future)
+    parts.guess.roomAnswered.connect(parts.lessons.record_room)
     parts.tours.playerCreated.connect(parts.presentation.step_controls.connect_tours)
     parts.presentation.step_controls.connect_guess(parts.guess)
 
@@ -227,6 +231,9 @@ def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     appearance.wordingChanged.connect(parts.view_feed.on_wording_changed)
     appearance.wordingChanged.connect(parts.glossary.refresh)
     appearance.wordingChanged.connect(parts.labs.wording_changed)
+    appearance.wordingChanged.connect(parts.same_noise.wording_changed)
+    appearance.wordingChanged.connect(parts.claims.wording_changed)
+    parts.glossary.claimsRequested.connect(parts.claims.open_subject)
     _connect_language(parts)
     window.textSizeRequested.connect(appearance.step_text)
     parts.services.live.noticed.connect(parts.messages.show_notice)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from decodescope.core.caches.measurement import CacheEstimate, Measurement, RunShape
+from decodescope.core.common.claim import Claim
 from decodescope.core.common.entry_description import EntryDescription
 from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from decodescope.core.common.lightweight_dataclass import plain
@@ -242,6 +243,8 @@ class CacheBackend:
     paper: str = ""
     description: EntryDescription | None = None
     """Its term of the glossary, unless `resources/glossary` has one."""
+    claims: tuple[Claim, ...] = ()
+    """Published claims about it, each with the comparison that tests it."""
     aliases: tuple[str, ...] = ()
     order: int = 100
     rejection_reason: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None

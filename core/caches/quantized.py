@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from decodescope.core.caches.base import CacheBackend, Variant, plain_attention_reason
 from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.parameter import Parameter, Settings
 from decodescope.resources.language import mark, tr
@@ -102,6 +103,39 @@ def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], dev
     )
 
 
+CLAIMS = (
+    Claim(
+        name="two-bits-read-alike",
+        title=mark("Two bits hardly change what the model reads"),
+        plain=mark("Storing what was read with two bits per number leaves the "
+            "model’s predictions nearly as they were."),
+        exact=mark("The mean log-probability of a text differs by less than 0.05 between a 2-bit and an exact cache."),
+        source="Liu, Yuan, Jin, Zhong, Xu, Braverman, Chen, Hu 2024, KIVI: A Tuning-Free "
+            "Asymmetric 2bit Quantization for KV Cache",
+        address="https://arxiv.org/abs/2402.02750",
+        baseline=ClaimCell(mark("Exact")),
+        tested=ClaimCell(
+            mark("2 bits"), cache="quantized", cache_settings={"nbits": 2, "q_group_size": 32, "residual_length": 32}
+        ),
+        measure="read_log_probability", expects="equal", margin=0.05, max_new_tokens=160, target=64.0,
+    ),
+    Claim(
+        name="two-bits-save-memory",
+        title=mark("Two bits save most of the cache"),
+        plain=mark("Storing what was read with two bits per number takes a small part of the memory."),
+        exact=mark("The largest size of a 2-bit cache is below that of an exact cache by at least a third."),
+        source="Liu, Yuan, Jin, Zhong, Xu, Braverman, Chen, Hu 2024, KIVI: A Tuning-Free "
+            "Asymmetric 2bit Quantization for KV Cache",
+        address="https://arxiv.org/abs/2402.02750",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(
+            mark("2 bits"), {"do_sample": False}, "greedy", "quantized",
+            {"nbits": 2, "q_group_size": 32, "residual_length": 32},
+        ),
+        measure="cache_share", expects="lower", margin=0.33, max_new_tokens=128,
+    ),
+)  # fmt: skip
+
 BACKEND = CacheBackend(
     name="quantized",
     title=mark("Quantized"),
@@ -115,6 +149,7 @@ BACKEND = CacheBackend(
     ),
     parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),
     exact=False,
+    claims=CLAIMS,
     paper="Liu et al. 2024, KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",
     aliases=("quanto", "hqq"),
     order=60,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from decodescope.core.caches.base import CacheBackend, plain_attention_reason
 from decodescope.core.caches.measurement import CacheEstimate, RunShape
+from decodescope.core.common.claim import Claim, ClaimCell
 from decodescope.core.common.hf_generation import GenerateEquivalent, removed_from_transformers
 from decodescope.core.parameter import Parameter, Settings
 from decodescope.resources.language import mark, tr
@@ -82,6 +83,26 @@ def generate_equivalent(options: Settings, needs: frozenset[CacheOperation], dev
     return removed_from_transformers(tr("the sink cache"))
 
 
+CLAIMS = (
+    Claim(
+        name="sinks-keep-the-text",
+        title=mark("Sinks keep a long text stable"),
+        plain=mark("If a model only sees the latest words, its text falls apart; keeping the "
+            "very first words as well prevents that."),
+        exact=mark("With a window of 64 tokens, the mean log-probability of a longer text is "
+            "higher with 4 sink tokens than with none."),
+        source="Xiao, Tian, Chen, Han, Lewis 2024, Efficient Streaming Language Models with Attention Sinks",
+        address="https://arxiv.org/abs/2309.17453",
+        baseline=ClaimCell(
+            mark("Window"), cache="sink", cache_settings={"window_length": 64, "num_sink_tokens": 0}
+        ),
+        tested=ClaimCell(
+            mark("4 sinks"), cache="sink", cache_settings={"window_length": 64, "num_sink_tokens": 4}
+        ),
+        measure="read_log_probability", expects="higher", margin=0.1, max_new_tokens=160, target=64.0,
+    ),
+)  # fmt: skip
+
 BACKEND = CacheBackend(
     name="sink",
     title=mark("Sink"),
@@ -90,6 +111,7 @@ BACKEND = CacheBackend(
     describe=describe,
     parameters=(WINDOW, SINKS),
     exact=False,
+    claims=CLAIMS,
     paper="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",
     aliases=("streaming_llm",),
     order=50,

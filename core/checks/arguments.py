@@ -51,6 +51,12 @@ def cancel_event_or_new(value: threading.Event | None) -> threading.Event:
     return threading.Event() if value is None else value
 
 
+def check_progress(value: object) -> None:
+    """Raise ParameterError unless `value` is a function or None."""
+    if value is not None and not callable(value):
+        raise argument_error("progress", value, tr("Pass a function, or None."))
+
+
 def check_path(name: str, value: object) -> None:
     """Raise ParameterError unless `value` is a path."""
     check_kind(name, value, (str, PathLike), tr("Pass the path of a file."))

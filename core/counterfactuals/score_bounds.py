@@ -90,6 +90,8 @@ class _Bounds:
     """The scores [V] at both ends, if dividing by θ is all that changes them."""
     critical: FloatArray
     """[V]: the value of θ from which on, or up to which, a token is kept; NaN if unknown."""
+    lines: tuple[float, float, FloatArray, FloatArray] | None = None
+    """The ends of the interval and the scores [V] there, if they are lines of different slopes."""
 
     def restrict(self, certain: BoolArray, possible: BoolArray) -> None:
         """Remove all but these tokens."""
@@ -264,7 +266,9 @@ def _score_bounds(family: ScoreFamily, low: float, high: float, ranks: FloatArra
     if family.divides and ranks is None:
         ranks = _stable_ranks(constant)
     rank_bounds = order if ranks is None else (ranks, ranks)
-    return _Bounds(lower, upper, *order, *rank_bounds, left.copy(), left.copy(), ends, np.full(len(left), math.nan))
+    lines = None if family.divides or ends is not None else (low, high, first, second)
+    critical = np.full(len(left), math.nan)
+    return _Bounds(lower, upper, *order, *rank_bounds, left.copy(), left.copy(), ends, critical, lines)
 
 
 def _apply_by_token(family: ScoreFamily, process: TokenFunction, low: float, high: float) -> ScoreFamily:
@@ -305,7 +309,45 @@ def _cut_count(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> No
     smallest, largest = (math.floor(limits[0]) + 1 if varies else int(limits[0])), int(limits[1])
     certain = bounds.order_lower >= _kth_largest(bounds.order_upper[bounds.possible], smallest)
     possible = bounds.order_upper >= _kth_largest(bounds.order_lower[bounds.certain], largest)
+    lines, left = bounds.lines, bounds.possible
+    is_first = bool((bounds.certain == left).all())
     bounds.restrict(certain, possible)
+    if lines is not None and is_first and smallest == largest:
+        _refine_ranks(bounds, lines, left, largest)
+
+
+def _refine_ranks(
+    bounds: _Bounds, lines: tuple[float, float, FloatArray, FloatArray], left: BoolArray, count: int
+) -> None:
+    """Decide undecided tokens by the exact number of lines above theirs, or note where that number crosses `count`.
+
+    Bounds on each score alone overlap near every crossing, however short the interval is.
+    """
+    low, high, first, second = lines
+    for token in np.flatnonzero(bounds.possible & ~bounds.certain)[:_MAX_REFINED]:
+        before, after = first[left] - first[token], second[left] - second[token]
+        tie = _TIE * (1.0 + abs(first[token]) + abs(second[token]))
+        # A line that crosses at an end counts as it does inside of the interval.
+        above_low = (before > tie) | ((before >= -tie) & (after > tie))
+        above_high = (after > tie) | ((after >= -tie) & (before > tie))
+        if (above_low | above_high).sum() < count:
+            bounds.certain[token] = True
+        elif (above_low & above_high).sum() >= count:
+            bounds.possible[token] = False
+        else:
+            crossing = above_low != above_high
+            share = before[crossing] / (before[crossing] - after[crossing])
+            order = np.argsort(share)
+            above = above_low.sum() + np.cumsum(np.where(above_high[crossing][order], 1, -1))
+            changes = np.flatnonzero((above < count) != (above_low.sum() < count))
+            if len(changes):
+                bounds.critical[token] = low + float(share[order][changes[0]]) * (high - low)
+
+
+_MAX_REFINED = 64
+"""Tokens of an interval that are compared with all others."""
+_TIE = 1e-12
+"""Relative difference below which two scores are equal."""
 
 
 def _kth_largest(values: FloatArray, count: int) -> float:

@@ -8,23 +8,28 @@ common beginning share its forward passes.
 from __future__ import annotations
 
 import heapq
-import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
-from decodescope.core import caches, processors
+from decodescope.core import caches
 from decodescope.core.caches.base import CacheOperation
-from decodescope.core.checks.arguments import argument_error, cancel_event_or_new, check_integer, check_number
-from decodescope.core.common.setting_values import to_plain_value
+from decodescope.core.checks.arguments import (
+    argument_error,
+    cancel_event_or_new,
+    check_integer,
+    check_number,
+    check_progress,
+)
 from decodescope.core.counterfactuals.score_bounds import CUT_RULES, FollowingStage, ScoreFamily, Segment, solve_step
+from decodescope.core.counterfactuals.varied_settings import BIAS, PROBES, checked_limits, varied_processor, with_value
 from decodescope.core.decoding.forward.forward_pass import Forward
 from decodescope.core.decoding.keyed_noise import FloatArray, KeyedNoise, token_keys
 from decodescope.core.decoding.processor_pipeline import ActiveStage
@@ -32,29 +37,21 @@ from decodescope.core.decoding.prompt import encode_continuation
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.stopping import StopReason, StopTail
 from decodescope.core.decoding.token_loop import KeyedPicker
-from decodescope.core.errors import CacheError, ParameterError, StrategyError
+from decodescope.core.errors import CacheError, StrategyError
 from decodescope.core.events import Ending
+from decodescope.core.interpretability.step_query import token_ids
 from decodescope.core.models.error_translation import translate_iterator_errors
 from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.models.text import TextStream
 from decodescope.core.notebook.result_rows import ResultRows, table_html
-from decodescope.core.parameter import short_repr
 from decodescope.core.plugins.guarded_thread import iterate_guarded
 from decodescope.core.plugins.installation import used_plugins
-from decodescope.core.processors.base import Processor, ScoreRule
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
 from decodescope.core.strategies.parameters import KEYED_NOISE, MAX_TIME
-from decodescope.resources.language import join_names, tr
+from decodescope.resources.language import tr
 
-BIAS = "bias"
-"""Name of the setting that raises one word's score; the word is given with it."""
-_PROBES: Mapping[ScoreRule, float] = {
-    "division": 0.5, "count": 1, "mass": 0.5, "ratio": 0.5, "probability": 1e-3, "entropy": 1e-3, "typical": 0.5,
-    "deviation": 1.0,
-}  # fmt: skip
-"""A value of the varied setting that turns its stage on."""
-_GUIDANCE_PROBE, _BIAS_PROBE, _BIAS_RANGE = 2.0, 1.0, 10.0
+_GUIDANCE_PROBE, _BIAS_PROBE = 2.0, 1.0
 _DEFAULT_PASSES = 2_000
 
 
@@ -124,7 +121,7 @@ class SettingAtlas(ResultRows[AtlasInterval]):
     def request_at(self, value: float) -> Request:
         """Return the request whose run writes the text of a value."""
         check_number("value", value, self.low, self.high)
-        return _with_value(self.request, self.setting, self.word, value)
+        return with_value(self.request, self.setting, self.word, value)
 
     def columns(self) -> dict[str, list[object]]:
         """Return the table's columns by name."""
@@ -169,31 +166,119 @@ def map_setting(
     sampling and for stages whose effect on all values of the setting is unknown or depends on earlier draws (mirostat,
     SynthID), CacheError for caches that cannot be copied, ParameterError, and the errors of `stream`.
     """
+    check_integer("max_passes", max_passes, 1, 10**9)
+    check_progress(progress)
+    return _explore(
+        model, request, setting, (low, high), word, cancel, lambda explorer: explorer.explore(max_passes, progress)
+    )
+
+
+class FlipSegment(NamedTuple):
+    """The token chosen for low < value ≤ high."""
+
+    low: float
+    high: float
+    id: int
+    text: str
+
+
+class TokenFlips(NamedTuple):
+    """A token of a text, and what is chosen in its place at other values of a setting."""
+
+    position: int
+    id: int
+    text: str
+    segments: tuple[FlipSegment, ...]
+    """Without gaps, in ascending order."""
+
+    def at(self, value: float) -> FlipSegment:
+        """Return the segment of a value; the nearest one outside the range."""
+        return next((one for one in self.segments if value <= one.high), self.segments[-1])
+
+    def flips_at(self, value: float) -> bool:
+        """Whether another token is chosen at a value."""
+        return self.at(value).id != self.id
+
+
+class FlipMap(ResultRows[TokenFlips]):
+    """The tokens of a text, each with the values of a setting at which the same noise chooses it after the same text.
+
+    An atlas follows the texts that a change leads to; here the text stays, so that each flip was caused by the setting
+    alone.
+    """
+
+    setting: str
+    low: float
+    """Lower end of the range, not included."""
+    high: float
+    is_complete: bool
+    """False if it was stopped before the last token."""
+
+    def flips_at(self, value: float) -> list[int]:
+        """Return the indices of the tokens that flip at a value."""
+        return [number for number, token in enumerate(self) if token.flips_at(value)]
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name: a row per segment."""
+        rows = [(token, one) for token in self for one in token.segments]
+        return {
+            "position": [token.position for token, _ in rows], "token": [token.text for token, _ in rows],
+            "low": [one.low for _, one in rows], "high": [one.high for _, one in rows],
+            "chosen": [one.text for _, one in rows], "flips": [one.id != token.id for token, one in rows],
+        }  # fmt: skip
+
+
+def map_flips(
+    model: LoadedModel,
+    request: Request,
+    ids: Sequence[int],
+    setting: str = "temperature",
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    word: str | Sequence[int] | None = None,
+    progress: Callable[[int], object] | None = None,
+    cancel: threading.Event | None = None,
+) -> FlipMap:
+    """Return for each token of the text `ids` at which values of a setting the request's noise chooses it, or another.
+
+    The settings, ranges and errors are those of `map_setting`. `ids` are the new tokens of a text, usually of a run
+    with keyed noise, which at its own value flips nowhere. One forward pass per token; `progress` is called with the
+    number of tokens after each, and `cancel` checked before.
+    """
+    check_model(model)
+    check_progress(progress)
+    given = token_ids(model, ids)
+    return _explore(
+        model, request, setting, (low, high), word, cancel, lambda explorer: explorer.follow(given, progress)
+    )
+
+
+Found = TypeVar("Found")
+
+
+def _explore(
+    model: LoadedModel, request: Request, setting: str, limits: tuple[float | None, float | None],
+    word: str | Sequence[int] | None, cancel: threading.Event | None, explore: Callable[[_AtlasExplorer], Found],
+) -> Found:  # fmt: skip
+    """Return the result of `explore`, with the errors of a run."""
     check_model(model)
     check_request(request)
-    check_integer("max_passes", max_passes, 1, 10**9)
     cancel = cancel_event_or_new(cancel)
-    if progress is not None and not callable(progress):
-        raise argument_error("progress", progress, tr("Pass a function, or None."))
-    explore = partial(_explore_adapted, model, request, setting, (low, high), word, max_passes, progress, cancel)
-    make_iterator = partial(translate_iterator_errors, model, explore)
+
+    def find() -> Iterator[Found]:
+        with model.adapters.using(request.adapters):
+            sampling = check_sampling(model, request)
+            tokens = _word_ids(model, setting, word)
+            explorer = _AtlasExplorer(model, sampling, setting, tokens, limits, cancel)
+            try:
+                yield explore(explorer)
+            finally:
+                explorer.run.forward.release_storages()
+
+    make_iterator = partial(translate_iterator_errors, model, find)
     (found,) = iterate_guarded(make_iterator, cancel) if used_plugins(request) else make_iterator()
     return found
-
-
-def _explore_adapted(
-    model: LoadedModel, request: Request, setting: str, limits: tuple[float | None, float | None],
-    word: str | Sequence[int] | None, max_passes: int, progress: Callable[[AtlasProgress], object] | None,
-    cancel: threading.Event,
-) -> Iterator[SettingAtlas]:  # fmt: skip
-    with model.adapters.using(request.adapters):
-        request = check_sampling(model, request)
-        tokens = _word_ids(model, setting, word)
-        explorer = _AtlasExplorer(model, request, setting, tokens, limits, cancel)
-        try:
-            yield explorer.explore(max_passes, progress)
-        finally:
-            explorer.run.forward.release_storages()
 
 
 def check_sampling(model: LoadedModel, request: Request) -> Request:
@@ -225,25 +310,6 @@ def _word_ids(model: LoadedModel, setting: str, word: object) -> tuple[int, ...]
     if not ids:
         raise argument_error("word", word, tr("Pass the word whose score is raised, with the space before it."))
     return tuple(ids)
-
-
-def _bias_processor() -> Processor:
-    """Return the processor that adds to the scores of words."""
-    return next(
-        one for one in processors.registry.values() if one.parameter is not None and one.parameter.form == "biases"
-    )
-
-
-def _with_value(request: Request, setting: str, word: tuple[int, ...], value: float) -> Request:
-    """Return the request with a value of the varied setting."""
-    if setting != BIAS:
-        whole = processors.registry[setting].score_rule == "count"
-        return request.with_settings({setting: int(value) if whole else float(value)})
-    name = _bias_processor().name
-    known = to_plain_value(request.settings.get(name)) or []
-    pairs = known.items() if isinstance(known, Mapping) else known
-    others = [[list(ids), amount] for ids, amount in pairs if tuple(ids) != word]
-    return request.with_settings({name: [*others, [list(word), float(value)]]})
 
 
 class _Reader:
@@ -343,11 +409,11 @@ class _AtlasExplorer:
         self, model: LoadedModel, request: Request, setting: str, word: tuple[int, ...],
         limits: tuple[float | None, float | None], cancel: threading.Event,
     ) -> None:  # fmt: skip
-        self._request, self._setting, self._word = request, setting, word
-        self._varied = _varied_processor(setting)
+        self._model, self._request, self._setting, self._word = model, request, setting, word
+        self._varied = varied_processor(setting)
         self._is_whole = self._varied.score_rule == "count"
-        self._low, self._high = _checked_limits(self._varied, setting, limits, model.vocabulary)
-        probe = _with_value(request, setting, word, self._probe())
+        self._low, self._high = checked_limits(self._varied, setting, limits, model.vocabulary)
+        probe = with_value(request, setting, word, self._probe())
         strategy, settings = resolve_settings(model, probe)
         self.run = run = DecodingRun(model, probe, strategy, settings, cancel)
         if reason := run.backend.unsupported_reason(model, _COPY, request.cache_options):
@@ -367,7 +433,7 @@ class _AtlasExplorer:
     def _probe(self) -> float:
         if self._setting == BIAS:
             return _BIAS_PROBE
-        return _GUIDANCE_PROBE if self._varied.reads else _PROBES[self._varied.score_rule]
+        return _GUIDANCE_PROBE if self._varied.reads else PROBES[self._varied.score_rule]
 
     def _check_stages(self) -> None:
         """Raise StrategyError for stages that cannot be followed."""
@@ -420,21 +486,46 @@ class _AtlasExplorer:
                     texts.add(child)
         return self._atlas(texts, passes)
 
-    def _children(self, branch: _Branch, logits: torch.Tensor, guide: torch.Tensor | None) -> list[_Branch]:
-        """Return the texts with one more token, each with its values."""
-        run, step = self.run, len(branch.ids)
+    def follow(self, ids: Sequence[int], progress: Callable[[int], object] | None) -> FlipMap:
+        """Find the choices at each token of one text."""
+        reader, rows = _Reader(self.run, self._guidance is not None), list[TokenFlips]()
+        pieces = self._model.pieces
+        for step, token in enumerate(ids):
+            if self.run.is_cancelled():
+                break
+            logits = reader.feed(ids[step - 1]) if step else reader.start()
+            _, parts = self._choices(tuple(ids[:step]), [(self._low, self._high)], *logits)
+            segments = tuple(FlipSegment(part.low, part.high, part.token, pieces[part.token]) for part in parts)
+            rows.append(TokenFlips(step, token, pieces[token], segments))
+            if progress is not None:
+                progress(len(rows))
+        found = FlipMap(rows)
+        found.setting, found.low, found.high = self._setting, self._low, self._high
+        found.is_complete = len(rows) == len(ids)
+        return found
+
+    def _choices(
+        self, ids: tuple[int, ...], domain: Sequence[tuple[float, float]], logits: torch.Tensor,
+        guide: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, list[Segment]]:  # fmt: skip
+        """Return the model's scores [1, V] after the new tokens `ids`, and the choice for all values."""
+        run, step = self.run, len(ids)
         raw = run.replace_invalid(logits)
         run.check_scores(raw, raw, step)
         self._picker.move_to(self._picker.first_position + step)
-        text = torch.tensor([[*run.start_ids, *branch.ids]], device=run.device)
-        family = self._family(text, branch.ids, raw, guide)
+        text = torch.tensor([[*run.start_ids, *ids]], device=run.device)
+        family = self._family(text, ids, raw, guide)
         if not np.isfinite(family.intercepts).any():
             run.check_scores(torch.from_numpy(family.intercepts)[None], raw, step)
         following, noise = self._following(text), self._noise.gumbel(self._picker.first_position + step)
+        return raw, [part for low, high in domain for part in self._solve(family, following, noise, low, high)]
+
+    def _children(self, branch: _Branch, logits: torch.Tensor, guide: torch.Tensor | None) -> list[_Branch]:
+        """Return the texts with one more token, each with its values."""
+        raw, parts = self._choices(branch.ids, branch.domain, logits, guide)
         domains: dict[int, list[tuple[float, float]]] = {}
-        for low, high in branch.domain:
-            for part in self._solve(family, following, noise, low, high):
-                domains.setdefault(part.token, []).append((part.low, part.high))
+        for part in parts:
+            domains.setdefault(part.token, []).append((part.low, part.high))
         shares = torch.log_softmax(raw[0].double(), -1)
         return [self._child(branch, token, domain, float(shares[token])) for token, domain in domains.items()]
 
@@ -527,42 +618,3 @@ def _to_numpy(scores: torch.Tensor) -> FloatArray:
 def _process_numpy(stage: ActiveStage, text: torch.Tensor, scores: FloatArray) -> FloatArray:
     given = torch.from_numpy(np.ascontiguousarray(scores))[None].to(text.device)
     return _to_numpy(stage.process(text, given))
-
-
-def _varied_processor(setting: object) -> Processor:
-    """Return the processor of the varied setting. Raises ParameterError."""
-    known = {name: one for name, one in processors.registry.items() if one.score_rule in _PROBES or one.reads}
-    if setting == BIAS:
-        return _bias_processor()
-    if not isinstance(setting, str) or setting not in known:
-        raise ParameterError(
-            tr("{value} cannot be followed over all its values.").format(value=short_repr(setting)),
-            tr("Choose one of: {names}.").format(names=join_names([*known, BIAS])),
-            "setting",
-        )
-    return known[setting]
-
-
-def _checked_limits(
-    varied: Processor, setting: str, limits: tuple[float | None, float | None], vocabulary: int
-) -> tuple[float, float]:
-    """Return the interval. Raises ParameterError."""
-    low, high = (to_plain_value(value) for value in limits)
-    parameter = varied.parameter
-    assert parameter is not None
-    if setting == BIAS:
-        least, most, usual = -math.inf, math.inf, (-_BIAS_RANGE, _BIAS_RANGE)
-    else:
-        least, most = float(parameter.minimum or 0), float(parameter.maximum or 1)
-        usual = (least, float(parameter.soft_maximum or most))
-    if varied.score_rule == "count":
-        usual = most_tokens = (0.0, float(vocabulary))
-        least, most = most_tokens
-    found = (usual[0] if low is None else low, usual[1] if high is None else high)
-    for name, value in zip(("low", "high"), found, strict=True):
-        check_number(name, value, max(least, -1e6), min(most, 1e6))
-        if varied.score_rule == "count" and value != int(value):
-            raise argument_error(name, value, tr("Pass a whole number."))
-    if not found[0] < found[1]:
-        raise argument_error("high", found[1], tr("It must be above low, {low:g}.").format(low=found[0]))
-    return float(found[0]), float(found[1])

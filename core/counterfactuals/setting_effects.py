@@ -292,7 +292,13 @@ def _compute_effects(
             sums[place].moved += _distance(before, after)
             sums[place].distance += _distance(final, without)
             flips[place].append(1.0 - same_choice_probability(final, without, ids[step]))
-    steps = len(flips[0]) if flips else len(tokens)
+    steps = replay.step_count
+    if not steps:
+        raise ParameterError(
+            tr("No scores of this text are stored."),
+            tr("Pass the scores, the model and the request of the same run, or read the text with read_scores."),
+            "scores",
+        )
     shares = _shapley_values(values, len(names)) if len(names) <= MAX_SHAPLEY_STAGES else [None] * len(names)
     rows = [
         SettingEffect(
@@ -356,6 +362,8 @@ class _StageReplay:
         shared = build_pipeline(context).stages
         self._pipelines = {subset: build_pipeline(context).stages if keeps_state else shared for subset in self.subsets}
         self._shares_prefixes = not keeps_state
+        self.step_count = 0
+        """Number of steps with stored scores so far."""
 
     def _random_number(self, rows: int) -> torch.Tensor:
         """Return the random number that the stage used in the run, whichever other stages act."""
@@ -378,6 +386,7 @@ class _StageReplay:
             if stored is None:
                 continue
             _check_stored(stored)
+            self.step_count += 1
             text = torch.tensor([[*run.start_ids, *ids[:step]]], device=run.device)
             raw = run.replace_invalid(stored.raw)
             known: dict[tuple[int, ...], torch.Tensor] = {}

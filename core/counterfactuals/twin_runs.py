@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
 from functools import partial
@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from decodescope.core.checks.arguments import cancel_event_or_new
+from decodescope.core.checks.arguments import cancel_event_or_new, check_progress
 from decodescope.core.common.setting_values import to_plain_value
 from decodescope.core.counterfactuals.setting_atlas import check_sampling, first_difference
+from decodescope.core.counterfactuals.text_scores import iterate_logits
 from decodescope.core.decoding.keyed_noise import FloatArray, KeyedNoise, same_choice_probability, token_keys
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.token_loop import KeyedPicker
@@ -92,7 +93,7 @@ class Twin(ResultRows[TwinToken]):
 
 def twin(
     a: Side, b: Side, *, model: LoadedModel | None = None, ids: Sequence[int] | None = None,
-    cancel: threading.Event | None = None,
+    progress: Callable[[int], object] | None = None, cancel: threading.Event | None = None,
 ) -> Twin:  # fmt: skip
     """Run two requests that differ in one thing with the same noise, and compare them token by token.
 
@@ -100,9 +101,11 @@ def twin(
     request and noise keyed by position and token bytes (`keyed_noise`), so equal requests give equal texts, and each
     alone is plain sampling. The second side also reads the first text: a token flips if it would have been chosen
     otherwise there. With `ids`, the tokens of a recorded text of `a`, nothing is drawn, and only the probabilities of
-    flips are known. Raises ParameterError for requests that differ in several things or in their seed, StrategyError
-    for strategies other than sampling, and the errors of `stream`.
+    flips are known. `progress` is called with the number of compared tokens after each; `cancel` ends the comparison,
+    which then contains the tokens so far. Raises ParameterError for requests that differ in several things or in their
+    seed, StrategyError for strategies other than sampling, and the errors of `stream`.
     """
+    check_progress(progress)
     (first, request), (second, changed) = _side("a", a, model), _side("b", b, model)
     difference = _difference(first, request, second, changed)
     request, changed = check_sampling(first, request), check_sampling(second, changed)
@@ -113,7 +116,7 @@ def twin(
     rows: list[TwinToken] = []
     if has_same_tokens:
         sides = (_Side(first, request), _Side(second, changed))
-        rows = _compare(sides, written[0], cancel, draws=ids is None)
+        rows = _compare(sides, written[0], cancel, progress, draws=ids is None)
     found = Twin(rows)
     found.difference, found.ids = difference, written
     found.written = (_text(first, written[0], results[0]), _text(second, written[1], results[1]))
@@ -216,21 +219,19 @@ class _Side:
             decoding = DecodingRun(self.model, self.request, strategy, settings, cancel)
             picker = KeyedPicker(decoding, [self.request.seed])
             decoding.rng = picker.uniform
-            output, _ = decoding.prefill()
-            for step, token in enumerate(ids):
+            for step, logits in enumerate(iterate_logits(decoding, ids)):
                 picker.move_to(picker.first_position + step)
                 text = torch.tensor([[*decoding.start_ids, *ids[:step]]], device=decoding.device)
-                trace = decoding.pipeline.trace(text, decoding.replace_invalid(output.last))
+                trace = decoding.pipeline.trace(text, decoding.replace_invalid(logits))
                 decoding.check_scores(trace[-1], trace[0], step, trace)
                 yield trace[-1][0].double().cpu().numpy()
-                if step < len(ids) - 1:
-                    output = decoding.forward(torch.tensor([[token]], device=decoding.device))
             decoding.forward.release_storages()
 
 
 def _compare(
-    sides: tuple[_Side, _Side], ids: Sequence[int], cancel: threading.Event, *, draws: bool
-) -> list[TwinToken]:
+    sides: tuple[_Side, _Side], ids: Sequence[int], cancel: threading.Event,
+    progress: Callable[[int], object] | None, *, draws: bool,
+) -> list[TwinToken]:  # fmt: skip
     model, request = sides[0].model, sides[0].request
     noise = KeyedNoise(request.seed, token_keys(model))
     first = _beginning_length(model, request)
@@ -252,6 +253,8 @@ def _compare(
         other_text = model.pieces[other] if other is not None else ""
         flips = other != token if other is not None else None
         rows.append(TwinToken(step, token, texts[step], other, other_text, flips, probability))
+        if progress is not None:
+            progress(len(rows))
         if cancel.is_set():
             break
     return rows

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from decodescope.core.caches.base import CacheBackend
+from decodescope.core.common.claim import claim_problem
 from decodescope.core.errors import DecodescopeError, PluginError
 from decodescope.core.measures.base import Measure
 from decodescope.core.parameter import Parameter, check
@@ -280,6 +281,11 @@ def _entry_problem(kind: PluginKind, value: object) -> str:
             return tr("its {field} is not text").format(field=field)
     if not isinstance(getattr(value, "order", 0), int):
         return tr("its {field} is not an integer").format(field="order")
+    claims = getattr(value, "claims", ())
+    if not isinstance(claims, tuple):
+        return tr("its claims are not a tuple")
+    if problem := next(filter(None, map(claim_problem, claims)), ""):
+        return problem
     own = getattr(value, "parameter", None) if kind == "processor" else None
     parameters = [
         *([own] if own is not None else []),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from decodescope.core.common.claim import Claim
 from decodescope.core.common.entry_description import EntryDescription
 from decodescope.core.common.hf_generation import to_generation_config
 from decodescope.core.common.lightweight_dataclass import plain
@@ -178,6 +179,8 @@ class Processor:
     """Further settings, without effect while it is off; keys of `Request.options`."""
     description: EntryDescription | None = None
     """Its term of the glossary, unless `resources/glossary` has one."""
+    claims: tuple[Claim, ...] = ()
+    """Published claims about it, each with the comparison that tests it."""
     panel: Panel = "more"
     shown: int = 100
     """Position among the settings of its panel."""

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from decodescope.core.common.claim import Claim, sampling_cell
 from decodescope.core.parameter import Parameter
 from decodescope.core.processors.base import Processor, is_inside_unit, transformers_processors
 from decodescope.resources.language import mark
+
+CLAIMS = (
+    Claim(
+        name="eta-repeats-less",
+        title=mark("Eta sampling breaks out of repetition"),
+        plain=mark("A cut that is gentler where the model is unsure lets a text leave a "
+            "repetition sooner than top-p does."),
+        exact=mark("The share of repeated 4-grams is lower with eta sampling (0.0009) than with top-p 0.9."),
+        source="Hewitt, Manning, Liang 2022, Truncation Sampling as Language Model Desmoothing",
+        address="https://arxiv.org/abs/2210.15191",
+        baseline=sampling_cell(mark("Top-p 0.9"), top_p=0.9),
+        tested=sampling_cell(mark("Eta 0.0009"), eta_cutoff=0.0009),
+        measure="repetition", expects="lower", margin=0.02, max_new_tokens=160, seeds=2,
+    ),
+)  # fmt: skip
 
 PROCESSOR = Processor(
     name="eta_cutoff",
@@ -15,6 +31,7 @@ PROCESSOR = Processor(
     order=230,
     label=mark("eta {v}"),
     plain_phrase=mark("the rule “nothing with almost no chance here”"),
+    claims=CLAIMS,
     kind="cut",
     parameter=Parameter(
         "eta_cutoff", mark("Eta cut-off"), "float", 0.0,

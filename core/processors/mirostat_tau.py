@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import Claim, sampling_cell
 from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.processors.base import Context, Processor
 from decodescope.core.processors.score_stats import cut_below, last_token_scores, max_and_logsumexp
@@ -89,6 +90,23 @@ def make(value: float, context: Context) -> Mirostat:
     return Mirostat(float(value), float(context.settings.get(ETA.name, ETA.default)))
 
 
+CLAIMS = (
+    Claim(
+        name="mirostat-holds-the-surprise",
+        title=mark("Mirostat holds the surprise at its target"),
+        plain=mark("Adjusting the cut after each word keeps a text as surprising as "
+            "wanted, which a fixed cut does not."),
+        exact=mark("The mean surprise of a text is closer to a target of 1 bit per "
+            "token with mirostat than with top-k 50."),
+        source="Basu, Ramachandran, Keskar, Varshney 2021, Mirostat: A Neural Text Decoding "
+            "Algorithm that Directly Controls Perplexity",
+        address="https://arxiv.org/abs/2007.14966",
+        baseline=sampling_cell(mark("Top-k 50"), top_k=50),
+        tested=sampling_cell(mark("Mirostat 1"), mirostat_tau=1.0),
+        measure="surprise_distance", expects="lower", margin=0.1, max_new_tokens=128, seeds=2, target=1.0,
+    ),
+)  # fmt: skip
+
 PROCESSOR = Processor(
     name="mirostat_tau",
     make=make,
@@ -96,6 +114,7 @@ PROCESSOR = Processor(
     label=mark("mirostat τ {v}"),
     phrase=mark("mirostat with a target of {v} bits"),
     plain_phrase=mark("the target for a steady surprise"),
+    claims=CLAIMS,
     kind="cut",
     parameter=Parameter(
         "mirostat_tau", mark("Mirostat"), "float", None,

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import Claim, sampling_cell
 from decodescope.core.parameter import Parameter
 from decodescope.core.processors.base import Context, Processor, no_detail
 from decodescope.core.processors.score_stats import cut_below, max_and_deviation, score_histogram
@@ -66,12 +67,28 @@ def make(value: float, context: Context) -> TopNSigma:
     return TopNSigma(float(value))
 
 
+CLAIMS = (
+    Claim(
+        name="top-n-sigma-survives-heat",
+        title=mark("Top-nσ is not affected by temperature"),
+        plain=mark("A cut that looks at the scores before the temperature keeps a very "
+            "hot text more sensible than top-p."),
+        exact=mark("At temperature 2, the mean log-probability per token is higher with top-nσ 1 than with top-p 0.9."),
+        source="Tang, Liu, Xu, Wang 2024, Top-nσ: Not All Logits Are You Need",
+        address="https://arxiv.org/abs/2411.07641",
+        baseline=sampling_cell(mark("Top-p 0.9"), temperature=2.0, top_p=0.9),
+        tested=sampling_cell(mark("Top-nσ 1"), temperature=2.0, top_n_sigma=1.0),
+        measure="log_probability", expects="higher", margin=0.25, seeds=2,
+    ),
+)  # fmt: skip
+
 PROCESSOR = Processor(
     name="top_n_sigma",
     make=make,
     order=158,
     label=mark("top-nσ {v}"),
     plain_phrase=mark("the rule “only scores close to the best”"),
+    claims=CLAIMS,
     kind="cut",
     parameter=Parameter(
         "top_n_sigma", mark("Top-nσ"), "float", None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.parameter import Parameter, Settings
 from decodescope.core.strategies import speculative as shared
@@ -47,6 +48,39 @@ def assisted_equivalent(request: Request) -> GenerateEquivalent:
     return shared.generate_equivalent(request)
 
 
+CLAIMS = (
+    Claim(
+        name="drafts-keep-the-text",
+        title=mark("Drafts do not change the text"),
+        plain=mark("Letting a small model run ahead changes nothing in the text: every word "
+            "is what the large model would write."),
+        exact=mark("Greedy verification: the tokens of assisted decoding equal those of greedy decoding."),
+        source="Leviathan, Kalman, Matias 2023, Fast Inference from Transformers via Speculative Decoding",
+        address="https://arxiv.org/abs/2211.17192",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(
+            mark("Assisted"), {"do_sample": False, "schedule": "constant", "num_assistant_tokens": 5}, "assisted",
+            uses_draft=True,
+        ),
+        measure="same_text", expects="equal", margin=0.05, max_new_tokens=64,
+    ),
+    Claim(
+        name="drafts-save-passes",
+        title=mark("Drafts save passes of the model"),
+        plain=mark("A small model that runs ahead lets the large one write several words at a time."),
+        exact=mark("Tokens per pass of the target model are higher with drafts of 5 "
+            "tokens than the 1 of greedy decoding."),
+        source="Leviathan, Kalman, Matias 2023, Fast Inference from Transformers via Speculative Decoding",
+        address="https://arxiv.org/abs/2211.17192",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(
+            mark("Assisted"), {"do_sample": False, "schedule": "constant", "num_assistant_tokens": 5}, "assisted",
+            uses_draft=True,
+        ),
+        measure="tokens_per_pass", expects="higher", margin=0.5, max_new_tokens=64,
+    ),
+)  # fmt: skip
+
 STRATEGY = make_speculative(
     "decode_assisted",
     name="assisted",
@@ -54,6 +88,7 @@ STRATEGY = make_speculative(
     summary=mark(
         "A small draft model runs ahead, and the model checks several of its words at once. Same text, but faster."
     ),
+    claims=CLAIMS,
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,

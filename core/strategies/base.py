@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 from decodescope.core.caches.base import CacheOperation
+from decodescope.core.common.claim import Claim
 from decodescope.core.common.entry_description import EntryDescription
 from decodescope.core.common.hf_generation import DEFAULTS, SAME_SETTINGS, GenerateEquivalent
 from decodescope.core.common.lightweight_dataclass import plain
@@ -141,6 +142,8 @@ class Strategy:
     paper: str = ""
     description: EntryDescription | None = None
     """Its term of the glossary, unless `resources/glossary` has one."""
+    claims: tuple[Claim, ...] = ()
+    """Published claims about it, each with the comparison that tests it."""
     aliases: tuple[str, ...] = ()
     """Other names, including transformers' `GenerationMode` values."""
     order: int = 100

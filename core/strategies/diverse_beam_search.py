@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import Claim, ClaimCell
 from decodescope.core.common.hf_generation import removed_from_transformers
 from decodescope.core.parameter import Parameter
 from decodescope.core.strategies.base import Strategy, beam_rows
@@ -40,6 +41,28 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, ended_beams_count=True))
 
 
+CLAIMS = (
+    Claim(
+        name="groups-differ-more",
+        title=mark("Groups of beams differ more"),
+        plain=mark("Steering each group of beams away from the others gives answers that "
+            "differ more than those of ordinary beams."),
+        exact=mark("The share of distinct pairs of tokens in four texts is higher with four "
+            "groups (penalty 1) than with four beams."),
+        source="Vijayakumar, Cogswell, Selvaraju, Sun, Lee, Crandall, Batra 2018, Diverse Beam Search",
+        address="https://arxiv.org/abs/1610.02424",
+        baseline=ClaimCell(
+            mark("4 beams"), {"do_sample": False, "num_beams": 4, "num_return_sequences": 4}, "beam_search"
+        ),
+        tested=ClaimCell(
+            mark("4 groups"),
+            {"num_beams": 4, "num_beam_groups": 4, "diversity_penalty": 1.0, "num_return_sequences": 4},
+            "diverse_beam_search",
+        ),
+        measure="distinct_2", expects="higher", margin=0.05, max_new_tokens=48,
+    ),
+)  # fmt: skip
+
 STRATEGY = Strategy(
     name="diverse_beam_search",
     title=mark("Diverse beam search"),
@@ -54,6 +77,7 @@ STRATEGY = Strategy(
         "constraints": None,
     },
     defaults={"num_beams": 4, "num_beam_groups": 4, "diversity_penalty": 1.0},
+    claims=CLAIMS,
     paper="Vijayakumar et al. 2018, Diverse Beam Search for Improved Description of Complex Scenes",
     aliases=("group_beam_search",),
     order=70,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.common.hf_generation import removed_from_transformers
 from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.strategies.base import CONTRAST, Strategy
@@ -70,6 +71,22 @@ def rejection_reason(model: LoadedModel, request: Request | None) -> str | None:
     return None
 
 
+CLAIMS = (
+    Claim(
+        name="layers-answer-better",
+        title=mark("Contrasting layers favors facts"),
+        plain=mark("Subtracting what the lower layers predict makes the model answer "
+            "questions of fact right more often."),
+        exact=mark("The share of right answers is higher with DoLa (low layers) than with greedy decoding."),
+        source="Chuang, Xie, Luo, Kim, Glass, He 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
+        address="https://arxiv.org/abs/2309.03883",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell("DoLa", {"dola_layers": "low"}, "dola"),
+        measure="right_answer", expects="higher", margin=0.05,
+        max_new_tokens=12, prompts="facts", baseline_at_least=0.1,
+    ),
+)  # fmt: skip
+
 STRATEGY = Strategy(
     name="dola",
     title=mark("DoLa"),
@@ -83,6 +100,7 @@ STRATEGY = Strategy(
     replayable_settings=(LAYERS.name,),
     flags={"num_beams": 1, "penalty_alpha": None},
     defaults={"dola_layers": "low"},
+    claims=CLAIMS,
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
     aliases=("dola_generation",),
     order=40,

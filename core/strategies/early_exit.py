@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.parameter import Parameter
 from decodescope.core.strategies.speculative import make_speculative
 from decodescope.resources.language import mark, tr, trn
@@ -41,12 +42,32 @@ def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> st
     return None
 
 
+CLAIMS = (
+    Claim(
+        name="lower-layers-draft",
+        title=mark("The lower layers can draft"),
+        plain=mark("The lower half of a model often knows the next word already, so it can draft for the whole model."),
+        exact=mark("Tokens per pass are higher with drafts of the first two layers than with greedy decoding."),
+        source="Elhoushi, Shrivastava, Liskovich et al. 2024, LayerSkip: Enabling Early Exit "
+            "Inference and Self-Speculative Decoding",
+        address="https://arxiv.org/abs/2404.16710",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(
+            mark("Early exit"),
+            {"assistant_early_exit": 2, "schedule": "constant", "num_assistant_tokens": 3},
+            "early_exit",
+        ),
+        measure="tokens_per_pass", expects="higher", margin=0.2, max_new_tokens=64,
+    ),
+)  # fmt: skip
+
 STRATEGY = make_speculative(
     "decode_early_exit",
     name="early_exit",
     title=mark("Early exit"),
     summary=mark("The model's lower layers draft, and all its layers check the draft. Needs no second model."),
     defaults={"assistant_early_exit": 2},
+    claims=CLAIMS,
     paper="Elhoushi et al. 2024, LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
     aliases=("self_speculative",),
     order=64,

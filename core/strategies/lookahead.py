@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.parameter import Parameter
 from decodescope.core.strategies.speculative import CHAINS, make_speculative
@@ -29,11 +30,27 @@ FROM_TEXT = Parameter(
     option=True, advanced=True,
 )  # fmt: skip
 
+CLAIMS = (
+    Claim(
+        name="lookahead-saves-passes",
+        title=mark("Guessing ahead saves passes without a draft model"),
+        plain=mark("The model can guess word sequences by itself and then write several words at a time."),
+        exact=mark("Tokens per pass are higher with lookahead decoding than with greedy decoding."),
+        source="Fu, Bailis, Stoica, Zhang 2024, Break the Sequential Dependency of "
+            "LLM Inference Using Lookahead Decoding",
+        address="https://arxiv.org/abs/2402.02057",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(mark("Lookahead"), {"do_sample": False, "schedule": "constant"}, "lookahead"),
+        measure="tokens_per_pass", expects="higher", margin=0.2, max_new_tokens=64,
+    ),
+)  # fmt: skip
+
 STRATEGY = make_speculative(
     "decode_lookahead",
     name="lookahead",
     title=mark("Lookahead"),
     summary=mark("The model guesses word sequences in its own passes and checks those that fit. Needs no draft model."),
+    claims=CLAIMS,
     paper="Fu et al. 2024, Break the Sequential Dependency of LLM Inference Using Lookahead Decoding",
     aliases=("lookahead_decoding", "jacobi"),
     order=65,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, ClaimCell
 from decodescope.core.common.hf_generation import GenerateEquivalent
 from decodescope.core.parameter import Parameter
 from decodescope.core.strategies import speculative as shared
@@ -59,12 +60,27 @@ def _head_name(folder: object) -> str:
     return Path(str(folder)).name if folder else tr("The model's own heads")
 
 
+CLAIMS = (
+    Claim(
+        name="heads-save-passes",
+        title=mark("Prediction heads save passes"),
+        plain=mark("A head that predicts from the model’s own states lets the model write several words at a time."),
+        exact=mark("Tokens per pass are higher with the model’s prediction heads than with greedy decoding."),
+        source="Li, Wei, Zhang, Zhang 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
+        address="https://arxiv.org/abs/2401.15077",
+        baseline=GREEDY_CELL,
+        tested=ClaimCell(mark("Prediction heads"), {"do_sample": False, "schedule": "constant"}, "prediction_heads"),
+        measure="tokens_per_pass", expects="higher", margin=0.3, max_new_tokens=64,
+    ),
+)  # fmt: skip
+
 STRATEGY = make_speculative(
     "decode_heads",
     name="prediction_heads",
     title=mark("Prediction heads"),
     summary=mark("Small heads on the model's hidden states draft, and the model checks the draft. Needs a model "
         "with such heads (MTP), or an EAGLE head."),
+    claims=CLAIMS,
     paper="Li et al. 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
     aliases=("mtp", "eagle", "multi_token_prediction"),
     order=67,

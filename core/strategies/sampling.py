@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from decodescope.core.common.claim import GREEDY_CELL, Claim, sampling_cell
 from decodescope.core.common.hf_generation import SAME_SETTINGS, GenerateEquivalent
 from decodescope.core.parameter import RANDOMNESS, Parameter
 from decodescope.core.strategies.base import Strategy
@@ -82,6 +83,24 @@ def generate_equivalent(request: Request) -> GenerateEquivalent:
     )
 
 
+CLAIMS = (
+    Claim(
+        name="votes-answer-better",
+        title=mark("A majority of drawn answers is right more often"),
+        plain=mark("Asking the model several times and taking the most frequent answer is "
+            "right more often than one best answer."),
+        exact=mark("Self-consistency: the majority of five sampled answers (temperature 0.7) is "
+            "right more often than the greedy answer."),
+        source="Wang, Wei, Schuurmans, Le, Chi et al. 2022, Self-Consistency Improves Chain "
+            "of Thought Reasoning in Language Models",
+        address="https://arxiv.org/abs/2203.11171",
+        baseline=GREEDY_CELL,
+        tested=sampling_cell(mark("Majority of 5"), temperature=0.7, num_return_sequences=5),
+        measure="majority_right", expects="higher", margin=0.05,
+        max_new_tokens=8, prompts="facts", baseline_at_least=0.1,
+    ),
+)  # fmt: skip
+
 STRATEGY = Strategy(
     name="sampling",
     title=mark("Sampling"),
@@ -91,6 +110,7 @@ STRATEGY = Strategy(
     make_replayer=make_replayer,
     generate_equivalent=generate_equivalent,
     flags={"do_sample": True, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
+    claims=CLAIMS,
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,

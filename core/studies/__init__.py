@@ -9,6 +9,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.studies.runner import StudyProgress
     from decodescope.core.studies.statistics import (
+        MIN_PROMPTS,
         Difference,
         Estimate,
         Vote,
@@ -28,6 +29,8 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         StudyModel,
         StudyPlan,
         StudyPrompt,
+        format_value,
+        label_of,
         parse_study,
         plan_jobs,
         read_study,
@@ -38,11 +41,14 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         StudySummary,
         duration_text,
         estimate_text,
+        interval_text,
         number_text,
         p_text,
         pilot_text,
         summary_text,
     )
-    from decodescope.core.studies.text_measures import StudyMeasure, measure_names
+    from decodescope.core.studies.study_text import format_toml, set_value
+    from decodescope.core.studies.study_text import format_value as toml_value
+    from decodescope.core.studies.text_measures import Row, StudyMeasure, default_measures, make_measure, measure_names
 
 __all__ = sorted(_PUBLIC_NAMES)

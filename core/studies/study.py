@@ -328,16 +328,22 @@ class Study:
 
     # --- results
 
-    def summary(self) -> StudySummary:
-        """Return estimates with intervals, differences to the baseline, and curves."""
-        rows, plan = self.rows(), self.plan
+    def failed_runs(self) -> list[Row]:
+        """Return what is stored about the runs that failed, with `cell_label` and `error`."""
+        return [{**entry, "cell_label": label_of(entry["cell"])} for entry in self._entries() if entry.get("error")]
+
+    def summary(self, rows: Sequence[Row] | None = None) -> StudySummary:
+        """Return estimates with intervals, differences to the baseline, and curves. `rows`: those of `rows()`, if they
+        are known already.
+        """
+        rows, plan = self.rows() if rows is None else rows, self.plan
         labels: dict[str, Mapping[str, object]] = {cell.label: cell.factors for cell in plan.cells}
         for row in rows:
             labels.setdefault(row["cell_label"], row["cell"])
         by_cell: dict[str, list[Row]] = {label: [] for label in labels}
         for row in rows:
             by_cell[row["cell_label"]].append(row)
-        failed = [label_of(entry["cell"]) for entry in self._entries() if entry.get("error")]
+        failed = [entry["cell_label"] for entry in self.failed_runs()]
         baseline = plan.cells[plan.baseline].label if plan.baseline is not None else ""
         cells = [
             self._summarize_cell(
@@ -459,8 +465,10 @@ class Study:
             own.update({key: entry[key] for key in ("engine", "device", "weights") if entry.get(key)})
         return found
 
-    def pilot_estimate(self) -> PilotEstimate:
-        """Return how long the rest takes, and how many prompts give intervals of a certain width. Uses all results."""
+    def pilot_estimate(self, summary: StudySummary | None = None) -> PilotEstimate:
+        """Return how long the rest takes, and how many prompts give intervals of a certain width. Uses all results.
+        `summary`: that of `summary()`, if it is known already.
+        """
         entries = [entry for entry in self._entries() if not entry.get("is_added")]
         done = {entry["key"]: entry for entry in entries if not entry.get("error")}
         known = {entry.get("group"): bool(entry.get("uses_seed", True)) for entry in done.values()}
@@ -485,10 +493,11 @@ class Study:
             seconds = math.fsum(own) / len(own) if own else usual
             model = job.cell.model
             seconds_left += seconds / (len(model.engines) * model.in_flight if model.engines else 1)
-        return PilotEstimate(left, seconds_left if every else None, self._prompts_for_precision())
+        return PilotEstimate(
+            left, seconds_left if every else None, self._prompts_for_precision(summary or self.summary())
+        )
 
-    def _prompts_for_precision(self) -> dict[str, dict[float, int]]:
-        summary = self.summary()
+    def _prompts_for_precision(self, summary: StudySummary) -> dict[str, dict[float, int]]:
         found: dict[str, dict[float, int]] = {}
         for measure in self.plan.measures:
             estimates = [

@@ -29,6 +29,7 @@ from decodescope import core  # noqa: E402
 from decodescope.app.panels.commands import SHORTCUTS  # noqa: E402
 from decodescope.app.start.cli.parser import make_parser  # noqa: E402
 from decodescope.app.state.guide_pages import (  # noqa: E402
+    add_claims,
     complete_page,
     english_name,
     entry_pages,
@@ -46,6 +47,7 @@ GUIDE_ORDER = ("strategies", "caches", "views")
 TUTORIAL_ORDER = (
     "first-run",
     "temperature",
+    "atlas",
     "beams",
     "drafts",
     "caches",
@@ -202,7 +204,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if own == "index.md":
         markdown = re.sub(r"\A# .+\n", rf"\g<0>\nVersion {_project()['version']} · [Install](#install)\n", markdown)
     shown = find_page(DOCS, own) or own  # the links of an English page in the place of a missing one are its own
-    markdown = complete_page(own, markdown)
+    markdown = add_claims(own, complete_page(own, markdown))
     base = "" if own == "index.md" or own.startswith("project/") else posixpath.join("docs", posixpath.dirname(shown))
     known = {file.src_uri for file in files}
 

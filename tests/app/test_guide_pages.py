@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from decodescope.app.state import guide_pages
-from decodescope.core import caches, strategies
+from decodescope.core import caches, claims, strategies
 from decodescope.core.common.entry_description import EntryDescription
 from decodescope.core.parameter import Parameter
 
@@ -28,7 +28,7 @@ def new_strategy() -> Iterator[strategies.Strategy]:
     greedy = strategies.registry["greedy"]
     entry = replace(
         greedy, name="fixed_rank", title="Fixed rank", summary="Takes the second.", description=DESCRIPTION,
-        parameters=(RANK, *greedy.parameters), aliases=(), selects=lambda flags: False,
+        parameters=(RANK, *greedy.parameters), claims=(), aliases=(), selects=lambda flags: False,
     )  # fmt: skip
     strategies.registry.set_plugin_entries([entry])
     yield entry
@@ -96,3 +96,26 @@ def test_settings_of_the_sampling_panel_are_explained_by_plain_sampling() -> Non
     assert not own("sampling") & {"max_new_tokens", "repetition_penalty", "eta_cutoff", "stages"}
     assert own("greedy") == set()
     assert {entry.name for entry in guide_pages.entry_pages().values()} == {*strategies.registry, *caches.registry}
+
+
+def test_page_of_a_strategy_ends_with_the_claims_about_it() -> None:
+    text = guide_pages.page_text(Path("docs"), "guide/strategies/greedy.md")
+    claim, outcome = claims.named_claim("greedy-repeats").claim, claims.bundled_outcome("greedy-repeats")
+    assert outcome is not None
+    section = text.partition("## Claims\n\n")[2]
+    assert section.startswith(f"- **{claim.title}.** {claim.exact} [{claim.source}]({claim.address}).")
+    assert f"On the bundled storyteller: {claims.verdict_title(outcome.verdict)}; difference" in section
+    assert text.count("## Claims") == 1
+
+
+def test_generated_page_has_the_claims_of_its_entry(tmp_path: Path) -> None:
+    claim = replace(claims.named_claim("greedy-repeats").claim, name="own", title="It is *new*")
+    greedy = strategies.registry["greedy"]
+    entry = replace(greedy, name="own", title="Own", aliases=(), claims=(claim,), selects=lambda flags: False)
+    strategies.registry.set_plugin_entries([entry])
+    try:
+        text = guide_pages.page_text(tmp_path, "guide/strategies/own.md")
+    finally:
+        strategies.registry.set_plugin_entries([])
+    assert "- **It is \\*new\\*.**" in text
+    assert "On the bundled" not in text, "it was not tested on the bundled model"

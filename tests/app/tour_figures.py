@@ -12,7 +12,16 @@ from typing import Any
 
 from decodescope.app.features.tours.state.tour import TourCondition
 from decodescope.core import words
-from decodescope.core.events import BeamCandidate, BeamStep, CacheMeasured, CachePlan, DraftNode, DraftRound, Finished
+from decodescope.core.events import (
+    BeamCandidate,
+    BeamStep,
+    CacheMeasured,
+    CachePlan,
+    DraftNode,
+    DraftRound,
+    Finished,
+    RunStarted,
+)
 from tests.app.tour_tokens import CHECKS, Events, check, chosen
 
 __all__ = ["CHECKS", "holds", "shown"]
@@ -164,6 +173,33 @@ def refused(entry: DraftRound) -> DraftNode | None:
 @check
 def drafted_in(events: Events, number: int) -> int:
     return len([node.id for node in rounds(events)[number].nodes])
+
+
+@check
+def drafted(events: Events) -> int:
+    return sum(len(entry.nodes) for entry in events if isinstance(entry, DraftRound))
+
+
+@check
+def accepted(events: Events) -> int:
+    return sum(len(entry.accepted) for entry in events if isinstance(entry, DraftRound))
+
+
+@check
+def acceptance(events: Events) -> float | None:
+    count = drafted(events)
+    return accepted(events) / count if count else None
+
+
+@check
+def draft_models(events: Events) -> int:
+    return sum(isinstance(event, RunStarted) and event.strategy == "assisted" for event in events)
+
+
+@check
+def pruned_share(events: Events) -> float | None:
+    fates = [one.fate for one in candidates(events)]
+    return fates.count("pruned") / len(fates) if fates else None
 
 
 @check

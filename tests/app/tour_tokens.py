@@ -46,6 +46,23 @@ def tokens(events: Events) -> int:
 
 
 @check
+def first_place(events: Events) -> int | None:
+    return 0 if chosen(events) else None
+
+
+@check
+def letters_a_token(events: Events) -> float | None:
+    texts = [token.text for token in chosen(events)]
+    return len("".join(texts)) / len(texts) if texts else None
+
+
+@check
+def longest_token(events: Events) -> int | None:
+    lengths = [len(token.text.strip()) if named(token) else None for token in chosen(events)]
+    return place_of(lengths, max)
+
+
+@check
 def repeated_share(events: Events) -> float | None:
     ids = [token.id for token in chosen(events)]
     grams = ["-".join(map(str, ids[end - 4 : end])) for end in range(4, len(ids) + 1)]

@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -221,3 +222,52 @@ def test_atlas_as_table_has_one_row_per_interval() -> None:
     assert "<table" in atlas._repr_html_()
     with pytest.raises(core.errors.ParameterError):
         atlas.at(3.0)
+
+
+@pytest.mark.parametrize("setting", ["temperature", "top_k", "guidance_scale"])
+def test_flip_map_equals_what_a_run_chooses_after_the_same_text(setting: str) -> None:
+    model, request = _model(), _request()
+    ids = core.run(model, request.with_settings({"do_sample": True, "keyed_noise": True})).sequences[0]
+    flips = core.map_flips(model, request, ids, setting)
+    assert flips.is_complete
+    assert [token.id for token in flips] == ids
+    for value in (2, 3) if setting == "top_k" else (0.4, 1.3, 1.9):
+        for token in flips:
+            begun = request.with_settings({"do_sample": True, "keyed_noise": True, setting: value, "max_new_tokens": 1})
+            alone = core.run(model, replace(begun, beginning=tuple(ids[: token.position]))).sequences[0][0]
+            assert token.at(value).id == alone
+            assert token.flips_at(value) == (alone != token.id)
+    assert all(one.segments[0].low == flips.low and one.segments[-1].high == flips.high for one in flips)
+    assert all(a.high == b.low and a.id != b.id for one in flips for a, b in pairwise(one.segments))
+
+
+def test_flip_map_of_a_run_flips_nowhere_at_its_own_value() -> None:
+    model, request = _model(), _request(temperature=0.7)
+    ids = core.run(model, request.with_settings({"do_sample": True, "keyed_noise": True})).sequences[0]
+    flips = core.map_flips(model, request, ids)
+    assert flips.flips_at(0.7) == []
+    assert flips.flips_at(0.01) != []
+
+
+def test_stopped_flip_map_covers_the_tokens_so_far() -> None:
+    model, cancel, done = _model(), threading.Event(), list[int]()
+
+    def stop(count: int) -> None:
+        done.append(count)
+        if count == 3:
+            cancel.set()
+
+    flips = core.map_flips(model, _request(), [5, 6, 7, 8, 9], progress=stop, cancel=cancel)
+    assert (len(flips), flips.is_complete, done) == (3, False, [1, 2, 3])
+
+
+def test_every_varied_setting_can_be_mapped_within_its_range() -> None:
+    model = _model()
+    settings = core.varied_settings(model.vocabulary)
+    assert settings[0].name == "temperature"
+    assert {name for name, _ in CASES} <= {one.name for one in settings}
+    for one in settings:
+        word = {"word": [11]} if one.has_word else {}
+        atlas = core.map_setting(model, _request(tokens=2), one.name, one.low, one.high, **word)
+        assert (atlas.low, atlas.high) == (one.low, one.high)
+        assert one.minimum <= one.low < one.high <= one.maximum

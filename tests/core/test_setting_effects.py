@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import permutations
 
@@ -165,6 +166,40 @@ def test_effects_without_what_they_need_are_refused() -> None:
         core.setting_effects(result, scores, model, other)
 
 
+def test_scores_read_again_give_the_same_effects_as_those_of_the_run() -> None:
+    model, request, result, scores = _traced(repetition_penalty=1.2)
+    counts: list[int] = []
+    again = core.read_scores(model, request, result.sequences[0], progress=counts.append)
+    assert counts == list(range(1, 26))
+    expected = core.setting_effects(result, scores, model, request)
+    found = core.setting_effects(result, again, model, request)
+    for one, other in zip(found, expected, strict=True):
+        assert one[:3] == other[:3]
+        assert one.differing == pytest.approx(other.differing, abs=1e-4)
+        assert one.share == pytest.approx(other.share, abs=1e-5)
+
+
+def test_scores_of_a_later_text_of_a_run_are_read_by_its_number() -> None:
+    model = models.make("llama", scale=1.8)
+    request = core.Request(models.prompt(), {**SETTINGS, "num_return_sequences": 2}, seed=6)
+    scores = core.ScoreCache()
+    result = core.run(model, request, scores=scores)
+    again = core.read_scores(model, request, result.sequences[1], sequence=1)
+    expected = core.setting_effects(result, scores, model, request, sequence=1)
+    found = core.setting_effects(result, again, model, request, sequence=1)
+    assert [one.distance for one in found] == pytest.approx([one.distance for one in expected], abs=1e-5)
+
+
+def test_scores_of_another_text_or_strategy_are_refused() -> None:
+    model, request, result, _ = _traced()
+    other = core.ScoreCache()
+    core.run(model, replace(request, prompt=[5, 6]), scores=other)
+    with pytest.raises(core.errors.ParameterError, match="No scores of this text"):
+        core.setting_effects(result, other, model, request)
+    with pytest.raises(core.errors.StrategyError, match="token by token"):
+        core.read_scores(model, core.Request(models.prompt(), {"num_beams": 2}), [5, 6])
+
+
 # Twins
 
 
@@ -241,3 +276,16 @@ def test_twins_that_differ_in_several_things_are_refused() -> None:
         core.twin(_request(), _request())
     with pytest.raises(core.errors.StrategyError, match="one random draw"):
         core.twin(_request(num_beams=2), _request(num_beams=2), model=model)
+
+
+def test_twin_reports_its_progress_and_stops_with_the_tokens_so_far() -> None:
+    model, cancel, counts = models.make("llama", scale=1.8), threading.Event(), list[int]()
+
+    def stop(count: int) -> None:
+        counts.append(count)
+        if count == 4:
+            cancel.set()
+
+    first, changed = _request(min_new_tokens=8), _request(min_new_tokens=8, temperature=1.3)
+    found = core.twin(first, changed, model=model, progress=stop, cancel=cancel)
+    assert (len(found), counts) == (4, [1, 2, 3, 4])

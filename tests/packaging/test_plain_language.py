@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_FOLDERS = ("core", "app", "resources", "packaging")
 DOCUMENTS = ("*.md", "docs/**/*.md", "packaging/**/*.md", ".github/**/*.md", ".github/**/*.yml")
-TOURS_AND_TERMS = ("resources/tours/*.toml", "resources/glossary/*.toml")
+TOURS_AND_TERMS = ("resources/tours/*.toml", "resources/lessons/*.toml", "resources/glossary/*.toml")
 
 BANNED = {
     r"reckon(s|ed|ing|ings)?": "estimate, compute",

@@ -115,6 +115,8 @@ ALLOWED = (
     ),
     Allowed("core/server/http_server.py", r"pip install .*|served run|data: .*|Bearer", "a command, and parts of HTTP"),
     Allowed("core/server/serve_command.py", r"decodescope serve", "the name of the command"),
+    Allowed("app/features/studies/state.py", r"# \{comment\}\nseeds[\s\S]*", "a study for a model that reads English"),
+    Allowed("app/features/studies/view/setup_page.py", r"\.txt, .*|http://.*|Once upon a time", "names and a prompt"),
     Allowed("app/features/serving/panel.py", r"from openai import[\s\S]*", "code"),
     Allowed("core/remote/engines/transformers_serve.py", r"transformers serve", "a program's name"),
     Allowed("core/remote/engines/lm_studio.py", r"LM Studio", "a program's name"),

@@ -85,6 +85,16 @@ def test_a_recording_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path)
     assert window.session.run is not shown
 
 
+def test_dropped_study_opens_in_its_window(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[prompts]\ntexts = ["Once"]\n', "utf-8")
+    assert drag(window, files(path)) == ("Open this study", "mine.toml", True)
+    drop(window, files(path))
+    assert window.parts.services.studies.jobs().path == path
+    path.write_text("[tool]\nname = 1\n", "utf-8")
+    assert drag(window, files(path))[2] is False
+
+
 def test_dropped_model_folder_is_selected(window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     shutil.copytree(resources.path("models", "storyteller-draft"), folder)

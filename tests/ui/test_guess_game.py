@@ -278,24 +278,61 @@ def press_focused(window: MainWindow, key: Qt.Key) -> None:
     QApplication.processEvents()
 
 
+def enter_hands(window: MainWindow, *hands: int) -> None:
+    """Type the hands for each choice as a teacher does, with Enter after each."""
+    for count in hands:
+        for digit in str(count):
+            press_focused(window, Qt.Key(Qt.Key.Key_0 + int(digit)))
+        press_focused(window, Qt.Key.Key_Return)
+
+
 @pytest.mark.parametrize("focus_elsewhere", [False, True])
-def test_number_keys_choose_while_presenting(qtbot: QtBot, window: MainWindow, focus_elsewhere: bool) -> None:
+def test_room_votes_by_number_keys_while_presenting(qtbot: QtBot, window: MainWindow, focus_elsewhere: bool) -> None:
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     question = start_game(qtbot, window, finished_run(story(40)))
     guess = window.parts.guess
     press_focused(window, Qt.Key.Key_F5)
     assert window.parts.presentation.is_on
+    assert guess.panel is not None
     if focus_elsewhere:
         window.parts.presentation.presenter.caption.setFocus()
-    press_focused(window, Qt.Key(Qt.Key.Key_1 + question.answer))
+    hands = [3, 3, 3, 3]
+    hands[question.answer] = 12
+    with qtbot.waitSignal(guess.roomAnswered) as answered:
+        enter_hands(window, *hands)
+    assert answered.args[0].votes == tuple(hands)
     assert (guess.number, guess.right) == (1, 1)
+    assert [row.figures[0] for row in guess.panel.bars.rows] == [str(count) for count in hands]
+    assert [row.lengths for row in guess.panel.bars.rows] == [
+        (count / 21, choice.probability) for count, choice in zip(hands, question.choices, strict=True)
+    ]
+    assert guess.panel.sentence.text().endswith("12 of 21 hands were for it.")
     with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS):
         window.parts.presentation.step_controls.step(1)
     window.parts.presentation.step_controls.step(1)
-    assert guess.number == 1, "an open question stays open"
+    assert guess.number == 1, "a clicker goes on to the next choice, an open question stays open"
     window.parts.presentation.leave()
     guess.leave()
+
+
+def test_hands_of_a_choice_are_corrected_by_letter_and_backspace(qtbot: QtBot, window: MainWindow) -> None:
+    start_game(qtbot, window, finished_run(story(40)))
+    window.parts.presentation.enter()
+    panel = window.parts.guess.panel
+    assert panel is not None
+    row = panel.choice_row
+    for key in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_C, Qt.Key.Key_5, Qt.Key.Key_0, Qt.Key.Key_Backspace):
+        QTest.keyClick(panel, key)
+    assert row.votes == (12, 0, 5, 0)
+    assert "for C" in row.hint.text()
+    assert "17" in row.hint.text()
+    assert [button.text()[0] for button in row.buttons] == list("ABCD")
+    window.parts.presentation.leave()
+    assert not row.is_room
+    QTest.keyClick(panel, Qt.Key.Key_B)
+    assert window.parts.guess.number == 1, "alone, a letter guesses"
+    window.parts.guess.leave()
 
 
 def test_presenter_window_shows_answer_that_audience_does_not_see(qtbot: QtBot, window: MainWindow) -> None:
@@ -306,12 +343,14 @@ def test_presenter_window_shows_answer_that_audience_does_not_see(qtbot: QtBot, 
     settle(window)
     page, chosen = stage.presenter_page.page, question.choices[question.answer]
     share = words.percent(chosen.probability)
-    assert page.next_step.text().startswith(f"Answer: {question.answer + 1}, ")
+    assert page.next_step.text().startswith(f"Answer: {'ABCD'[question.answer]}, ")
     assert chosen.text.strip() in page.next_step.text()
     assert share in page.next_step.text()
     labels = [label for label in window.findChildren(QLabel) if label.isVisible() and label.window() is window]
     assert [label.text() for label in labels if share in label.text()] == [], "the audience sees it only afterwards"
-    QTest.keyClick(page, Qt.Key(Qt.Key.Key_1 + question.answer))
+    for number in range(CHOICES):
+        QTest.keyClick(page, Qt.Key.Key_9 if number == question.answer else Qt.Key.Key_1)
+        QTest.keyClick(page, Qt.Key.Key_Return)
     settle(window)
     assert window.parts.guess.right == 1
     assert not page.next_step.text().startswith("Answer")

@@ -116,6 +116,35 @@ def test_tour_button_opens_tour_chooser(qtbot: QtBot, window: MainWindow, page: 
     chooser.close()
 
 
+def test_lesson_button_opens_lessons(window: MainWindow, page: QWidget) -> None:
+    find(window, QPushButton, "lessonWay").click()
+    assert page.isHidden()
+    assert window.parts.lessons.page is not None
+    window.parts.lessons.page.close()
+
+
+def test_first_start_asks_for_wording_once(window: MainWindow) -> None:
+    """Enter answers, and the focus goes to the first way to start."""
+    welcome = window.parts.welcome
+    welcome.show_once()
+    plain, exact = (find(window, QPushButton, f"wording.{depth}") for depth in ("plain", "exact"))
+    assert QApplication.focusWidget() is plain
+    assert "p = 0.05" in exact.accessibleDescription()
+    assert "about 5 in 100" in plain.accessibleDescription()
+    QTest.keyClick(plain, Qt.Key.Key_Right)
+    QTest.keyClick(exact, Qt.Key.Key_Return)
+    assert window.parts.settings.appearance.depth == "exact"
+    assert (exact.isChecked(), plain.isChecked()) == (True, False)
+    assert QApplication.focusWidget() is find(window, QPushButton, "storyWay")
+    window.parts.appearance.set_depth("usual")
+    welcome.leave()
+    welcome.show_once()
+    assert not welcome.is_open
+    window.parts.actions.do("show_welcome")
+    assert not welcome.asks_wording
+    assert plain.isHidden()
+
+
 def test_model_button_opens_download_dialog(window: MainWindow, page: QWidget) -> None:
     find(window, QPushButton, "modelWay").click()
     assert find(window, QDialog, "downloadDialog").isVisible()
@@ -134,10 +163,10 @@ def test_escape_closes_welcome_page_and_focuses_editor(window: MainWindow, page:
 
 def test_tab_and_arrow_keys_cycle_within_page(window: MainWindow, page: QWidget) -> None:
     names = []
-    for _ in range(5):
+    for _ in range(6):
         names.append(QApplication.focusWidget().objectName())
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
-    assert names == ["storyWay", "tourWay", "modelWay", "skipWelcome", "storyWay"]
+    assert names == ["storyWay", "lessonWay", "tourWay", "modelWay", "skipWelcome", "storyWay"]
     find(window, QPushButton, "storyWay").setFocus()
     QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
     assert QApplication.focusWidget().objectName() == "modelWay"
@@ -170,7 +199,7 @@ def test_welcome_page_is_not_clipped(
     page.set_theme(look)
     with qtbot.waitExposed(body):
         body.show()
-    page.open()
+    page.open(asks_wording=True)
     settle(body)
     assert page.geometry() == body.rect()
     assert faults(page) == []

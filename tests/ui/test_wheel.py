@@ -112,6 +112,7 @@ DIALOGS: dict[str, Callable[[MainWindow], object]] = {
     "speed": lambda window: window.parts.labs.open_speed(),
     "likelihood": lambda window: window.parts.likelihood.open(),
     "posterior": lambda window: window.parts.likelihood.open_posterior(),
+    "studies": lambda window: window.parts.studies.open(),
     "glossary": lambda window: window.parts.glossary.open_glossary(),
     "help": lambda window: window.parts.dialogs.open_help(),
 }

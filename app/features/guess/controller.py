@@ -19,6 +19,7 @@ from decodescope.app.features.guess.state import (
 )
 from decodescope.app.panels.centre import Centre
 from decodescope.app.session.session import Session
+from decodescope.app.state.room_votes import LETTERS, RoomAnswer, plurality
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import Outcome
 from decodescope.app.theme.themed import inherit_theme
@@ -42,12 +43,15 @@ class GuessState(NamedTuple):
     number: int
     right: int
     model_right: int
-    guess: int | None
-    """The choice that was guessed last, while its answer is shown; None while a question is open."""
+    votes: tuple[int, ...] | None
+    """The votes for the choices of the last question, while its answer is shown; None while a question is open."""
+    is_room: bool
+    """Whether these are the hands of a room."""
 
 
 class GuessController(QObject):
-    """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses.
+    """Runs the guessing game. Signals: `started`, `ended`, `questionShown(GuessQuestion)` when the text pauses,
+    `answerShown` after a guess, `roomAnswered(RoomAnswer)` when a room has guessed.
 
     The views are shown a run that ends before the current question (`state.truncate_run`). It grows during the game,
     and the full run replaces it when the game ends.
@@ -56,6 +60,8 @@ class GuessController(QObject):
     started = Signal()
     ended = Signal()
     questionShown = Signal(object)
+    answerShown = Signal()
+    roomAnswered = Signal(object)
 
     def __init__(
         self,
@@ -75,7 +81,8 @@ class GuessController(QObject):
         """The current question's index, the number of right guesses, and how many times the model's likeliest choice
         was right.
         """
-        self._guess: int | None = None
+        self._votes: tuple[int, ...] | None = None
+        self._is_room = False
         self._full_run: Run | None = None
         self._shown_run: Run | None = None
         self._is_waiting = False
@@ -124,51 +131,89 @@ class GuessController(QObject):
         """Return what `resume` needs in a rebuilt window (another language); None without a game."""
         if self._full_run is None or self._shown_run is None:
             return None
-        game = (self.questions, self.number, self.right, self.model_right, self._guess)
+        game = (self.questions, self.number, self.right, self.model_right, self._votes, self._is_room)
         return GuessState(self._full_run, self._shown_run, *game)
 
     def resume(self, state: GuessState) -> None:
         """Show the question or the answer of a saved game."""
         self._full_run, self._shown_run = state.full_run, state.shown_run
-        self.questions, self.number, self.right, self.model_right, self._guess = state[2:]
+        self.questions, self.number, self.right, self.model_right, self._votes, is_room = state[2:]
         self.started.emit()
         self._session.show(self._shown_run)
         self._ensure_panel()
-        if self._guess is None:
+        if self._votes is None:
             self._timer.start()
         else:
-            self._show_answer(self.questions[self.number - 1], self._guess)
+            self._show_answer(self.questions[self.number - 1], self._votes, is_room)
+
+    @Slot(bool)
+    def set_room(self, is_room: bool) -> None:
+        """Count the hands of a room, as while presenting, or let one person guess."""
+        self._is_room = is_room
+        if self.panel is not None:
+            self.panel.choice_row.set_room(is_room)
+
+    @property
+    def has_open_question(self) -> bool:
+        """Whether a question waits for an answer."""
+        return self.is_on and self.panel is not None and self.panel.choice_row.isVisible()
+
+    def press(self, key: int) -> bool:
+        """Handle a key of the open question; return False if it has no meaning now."""
+        return self.has_open_question and self.panel is not None and self.panel.choice_row.press(key)
 
     @Slot(int)
     def pick(self, number: int) -> None:
         """Guess choice `number` and show the answer."""
         question = self._current_question
-        if question is None or self._timer.isActive() or number >= len(question.choices):
+        if question is not None and number < len(question.choices):
+            self._count_votes(tuple(int(number == n) for n in range(len(question.choices))), is_room=False)
+
+    @Slot(tuple)
+    def vote(self, votes: tuple[int, ...]) -> None:
+        """Take the hands of a room for the choices and show the answer."""
+        self._count_votes(votes, is_room=True)
+
+    def _count_votes(self, votes: tuple[int, ...], is_room: bool) -> None:
+        question = self._current_question
+        if question is None or self._timer.isActive():
             return
-        self.right += number == question.answer
+        before = self._shown_run.text if self._shown_run is not None else ""
+        self.right += plurality(votes) == question.answer
         self.model_right += question.likeliest == question.answer
         self._reveal_until(question.position + 1)
         self._session.select_token(question.position)
         self.number += 1
-        self._show_answer(question, number)
+        self._show_answer(question, votes, is_room)
+        self.answerShown.emit()
+        if is_room and any(votes):
+            texts = tuple(one.text.strip() for one in question.choices)
+            shares = tuple(words.percent(one.probability) for one in question.choices)
+            self.roomAnswered.emit(RoomAnswer(texts, votes, shares, question.answer, before))
 
-    def _show_answer(self, question: GuessQuestion, number: int) -> None:
+    def _show_answer(self, question: GuessQuestion, votes: tuple[int, ...], is_room: bool) -> None:
         """Show the actual token next to the guess."""
-        self._guess = number
+        self._votes = votes
         is_last = self.number == len(self.questions)
         title = tr("See the score") if is_last else tr("Continue")
+        rows, heads = _choice_bars(question, votes, is_room)
         self._ensure_panel().show_result(
-            self._title(self.number), _answer_text(question, number), _choice_bars(question, number), title
+            self._title(self.number), _answer_text(question, votes, is_room), rows, title, heads
         )
 
     @Slot()
     def next(self) -> None:
         """Play on to the next question, or show the score and end the game. An open question stays until it is
-        answered.
+        answered; a room goes on to its next choice.
         """
-        if self._full_run is None or (self._guess is None and self._current_question is not None):
+        is_open = self._votes is None and self._current_question is not None
+        if self._full_run is not None and is_open and self._is_room and self.panel is not None:
+            if self.has_open_question:
+                self.panel.choice_row.confirm()
             return
-        self._guess = None
+        if self._full_run is None or is_open:
+            return
+        self._votes = None
         self._session.select_token(None)
         if self._current_question is not None:
             self._timer.start()
@@ -190,11 +235,11 @@ class GuessController(QObject):
     def answer_preview(self) -> str:
         """Return the answer of the open question, for the one who asks it; empty while no question is open."""
         question = self._current_question
-        if self._full_run is None or question is None or self._guess is not None or self._timer.isActive():
+        if self._full_run is None or question is None or self._votes is not None or self._timer.isActive():
             return ""
         chosen = question.choices[question.answer]
-        return tr("Answer: {number}, {word} with {share}.").format(
-            number=question.answer + 1,
+        return tr("Answer: {letter}, {word} with {share}.").format(
+            letter=LETTERS[question.answer],
             word=words.quote(chosen.text, chosen.special),
             share=words.percent(chosen.probability),
         )
@@ -205,7 +250,7 @@ class GuessController(QObject):
 
     def _begin(self, run: Run, start: int) -> None:
         self.number = self.right = self.model_right = 0
-        self._guess = None
+        self._votes = None
         self.questions = make_questions(run, start) or make_questions(run)
         start = min(start, self.questions[0].position)
         self._full_run, self._shown_run = run, truncate_run(run, start)
@@ -262,6 +307,8 @@ class GuessController(QObject):
             panel.hide()
             self._dock(panel)
             panel.picked.connect(self.pick)
+            panel.voted.connect(self.vote)
+            panel.choice_row.set_room(self._is_room)
             panel.nextRequested.connect(self.next)
             panel.leaveRequested.connect(self.leave)
             inherit_theme(panel)
@@ -298,31 +345,34 @@ class GuessController(QObject):
             self._begin(run, run.cursor)
 
 
-def _answer_text(question: GuessQuestion, number: int) -> str:
-    """Return the actual word and its probability, and the probability of the guess."""
-    chosen, guessed = question.choices[question.answer], question.choices[number]
-    probability = words.percent(chosen.probability)
-    if number == question.answer:
-        return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text, chosen.special), share=probability)
+def _answer_text(question: GuessQuestion, votes: tuple[int, ...], is_room: bool) -> str:
+    """Return the actual word and its probability, and the hands for it or the probability of the guess."""
+    chosen = question.choices[question.answer]
+    word, share = words.quote(chosen.text, chosen.special), words.percent(chosen.probability)
+    guess = plurality(votes)
+    if is_room:
+        if not any(votes):
+            return tr("The model chose {word} ({share}).").format(word=word, share=share)
+        return tr("The model chose {word} ({share}). {right} of {all} hands were for it.").format(
+            word=word, share=share, right=votes[question.answer], all=sum(votes)
+        )
+    if guess is None or guess == question.answer:
+        return tr("Right: {word} had {share}.").format(word=word, share=share)
+    guessed = question.choices[guess]
     return tr("The model chose {word} ({share}). Your guess {guess} had {chance}.").format(
-        word=words.quote(chosen.text, chosen.special),
-        share=probability,
+        word=word,
+        share=share,
         guess=words.quote(guessed.text, guessed.special),
         chance=words.percent(guessed.probability),
     )
 
 
-def _choice_bars(question: GuessQuestion, number: int) -> list[BarRow]:
-    """Return the probabilities of the four choices after all processors were applied."""
-    from decodescope.app.widgets.bars import BarRow
+def _choice_bars(
+    question: GuessQuestion, votes: tuple[int, ...], is_room: bool
+) -> tuple[list[BarRow], tuple[str, ...]]:
+    """Return rows with the probabilities of the choices after all processors were applied, beside those of a room."""
+    from decodescope.app.panels.choice_row import choice_bars
 
-    return [
-        BarRow(
-            f"{'✓' if n == question.answer else '·'} {one.text.strip()}",
-            (one.probability,),
-            (words.percent(one.probability),),
-            strong=n == question.answer,
-            tip=tr("Your guess") if n == number else "",
-        )
-        for n, one in enumerate(question.choices)
-    ]
+    texts = [one.text.strip() for one in question.choices]
+    shares = [(one.probability, words.percent(one.probability)) for one in question.choices]
+    return choice_bars(texts, question.answer, votes, is_room, shares)

@@ -279,7 +279,7 @@ class _LiveConnection(QObject):
 
     def _confirm(self) -> None:
         """Tell the script that the window has its run: until then, the script keeps it too."""
-        from decodescope.core.trace.live_address import RECEIVED
+        from decodescope.core.trace import RECEIVED
 
         self._socket.write(RECEIVED)
         self._socket.flush()

@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "decodescope.app.start.cli.study",
         mark("run a study from a file and write a report"),
     ),
+    "atlas": (
+        "decodescope.app.start.cli.atlas",
+        mark("list all texts that one seed gives while a setting changes"),
+    ),
     "probability": (
         "decodescope.app.start.cli.probability",
         mark("compute sure bounds on the probability that an answer matches a text or a pattern"),
@@ -26,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "infer-settings": (
         "decodescope.app.start.cli.infer_settings",
         mark("find the temperature, top-k, top-p and min-p with which a model wrote a text"),
+    ),
+    "claim": (
+        "decodescope.app.start.cli.claim",
+        mark("test a published claim on a model"),
     ),
     "watch": (
         "decodescope.core.generate_capture.watch",
@@ -36,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         mark("serve a model with the API of OpenAI"),
     ),
     "show": ("decodescope.app.start.cli.show", mark("print a recording in the terminal")),
+    "why": ("decodescope.app.start.cli.why", mark("print why two recordings have different texts")),
 }
 """Module and description of each command; the module's `run(arguments)` returns the exit code."""
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130

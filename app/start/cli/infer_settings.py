@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
+from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.app.start.cli.probability import add_settings, load_local, read_settings, read_text
-from decodescope.app.start.cli.study import interrupt_sets
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.resources.language import mark, tr

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INVALID
+from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
-from decodescope.app.start.cli.study import interrupt_sets
 from decodescope.app.start.cli.values import parse_pair
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, ModelError, ParameterError

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
+from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
@@ -136,25 +135,6 @@ def _write_results(study: Study, options: argparse.Namespace) -> int:
         return FAILED
     print("\n" + tr("Written: {table}, {report}").format(table=table, report=report))
     return FAILED if any(cell.failed for cell in summary.cells) else DONE
-
-
-@contextmanager
-def interrupt_sets(cancel: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl+C stop the study after the current token; the second one ends the process."""
-
-    def stop(_signal: int, _frame: Any) -> None:
-        if cancel.is_set():
-            raise KeyboardInterrupt
-        cancel.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Progress:

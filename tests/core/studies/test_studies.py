@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -175,25 +176,45 @@ def test_cancelled_study_continues_where_it_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_study_of_many_runs_continues(tmp_path: Path) -> None:
-    """2,000 runs, killed twice."""
+def test_study_of_many_runs_killed_at_random_equals_an_undisturbed_one(tmp_path: Path) -> None:
+    """2,000 runs with recordings, killed six times at random moments, in the middle of a run or of a line."""
     names = ", ".join(f'"A tale of {number}"' for number in range(50))
-    text = f"seeds = 20\nrecordings = false\n[prompts]\ntexts = [{names}]\n[settings]\nmax_new_tokens = 1\n"
+    text = f"seeds = 20\n[prompts]\ntexts = [{names}]\n[settings]\nmax_new_tokens = 2\n"
     path = write(tmp_path, text + "do_sample = true\n[grid]\ntemperature = [0.5, 1.0]\n")
-    results = tmp_path / "study-results" / study_runner.RESULTS
-    for limit in (300, 900, None):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "decodescope", "study", str(path), "--quiet"], cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        while limit and process.poll() is None:
-            if results.exists() and results.read_bytes().count(b"\n") >= limit:
-                process.send_signal(signal.SIGKILL)
-                break
-            time.sleep(0.05)  # another process, which nothing here can signal
-        assert process.wait(600) == (-signal.SIGKILL if limit else 0)
-    lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
-    assert len(lines) == 2000 == len({line["key"] for line in lines})
+    undisturbed = start_study(path, tmp_path / "undisturbed")
+    assert undisturbed.wait(3600) == 0
+    chance, folder, kills = random.Random(int(os.environ.get("STUDY_KILL_SEED", "1"))), tmp_path / "killed", 0
+    while kills < 6:
+        process, begin = start_study(path, folder), line_count(folder)
+        limit = begin + chance.randrange(1, 320)
+        while process.poll() is None and line_count(folder) < limit:
+            time.sleep(0.02)  # another process, which nothing here can signal
+        time.sleep(chance.random() / 20)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait(60) == -signal.SIGKILL
+    assert 0 < line_count(folder) < 2000
+    assert start_study(path, folder).wait(3600) == 0
+    whole, continued = (read_results(one) for one in (tmp_path / "undisturbed", folder))
+    assert len(continued) == 2000 == len({line["key"] for line in continued})
+    assert {line["key"]: line["texts"] for line in continued} == {line["key"]: line["texts"] for line in whole}
+    names_of_runs = {file.name for file in (folder / "runs").iterdir()}
+    assert names_of_runs == {Path(line["recording"]).name for line in whole}
+
+
+def start_study(path: Path, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "decodescope", "study", str(path), "--out", str(folder), "--quiet"], cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def line_count(folder: Path) -> int:
+    results = folder / study_runner.RESULTS
+    return results.read_bytes().count(b"\n") if results.exists() else 0
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / study_runner.RESULTS).read_text("utf-8").splitlines()]
 
 
 def test_incomplete_last_line_is_removed_and_repeated(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 class StepControls(QObject):
     """Forwards step and play commands to tour or presenter, which are created on demand. `changed`: a tour showed
-    another step or ended.
+    another step or ended; `questionChanged`: a question was asked or answered.
     """
 
     changed = Signal()
+    questionChanged = Signal()
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -29,6 +30,7 @@ class StepControls(QObject):
         """Speaker notes of the current step."""
         self._player: TourPlayer | None = None
         self._guess: GuessController | None = None
+        self._is_room = False
 
     @property
     def is_tour_playing(self) -> bool:
@@ -43,24 +45,40 @@ class StepControls(QObject):
     def connect_tours(self, player: TourPlayer) -> None:
         """Connect the tour player."""
         self._player = player
+        player.set_room(self._is_room)
         player.stepShown.connect(self._on_tour_step)
+        player.questionChanged.connect(self.questionChanged)
         player.ended.connect(self._on_tour_end)
 
     def connect_guess(self, guess: GuessController) -> None:
         """Connect the guessing game, whose keys work while presenting too."""
         self._guess = guess
         guess.questionShown.connect(self.changed)
+        for signal in (guess.questionShown, guess.answerShown, guess.ended):
+            signal.connect(self.questionChanged)
+
+    def set_room(self, is_room: bool) -> None:
+        """Count the hands of a room for a question, or let one person answer."""
+        self._is_room = is_room
+        for asking in (self._guess, self._player):
+            if asking is not None:
+                asking.set_room(is_room)
 
     @property
     def answer(self) -> str:
         """The answer of the open question of the guessing game, for the presenter only; empty without one."""
         return self._guess.answer_preview() if self._guess is not None else ""
 
-    @Slot(int)
-    def pick(self, number: int) -> None:
-        """Guess choice `number` of the open question."""
-        if self._guess is not None:
-            self._guess.pick(number)
+    @property
+    def has_open_question(self) -> bool:
+        """Whether a question of the guessing game or of a lesson waits for an answer."""
+        return any(asking is not None and asking.has_open_question for asking in (self._guess, self._tour))
+
+    def press(self, key: int) -> None:
+        """Handle a key of the open question."""
+        for asking in (self._guess, self._tour):
+            if asking is not None and asking.press(key):
+                return
 
     @property
     def is_guessing(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -11,7 +12,14 @@ from decodescope.app.control.requests import ChosenSettings
 from decodescope.app.control.run_control import RunController
 from decodescope.app.control.settings_controller import SettingsController
 from decodescope.app.features.tours.controller.tour_ui import TourUi
-from decodescope.app.features.tours.state import StepNarration, Tour, TourSetting, TourStep, narrate
+from decodescope.app.features.tours.state import (
+    StepNarration,
+    Tour,
+    TourSetting,
+    TourStep,
+    evaluate_guess,
+    narrate,
+)
 from decodescope.app.panels.centre import Centre
 from decodescope.app.panels.prompt_panel import PromptPanel
 from decodescope.app.session.session import Session
@@ -19,7 +27,8 @@ from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import Outcome
 from decodescope.app.views.speculation.view import SpeculationView
 from decodescope.app.views.tree.view import TreeView
-from decodescope.resources.language import tr
+from decodescope.core import words
+from decodescope.resources.language import join_sentences, tr
 
 
 class TourViews(QObject):
@@ -104,6 +113,10 @@ class TourState(NamedTuple):
     current_run: str
     """Name of the run whose settings are applied."""
     run_before: Run | None
+    votes: tuple[int, ...]
+    """Votes for the choices of a lesson's guess; empty without a guess."""
+    is_room: bool
+    """Whether these are the hands of a room."""
 
 
 class TourPlayer(QObject):
@@ -118,6 +131,8 @@ class TourPlayer(QObject):
     ended = Signal()
     failed = Signal(str)
     """A run of the tour failed; the text shown instead of the step."""
+    questionChanged = Signal()
+    """A lesson asks for a guess, or does no longer."""
 
     def __init__(self, settings: TourSettings, views: TourViews, ui: TourUi, session: Session) -> None:
         super().__init__(ui)
@@ -130,6 +145,11 @@ class TourPlayer(QObject):
         self.is_playing = False
         """Whether the tour advances automatically."""
         self._without_delay = False
+        self.votes: tuple[int, ...] = ()
+        """Votes for the choices of a lesson's guess; empty without a guess."""
+        self.is_room_vote = False
+        """Whether these are the hands of a room."""
+        self._is_room = False
         self._runs: dict[str, Run] = {}
         self._current_run = ""
         """Name of the run whose settings are applied."""
@@ -150,6 +170,8 @@ class TourPlayer(QObject):
             (ui.nextRequested, self.next),
             (ui.playRequested, self.toggle_playing),
             (ui.leaveRequested, self.leave),
+            (ui.picked, self.pick),
+            (ui.voted, self.vote),
         ):
             signal.connect(slot)
 
@@ -157,6 +179,42 @@ class TourPlayer(QObject):
     def step(self) -> TourStep | None:
         """The current step; None without a tour."""
         return self.tour.steps[self.step_index] if self.tour is not None else None
+
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """The runs made so far, by their names in the tour."""
+        return self._runs
+
+    @property
+    def has_open_question(self) -> bool:
+        """Whether a lesson waits for a guess."""
+        return self.step is not None and self.step.asks
+
+    def set_room(self, is_room: bool) -> None:
+        """Count the hands of a room for a guess, as while presenting, or let one person guess."""
+        self._is_room = is_room
+        self.ui.set_room(is_room)
+
+    def press(self, key: int) -> bool:
+        """Handle a key of the open guess; return False if it has no meaning now."""
+        return self.has_open_question and self.ui.press_choice(key)
+
+    @Slot(int)
+    def pick(self, number: int) -> None:
+        """Take the guess of one person."""
+        step = self.step
+        if step is not None and step.asks and step.guess is not None and number < len(step.guess.choices):
+            self._take_votes(tuple(int(n == number) for n in range(len(step.guess.choices))), is_room=False)
+
+    @Slot(tuple)
+    def vote(self, votes: tuple[int, ...]) -> None:
+        """Take the hands of a room."""
+        if self.has_open_question:
+            self._take_votes(votes, is_room=True)
+
+    def _take_votes(self, votes: tuple[int, ...], is_room: bool) -> None:
+        self.votes, self.is_room_vote = votes if any(votes) else (), is_room
+        self._go_to_step(self.step_index + 1)
 
     def play(self, tour: Tour, auto_advance: bool = False, without_delay: bool = False) -> None:
         """Start a tour; `auto_advance` advances without the user, `without_delay` also without pauses."""
@@ -166,6 +224,7 @@ class TourPlayer(QObject):
         self._is_restoring = False
         self._settings.borrow()
         self.tour, self.narration, self._runs, self._current_run, self._pending_run = tour, None, {}, "", ""
+        self.votes, self.is_room_vote = (), False
         self._without_delay = without_delay
         self.ui.open(tour)
         self._set_playing(auto_advance or without_delay)
@@ -175,19 +234,23 @@ class TourPlayer(QObject):
         """Return what `resume` needs in a rebuilt window (another language); None without a tour."""
         if self.tour is None:
             return None
-        return TourState(self.tour, self.step_index, dict(self._runs), self._current_run, self._run_before)
+        shown = (self._current_run, self._run_before, self.votes, self.is_room_vote)
+        return TourState(self.tour, self.step_index, dict(self._runs), *shown)
 
     def resume(self, state: TourState) -> None:
         """Show the step of a saved tour without running anything. The settings are borrowed already."""
-        self.tour, self.step_index, self._runs, self._current_run, self._run_before = state
+        self.tour, self.step_index, self._runs, self._current_run, self._run_before = state[:5]
+        self.votes, self.is_room_vote = state.votes, state.is_room
         self.ui.open(self.tour)
         self._set_playing(False)
         self._go_to_step(self.step_index)
 
     @Slot()
     def next(self) -> None:
-        """Go to the next step; leave the tour after the last."""
+        """Go to the next step; leave the tour after the last. A room goes on to its next choice."""
         if self.tour is None or self._pending_run:
+            return
+        if self.has_open_question and self._is_room and self.ui.confirm_choice():
             return
         if self.step_index + 1 < len(self.tour.steps):
             self._go_to_step(self.step_index + 1)
@@ -214,6 +277,7 @@ class TourPlayer(QObject):
         self._timer.stop()
         self.tour, self.narration, self._pending_run = None, None, ""
         self.ui.close()
+        self.questionChanged.emit()
         self._settings.give_back()
         if self._session.run is not None and any(run is self._session.run for run in self._runs.values()):
             self._is_restoring = self._session.busy
@@ -258,11 +322,30 @@ class TourPlayer(QObject):
             self._views.show_run(run)
         self.narration = narrate(step, self._runs)
         self._views.show_position(step, self.narration)
-        self._say(self.narration.text)
+        self._say(self._question(step) or self.narration.text)
+        self._show_guess(step)
         self.ui.targets.scroll_into_view(step.points)
         self.ui.point_at(step.points)
         self.stepShown.emit(step)
         self._schedule_next()
+
+    def _question(self, step: TourStep) -> str:
+        """Return the question about the next word, with the text that it continues; empty for other steps."""
+        guess = step.guess
+        if self.tour is None or guess is None or not (step.asks and guess.words):
+            return ""
+        return join_sentences(words.quote(f"{self.tour.runs[guess.run].prompt} …"), tr(guess.question))
+
+    def _show_guess(self, step: TourStep) -> None:
+        """Offer the choices of a lesson's guess, or show what the run says about them."""
+        guess = step.guess
+        if guess is not None:
+            texts = [choice.strip() if guess.words else tr(choice) for choice in guess.choices]
+            if step.asks:
+                self.ui.show_choices(texts, self._is_room)
+            else:
+                self.ui.show_result(texts, evaluate_guess(guess, self._runs), self.votes, self.is_room_vote)
+        self.questionChanged.emit()
 
     def _show_failure(self, reason: str) -> None:
         """Show why the step failed; the user can go on, back, or leave."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-from decodescope.app.features.tours.state import Tour
+from decodescope.app.features.tours.state import GuessResult, Lesson, Tour
 from decodescope.app.panels.centre import Centre
 from decodescope.app.panels.setup_panel import SetupPanel
 from decodescope.app.theme.themed import inherit_theme
@@ -157,6 +157,10 @@ class TourUi(QObject):
     nextRequested = Signal()
     playRequested = Signal()
     leaveRequested = Signal()
+    picked = Signal(int)
+    """A person chose one of the choices of a lesson's guess."""
+    voted = Signal(tuple)
+    """The hands of a room for the choices."""
 
     def __init__(self, parent_window: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
         super().__init__(targets)
@@ -168,15 +172,43 @@ class TourUi(QObject):
     def open(self, tour: Tour) -> TourPanel:
         """Show and focus the panel, with room for every sentence of the tour."""
         panel = self.panel or self._make_panel()
+        panel.set_lesson(isinstance(tour, Lesson))
         panel.reserve_height([longest_form(text) for step in tour.steps for text in (step.text, step.otherwise)])
         panel.show()
         panel.take_focus()
         return panel
 
+    def set_room(self, is_room: bool) -> None:
+        """Count the hands of a room for a guess, or let one person guess."""
+        if self.panel is not None:
+            self.panel.choice_row.set_room(is_room)
+
+    def show_choices(self, texts: Sequence[str], is_room: bool) -> None:
+        """Offer the choices of a guess."""
+        if self.panel is not None:
+            self.panel.show_choices(texts, is_room)
+
+    def show_result(self, texts: Sequence[str], result: GuessResult, votes: Sequence[int], is_room: bool) -> None:
+        """Show the room or the guess beside the model."""
+        if self.panel is not None:
+            self.panel.show_result(texts, result, votes, is_room)
+
+    def press_choice(self, key: int) -> bool:
+        """Handle a key of the choices; return False if it has no meaning."""
+        return self.panel is not None and self.panel.choice_row.press(key)
+
+    def confirm_choice(self) -> bool:
+        """Go on to the next choice of a room; return False without a panel."""
+        if self.panel is not None:
+            self.panel.choice_row.confirm()
+        return self.panel is not None
+
     def show_step(self, tour: Tour, index: int, text: str, is_busy: bool = False) -> None:
         """Show the sentence of a step, or a message instead."""
         if self.panel is not None:
-            self.panel.show_step(tr(tour.title), index, len(tour.steps), text, is_busy)
+            stage = tour.steps[index].stage
+            title = f"{tr(tour.title)} · {tr(stage)}" if stage else tr(tour.title)
+            self.panel.show_step(title, index, len(tour.steps), text, is_busy)
 
     def point_at(self, name: str) -> None:
         """Draw the ring around a target; remove it for an empty name."""
@@ -207,6 +239,8 @@ class TourUi(QObject):
             (self.panel.nextRequested, self.nextRequested),
             (self.panel.playRequested, self.playRequested),
             (self.panel.leaveRequested, self.leaveRequested),
+            (self.panel.choice_row.picked, self.picked),
+            (self.panel.choice_row.voted, self.voted),
         ):
             signal.connect(passed_on)
         inherit_theme(self.panel)

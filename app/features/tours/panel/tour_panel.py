@@ -15,11 +15,15 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
+from decodescope.app.features.tours.state import GuessResult
 from decodescope.app.panels.bottom_panel import BottomPanel
-from decodescope.app.theme.theme import Theme
+from decodescope.app.panels.choice_row import ChoiceRow, choice_bars
+from decodescope.app.theme.theme import Theme, theme_for
 from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.bars import BarList
 from decodescope.app.widgets.building import STRETCH, arrange
 from decodescope.app.widgets.plain_text import tooltip
+from decodescope.core import words
 from decodescope.resources.language import tr
 
 DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
@@ -68,7 +72,8 @@ _BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
 class TourPanel(BottomPanel):
     """Panel with title, sentence, step dots, and the buttons Back, Play, Next and Exit.
 
-    Right, Page Down, Enter and Space go to the next step, Left and Page Up to the previous one, Esc exits.
+    Right, Page Down, Enter and Space go to the next step, Left and Page Up to the previous one, Esc exits. A lesson has
+    choices or bars above the line of buttons, which therefore stays where it is.
     """
 
     backRequested = Signal()
@@ -84,11 +89,19 @@ class TourPanel(BottomPanel):
         self.play = self.create_button("tourPlay", self.playRequested)
         self.next = self.create_button("tourNext", self.nextRequested, "primary")
         self.leave = self.create_button("tourLeave", self.leaveRequested)
+        self.choice_row = ChoiceRow("lessonChoice", self)
+        self.bars = BarList(theme_for("light"), tr("Choices"), self, fits_labels=True)
+        self._is_lesson = False
         self._lay_out()
 
     def show_step(self, title: str, index: int, count: int, text: str, is_busy: bool = False) -> None:
         """Show a step; while it `is_busy`, navigation is disabled."""
-        self.setAccessibleName(tr("Guided tour"))
+        self.setAccessibleName(tr("Lesson") if self._is_lesson else tr("Guided tour"))
+        focused = self.window().focusWidget()
+        if focused is not None and self.choice_row.isAncestorOf(focused):
+            self.setFocus(Qt.FocusReason.OtherFocusReason)  # else hiding it gives the focus to a view
+        self.choice_row.hide()
+        self.bars.hide()
         self.title.setText(title)
         self.dots.show_step(index, count)
         if text not in self._texts:
@@ -96,7 +109,7 @@ class TourPanel(BottomPanel):
         self.sentence.set_text(text)
         self.back.setText(tr("Back"))
         self.next.setText(tr("Next") if index + 1 < count else tr("Done"))
-        self.leave.setText(tr("Exit tour"))
+        self.leave.setText(tr("Exit lesson") if self._is_lesson else tr("Exit tour"))
         self.leave.setToolTip(tr("Restores your own settings"))
         self._enable_next(not is_busy)
         if index == 0 and self.window().focusWidget() is self.back:
@@ -105,9 +118,30 @@ class TourPanel(BottomPanel):
         if not is_busy:
             self._announce(text)
 
+    def set_lesson(self, is_lesson: bool) -> None:
+        """Arrange the panel for a lesson or for a tour."""
+        self._is_lesson = is_lesson
+        self.play.setVisible(not is_lesson)
+        self.column.removeItem(self._line)
+        self.column.insertLayout(self.column.count() if is_lesson else 0, self._line)
+
+    def show_choices(self, texts: Sequence[str], is_room: bool) -> None:
+        """Offer the choices of a guess."""
+        self.choice_row.show_choices(texts)
+        self.choice_row.set_room(is_room)
+        self.choice_row.show()
+        focused = self if is_room else self.choice_row.buttons[0]
+        focused.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_result(self, texts: Sequence[str], result: GuessResult, votes: Sequence[int], is_room: bool) -> None:
+        """Show the room or the guess beside the model."""
+        rows, heads = choice_bars(texts, result.answer, votes, is_room, result.shares)
+        self.bars.set_rows(rows, heads, widest=words.LONGEST_PERCENT)
+        self.bars.show()
+
     def reserve_height(self, texts: Sequence[str]) -> None:
         """Keep room for the longest of these sentences, so that the buttons stay where they are from step to step."""
-        self._texts = list(texts)
+        self._texts = [] if self._is_lesson else list(texts)
         self._update_reserved_height()
 
     def _update_reserved_height(self) -> None:
@@ -115,7 +149,8 @@ class TourPanel(BottomPanel):
         width = self.width() - self.column.contentsMargins().left() - self.column.contentsMargins().right()
         metrics, room = self.sentence.label.fontMetrics(), QRect(0, 0, max(1, width), 1 << 20)
         flags = int(Qt.TextFlag.TextWordWrap)
-        heights = (metrics.boundingRect(room, flags, text).height() for text in (*self._texts, self.sentence.text()))
+        shown = () if self._is_lesson else (*self._texts, self.sentence.text())
+        heights = (metrics.boundingRect(room, flags, text).height() for text in shown)
         self.sentence.set_min_text_height(max(heights, default=0))
 
     def restyle(self, theme: Theme) -> None:
@@ -140,6 +175,8 @@ class TourPanel(BottomPanel):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move through the steps with the keyboard or a clicker, if the direction is enabled."""
         key = event.key()
+        if self.choice_row.press(key):
+            return
         is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
         if is_forward and self.next.isEnabled():
             self.nextRequested.emit()
@@ -149,7 +186,7 @@ class TourPanel(BottomPanel):
             super().keyPressEvent(event)
 
     def handles_key(self, key: int) -> bool:
-        return key in _FORWARD or key in _BACKWARD
+        return key in _FORWARD or key in _BACKWARD or self.choice_row.handles_key(key)
 
     def _enable_next(self, on: bool) -> None:
         """Keep the focus in the panel while the button is disabled, and return it when the button is enabled.
@@ -169,5 +206,9 @@ class TourPanel(BottomPanel):
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 
     def _lay_out(self) -> None:
-        row = arrange(QHBoxLayout(), self.title, self.dots, STRETCH, self.leave, self.play, self.back, self.next)
-        arrange(self.column, row, self.sentence)
+        self._line = arrange(QHBoxLayout(), self.title, self.dots, STRETCH, self.leave, self.play, self.back, self.next)
+        for button in self.choice_row.buttons:
+            button.installEventFilter(self)
+        self.choice_row.hide()
+        self.bars.hide()
+        arrange(self.column, self._line, self.sentence, self.choice_row, self.bars)

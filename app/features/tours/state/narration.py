@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from decodescope.app.features.tours.state.measures import MEASURES
 from decodescope.app.features.tours.state.measures.measure import RELATIONS, TourNumber
-from decodescope.app.features.tours.state.tour import MeasureRef, TourCondition, TourStep
+from decodescope.app.features.tours.state.tour import LessonGuess, MeasureRef, TourCondition, TourStep
 from decodescope.app.state.run import Run
+from decodescope.core import words
 from decodescope.resources.language import tr
 
 
@@ -54,3 +56,28 @@ def _is_fulfilled(condition: TourCondition, figures: Mapping[str, TourNumber]) -
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         return False
     return RELATIONS[condition.relation](left, right)
+
+
+class GuessResult(NamedTuple):
+    """What a run says about the choices of a guess."""
+
+    answer: int | None
+    """Index of the right choice; None if none of them is right."""
+    shares: tuple[tuple[float, str], ...]
+    """The model's probability of each choice and its text; empty where a figure decides."""
+
+
+def evaluate_guess(guess: LessonGuess, runs: Mapping[str, Run]) -> GuessResult:
+    """Return which choice is right by the runs of the lesson."""
+    if guess.figure is not None:
+        value = _compute_number(guess.figure, runs, {}).value
+        is_number = isinstance(value, int | float)
+        answer = next((n for n, bound in enumerate(guess.below) if is_number and value < bound), len(guess.below))
+        return GuessResult(answer, ())
+    token = next(iter(runs[guess.run].tokens), None)
+    if token is None:
+        return GuessResult(None, ())
+    known = {one.text: one.probability for one in token.alternatives} | {token.piece: token.probability}
+    answer = guess.choices.index(token.piece) if token.piece in guess.choices else None
+    shares = [(known[word], words.percent(known[word])) if word in known else (0.0, "–") for word in guess.choices]
+    return GuessResult(answer, tuple(shares))

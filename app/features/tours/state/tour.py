@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import mark
@@ -54,6 +54,24 @@ class TourCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class LessonGuess:
+    """The guess of a lesson: four choices, and what decides which of them is right.
+
+    With `words`, the choices are tokens that may follow the prompt: the right one is the first token of the run, and
+    the model's probability of each is known. Otherwise the run's `figure` decides: each choice but the last is right
+    below its number in `below`; the last one also where the run lacks the figure.
+    """
+
+    question: str
+    choices: tuple[str, ...]
+    """Texts to translate, or with `words` the tokens themselves."""
+    run: str
+    words: bool = False
+    figure: MeasureRef | None = None
+    below: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TourStep:
     """A step of a tour: its sentence, what it points at, and what is shown."""
 
@@ -80,9 +98,15 @@ class TourStep:
     """Name of the number that selects the draft round."""
     waits: Waits = "next"
     seconds: float = DEFAULT_SECONDS
+    stage: str = ""
+    """Part of a lesson, as a text to translate; empty in a tour."""
+    guess: LessonGuess | None = None
+    """The guess that this step of a lesson asks for, or whose result it shows."""
+    asks: bool = False
+    """Whether the step asks for its guess instead of showing the result."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tour:
     """A tour: its runs by name and its steps in order."""
 
@@ -101,3 +125,18 @@ class Tour:
     def seconds(self) -> float:
         """Duration when played automatically, without its runs."""
         return sum(step.seconds for step in self.steps)
+
+
+class HomeQuestion(NamedTuple):
+    """A question to take home, with the answer for the teacher."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Lesson(Tour):
+    """A lesson of ten minutes: a tour that begins with a question and a guess, and ends with questions to take home."""
+
+    question: str = ""
+    home: tuple[HomeQuestion, ...] = ()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from decodescope import resources
 from decodescope.app.features.tours.state.measures import MEASURES
 from decodescope.app.features.tours.state.measures.measure import RELATIONS
 from decodescope.app.features.tours.state.tour import (
+    HomeQuestion,
+    Lesson,
+    LessonGuess,
     MeasureRef,
     Tour,
     TourCondition,
@@ -25,14 +29,21 @@ from decodescope.app.state.suggestions import truncate_name, unknown_name_messag
 from decodescope.core import caches, strategies
 from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.strategies import Parameter
-from decodescope.resources.language import join_names, tr
+from decodescope.resources.language import LANGUAGES, current_language, join_names, mark, tr
 
-_STEP = TourStep.__dataclass_fields__.keys()
+QUESTION, GUESS, RUN, EXPLANATION, HOME = (
+    mark("Question"), mark("Guess"), mark("Run"), mark("Explanation"), mark("Take home"),
+)  # fmt: skip
+"""Parts of a lesson."""
+_LESSON = {"name", "title", "about", "order", "question", "guess", "runs", "steps", "home"}
+_GUESS = {"question", "choices", "run", "words", "figure", "below"}
+_CHOICES = 4
+_STEP = TourStep.__dataclass_fields__.keys() - {"stage", "guess", "asks"}
 _SETTING = TourSetting.__dataclass_fields__.keys()
 _TOUR = {"name", "title", "about", "order", "runs", "steps"}
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "order": int, "seed": int, "seconds": (int, float), "runs": dict, "figures": dict, "parameters": dict,
-    "cache_parameters": dict, "steps": list, "drafts": list, "when": list,
+    "cache_parameters": dict, "guess": dict, "home": list, "steps": list, "drafts": list, "when": list,
 }  # fmt: skip
 """Types of the values by key; all other values are strings."""
 _MAX_SECONDS = 90.0
@@ -49,6 +60,31 @@ def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[Tour
         except TourError as problem:
             problems.append(problem)
     return tuple(sorted(found, key=lambda tour: (tour.order, tour.name))), tuple(problems)
+
+
+def load_lessons(folder: Path | None = None) -> tuple[tuple[Lesson, ...], tuple[TourError, ...]]:
+    """Load the lessons of a folder in their order, by default the bundled ones, with the runs of the current language;
+    and the errors of invalid files.
+    """
+    found: list[Lesson] = []
+    problems: list[TourError] = []
+    for path in sorted((folder or resources.path("lessons")).glob("*.toml")):
+        try:
+            found.append(read_lesson(path))
+        except TourError as problem:
+            problems.append(problem)
+    return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.name))), tuple(problems)
+
+
+def find_lesson(name: str) -> Lesson:
+    """Return the lesson called `name`.
+
+    Raises TourError, which lists the existing lessons.
+    """
+    lessons = {lesson.name: lesson for lesson in load_lessons()[0]}
+    if name not in lessons:
+        raise TourError(unknown_name_message("lesson", name, lessons))
+    return lessons[name]
 
 
 def names_and_titles() -> list[tuple[str, str]]:
@@ -72,9 +108,20 @@ def read_tour(path: Path) -> Tour:
 
     Raises TourError.
     """
+    return _read(path, _parse_tour)
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Read a lesson file, with the runs of the current language.
+
+    Raises TourError.
+    """
+    return _read(path, _parse_lesson)
+
+
+def _read(path: Path, parse: Callable[[Mapping[str, Any]], TourType]) -> TourType:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _parse_tour(table)
+        return parse(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         cause = str(error.strerror or error)
     except (ValueError, RecursionError) as error:  # not text, not TOML, a number of thousands of digits, or invalid
@@ -83,6 +130,9 @@ def read_tour(path: Path) -> Tour:
         tr("Cannot play the tour {file}: {cause}").format(file=path.name, cause=cause),
         tr("Correct the file. The other tours are not affected."),
     )
+
+
+TourType = TypeVar("TourType", bound=Tour)
 
 
 class _TourFileError(ValueError):
@@ -104,6 +154,62 @@ def _parse_tour(data: Mapping[str, Any]) -> Tour:
             tr("it takes {seconds} seconds; the maximum is {most}.").format(seconds=tour.seconds, most=_MAX_SECONDS)
         )
     return tour
+
+
+def _parse_lesson(data: Mapping[str, Any]) -> Lesson:
+    """Parse a lesson: its question, its guess, its explanation and its questions to take home, as steps of a tour."""
+    _check_keys(data, _LESSON, "")
+    name, title, about, question = (_text(data, key, "") for key in ("name", "title", "about", "question"))
+    tables = {key: _in_language(table) for key, table in _table(data, "runs").items()}
+    runs = {key: _parse_setting(table, f"runs.{key}") for key, table in tables.items()}
+    guess = _parse_guess(_in_language(_table(data, "guess")), runs)
+    entries = data.get("steps")
+    if not isinstance(entries, list) or not entries:
+        raise _TourFileError(tr("[[steps]] is missing."))
+    steps = [_parse_step(table, runs, tr("step {number}").format(number=n)) for n, table in enumerate(entries, 1)]
+    if steps[0].run != guess.run:
+        raise _TourFileError(tr("The first step must show the run of the guess."))
+    home = tuple(
+        HomeQuestion(*(_text(table, key, "home") for key in ("question", "answer"))) for table in data.get("home", ())
+    )
+    if not home:
+        raise _TourFileError(tr("The key “{key}” is missing.").format(key="home"))
+    order = data.get("order", 0)
+    return Lesson(
+        name, title, about, order if isinstance(order, int) else 0, runs,
+        (
+            TourStep(question, stage=QUESTION),
+            TourStep(guess.question, stage=GUESS, guess=guess, asks=True),
+            replace(steps[0], stage=RUN, guess=guess),
+            *(replace(step, stage=EXPLANATION) for step in steps[1:]),
+            TourStep(home[0].question, stage=HOME),
+        ),
+        question, home,
+    )  # fmt: skip
+
+
+def _in_language(table: Any) -> dict[str, Any]:
+    """Return a table with what it has for the current language, and without its parts for languages."""
+    own = table.get(current_language(), {}) if isinstance(table, dict) else {}
+    return {**{key: value for key, value in dict(table).items() if key not in LANGUAGES}, **own}
+
+
+def _parse_guess(table: Mapping[str, Any], runs: Mapping[str, TourSetting]) -> LessonGuess:
+    for key in table:
+        if key not in _GUESS:
+            raise _TourFileError(_at("guess", tr("unknown key “{key}”.").format(key=truncate_name(key))))
+    question, run = _text(table, "question", "guess"), _known_name(table, "run", runs, "guess")
+    entries, below = table.get("choices", ()), tuple(table.get("below", ()))
+    choices = tuple(entry.get("text") if isinstance(entry, dict) else entry for entry in entries)
+    words = table.get("words", False)
+    if len(choices) != _CHOICES or not all(isinstance(choice, str) and choice for choice in choices):
+        raise _TourFileError(_at("guess", tr("four choices are needed.")))
+    if words:
+        return LessonGuess(question, choices, run, words=True)
+    if len(below) != _CHOICES - 1 or list(below) != sorted(below):
+        raise _TourFileError(_at("guess", tr("“below” needs three rising numbers.")))
+    figure = _parse_figures({"value": table.get("figure")}, set(runs), "guess")["value"]
+    return LessonGuess(question, choices, run, figure=figure, below=below)
 
 
 def _parse_setting(table: object, location: str) -> TourSetting:

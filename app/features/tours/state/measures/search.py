@@ -64,6 +64,13 @@ def pruned(run: Run) -> MeasureValue:
     return sum(one.fate == "pruned" for one in _candidates(run))
 
 
+@measure("share", may_be_missing=True)
+def pruned_share(run: Run) -> MeasureValue:
+    """Fraction of the considered continuations that were pruned."""
+    found = _candidates(run)
+    return sum(one.fate == "pruned" for one in found) / len(found) if found else None
+
+
 @measure("count", may_be_missing=True)
 def pruned_node(run: Run) -> MeasureValue:
     """Node of the most likely pruned continuation."""
@@ -138,6 +145,19 @@ def drafted(run: Run) -> MeasureValue:
 def accepted(run: Run) -> MeasureValue:
     """Number of accepted draft tokens."""
     return sum(len(entry.accepted) for entry in _rounds(run))
+
+
+@measure("share", may_be_missing=True)
+def acceptance(run: Run) -> MeasureValue:
+    """Fraction of the draft tokens that were accepted."""
+    count = sum(len(entry.nodes) for entry in _rounds(run))
+    return sum(len(entry.accepted) for entry in _rounds(run)) / count if count else None
+
+
+@measure("count")
+def draft_models(run: Run) -> MeasureValue:
+    """Number of draft models."""
+    return len(run.request.draft_names)
 
 
 @measure("count", may_be_missing=True)

@@ -35,6 +35,24 @@ def tokens(run: Run) -> MeasureValue:
     return len(run.tokens)
 
 
+@measure("place", may_be_missing=True)
+def first_place(run: Run) -> MeasureValue:
+    """Index of the first token; None without one."""
+    return 0 if run.tokens else None
+
+
+@measure("degree", may_be_missing=True)
+def letters_a_token(run: Run) -> MeasureValue:
+    """Mean number of characters of a generated token, spaces and punctuation included."""
+    return sum(len(token.text) for token in run.tokens) / len(run.tokens) if run.tokens else None
+
+
+@measure("place", may_be_missing=True)
+def longest_token(run: Run) -> MeasureValue:
+    """Index of the word with the most characters."""
+    return max(word_tokens(run), key=lambda placed: len(placed[1].text.strip()), default=(None, None))[0]
+
+
 @measure("decimal", may_be_missing=True)
 def setting(run: Run, name: str) -> MeasureValue:
     """Value of a numeric setting of the run."""

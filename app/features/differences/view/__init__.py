@@ -1,0 +1,1 @@
+"""Pages of the window “Why do they differ?”."""

@@ -1,0 +1,1 @@
+"""Other settings with the same noise: atlas of a setting, effects of settings, twins."""

@@ -1,0 +1,246 @@
+"""Whether a rule for verifying drafts is lossless: the exact distribution of the token that it emits at a step.
+
+p is the model's distribution, q that of the draft, ν that of the emitted token. A rule is lossless where ν = p. NumPy
+only.
+
+Sources: rejection sampling: Leviathan et al. 2023, Chen et al. 2023; several drafts at a position: Miao et al. 2024
+(SpecInfer); typical acceptance: Cai et al. 2024 (Medusa); ensemble weight: `assistant_ensemble_weight` of transformers.
+The sequential test is a betting martingale: Shafer 2021, Testing by betting; its bound is Ville's inequality (1939).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from decodescope.core.checks.arguments import check_number, check_one_of
+from decodescope.core.decoding.keyed_noise import FloatArray
+from decodescope.core.errors import ParameterError
+from decodescope.core.notebook.result_rows import ResultRows
+from decodescope.resources.language import mark, tr
+
+Distribution: TypeAlias = Sequence[float] | FloatArray
+"""Probabilities [V]."""
+ENSEMBLE_WEIGHT, TYPICAL_THRESHOLD, TYPICAL_FACTOR = 0.5, 0.09, 0.3
+"""Weight of the model in the ensemble rule; ε and δ of typical acceptance, as in Medusa's code."""
+_SUM_TOLERANCE = 1e-4
+
+
+class VerificationRule(NamedTuple):
+    """A rule for one drafted token."""
+
+    name: str
+    title: str
+    """In English."""
+    is_lossless: bool
+    emit: Callable[[FloatArray, FloatArray], FloatArray]
+    """(p [V], q [V]) → ν [V]."""
+    accept: Callable[[FloatArray, FloatArray], float]
+    """(p [V], q [V]) → probability that the draft is accepted."""
+
+
+def _sampled(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Draft x ~ q, accepted with min(1, p/q); else the residual norm(max(0, p − q))."""
+    return emitted_by_trials(p, [q])
+
+
+def _likeliest_draft(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Draft argmax q, treated as a point mass: accepted with p(x); else p without x."""
+    return emitted_by_trials(p, [_point(int(q.argmax()), len(q))])
+
+
+def _mismatched(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Draft argmax q, but accepted with min(1, p/q) as if it had been drawn from q."""
+    token = int(q.argmax())
+    accepted = min(1.0, float(p[token] / q[token]))
+    return accepted * _point(token, len(p)) + (1 - accepted) * _residual(p, q)
+
+
+def _ensemble(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Draft x ~ q, accepted with min(1, 1 − w + w p/q), else the residual: ν = w p + (1 − w) q."""
+    ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
+    accepted: FloatArray = q * np.minimum(1.0, 1 - ENSEMBLE_WEIGHT + ENSEMBLE_WEIGHT * ratio)
+    return accepted + (1 - float(accepted.sum())) * _residual(p, q)
+
+
+def _is_typical(p: FloatArray) -> FloatArray:
+    entropy = -float(np.sum(p * np.log(np.where(p > 0, p, 1.0))))
+    threshold = min(TYPICAL_THRESHOLD, TYPICAL_FACTOR * math.exp(-entropy))
+    return np.where(p > threshold, 1.0, 0.0)
+
+
+def _typical(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Draft x ~ q, accepted if p(x) > min(ε, δ e^−H); else a token drawn from p."""
+    accepted: FloatArray = q * _is_typical(p)
+    return accepted + (1 - float(accepted.sum())) * p
+
+
+def _overlap(p: FloatArray, q: FloatArray) -> float:
+    return float(np.minimum(p, q).sum())
+
+
+RULES: Mapping[str, VerificationRule] = MappingProxyType({
+    rule.name: rule
+    for rule in (
+        VerificationRule("sampled", mark("Rejection sampling"), True, _sampled, _overlap),
+        VerificationRule("likeliest_draft", mark("Likeliest draft, as a certain one"), True, _likeliest_draft,
+                         lambda p, q: float(p[q.argmax()])),
+        VerificationRule("likeliest_as_sampled", mark("Likeliest draft, as if it were sampled"), False, _mismatched,
+                         lambda p, q: min(1.0, float(p[q.argmax()] / q.max()))),
+        VerificationRule("ensemble", mark("Ensemble weight 0.5"), False, _ensemble,
+                         lambda p, q: float(np.minimum(q, (1 - ENSEMBLE_WEIGHT) * q + ENSEMBLE_WEIGHT * p).sum())),
+        VerificationRule("typical", mark("Typical acceptance"), False, _typical,
+                         lambda p, q: float((q * _is_typical(p)).sum())),
+    )
+})  # fmt: skip
+"""The rules by name. This program uses the first two: `core.decoding.speculation.verification.verify_sampled` with a
+draft's distribution, and without one.
+"""
+
+
+def emitted_by_trials(p: FloatArray, drafts: Sequence[FloatArray]) -> FloatArray:
+    """Return ν [V] of multi-step speculative sampling: drafts with the distributions `drafts` are tried in order."""
+    emitted, reach, left = np.zeros_like(p), 1.0, p
+    for q in drafts:
+        accepted = np.minimum(left, q)
+        emitted = emitted + reach * accepted
+        reach *= 1 - float(accepted.sum())
+        left = _residual(left, q)
+    return emitted + reach * left
+
+
+def emitted_distribution(p: Distribution, q: Distribution, rule: str = "sampled") -> FloatArray:
+    """Return the exact distribution ν [V] of the emitted token for distributions p and q [V].
+
+    Raises ParameterError for unknown rules, and for values that are no distributions of the same tokens.
+    """
+    check_one_of("rule", rule, RULES.keys())
+    return RULES[rule].emit(*_distributions(p, q))
+
+
+def total_variation(one: FloatArray, other: FloatArray) -> float:
+    """Return the total variation distance ½ Σ |one − other| of two distributions [V]."""
+    return float(np.abs(one - other).sum() / 2)
+
+
+def _distributions(p: Distribution, q: Distribution) -> tuple[FloatArray, FloatArray]:
+    found = tuple(np.asarray(one, dtype=np.float64) for one in (p, q))
+    for name, one in zip("pq", found, strict=True):
+        if one.ndim != 1 or len(one) != len(found[0]) or not (one >= 0).all() or abs(one.sum() - 1) > _SUM_TOLERANCE:
+            raise ParameterError(
+                tr("{name} is no probability distribution of the same tokens.").format(name=name),
+                tr("Pass two lists of equal length, each with sum 1."),
+                name,
+            )
+    return found[0] / found[0].sum(), found[1] / found[1].sum()
+
+
+def _residual(p: FloatArray, q: FloatArray) -> FloatArray:
+    left = np.maximum(p - q, 0.0)
+    total = float(left.sum())
+    return left / total if total > 0 else p
+
+
+def _point(token: int, size: int) -> FloatArray:
+    found = np.zeros(size)
+    found[token] = 1.0
+    return found
+
+
+class RuleEffect(NamedTuple):
+    """The effect of a rule over the steps of a text."""
+
+    rule: str
+    title: str
+    is_lossless: bool
+    """Whether it is lossless for all p and q."""
+    distance: float
+    """Average total variation distance of the emitted distribution to the model's."""
+    largest: float
+    accepted: float
+    """Average probability that a draft is accepted."""
+
+
+class RuleEffects(ResultRows[RuleEffect]):
+    """One row per rule; `distances` are those of each step, by rule."""
+
+    bar = "distance"
+    distances: Mapping[str, Sequence[float]]
+
+    def columns(self) -> dict[str, list[object]]:
+        """Return the table's columns by name."""
+        return {
+            "rule": [tr(row.title) for row in self], "lossless": [row.is_lossless for row in self],
+            "distance": [row.distance for row in self], "largest": [row.largest for row in self],
+            "accepted": [row.accepted for row in self],
+        }  # fmt: skip
+
+
+def rule_effects(steps: Iterable[tuple[Distribution, Distribution]]) -> RuleEffects:
+    """Return the effect of every rule over steps with distributions (p, q) [V] each. Raises ParameterError."""
+    pairs = [_distributions(p, q) for p, q in steps]
+    if not pairs:
+        raise ParameterError(tr("There are no steps."), tr("Pass the distributions of at least one step."), "steps")
+    distances = {name: [total_variation(rule.emit(p, q), p) for p, q in pairs] for name, rule in RULES.items()}
+    found = RuleEffects(
+        RuleEffect(
+            name, rule.title, rule.is_lossless, sum(distances[name]) / len(pairs), max(distances[name]),
+            sum(rule.accept(p, q) for p, q in pairs) / len(pairs),
+        )
+        for name, rule in RULES.items()
+    )  # fmt: skip
+    found.distances = distances
+    return found
+
+
+class SequentialTest:
+    """Tests whether tokens come from given distributions, and may be stopped at any time.
+
+    Each token is bet on: the wealth is multiplied by b(x) / p(x), where p is the distribution that is tested, and b is
+    a prediction from the tokens before: their frequencies, mixed with p. If all tokens come from their p, the wealth is
+    a martingale with start 1, so it ever reaches 1/α with a probability of at most α (Ville). Then `is_rejected`.
+    """
+
+    def __init__(self, level: float = 0.05, prior: float = 20.0) -> None:
+        """`level`: the probability α of a false alarm. `prior`: weight of p in the prediction, in tokens."""
+        check_number("level", level, 1e-12, 1.0)
+        check_number("prior", prior, 1e-6)
+        self._level, self._prior = level, prior
+        self._counts: dict[int, int] = {}
+        self.count = 0
+        self.log_wealth = 0.0
+        """Natural logarithm of the wealth now."""
+        self.highest = 0.0
+        """Its maximum so far."""
+
+    def add(self, token: int, p: Distribution) -> bool:
+        """Add a sample and the distribution [V] that it should have; return whether the hypothesis is rejected.
+
+        Raises ParameterError for values that are no distribution, and for tokens outside it.
+        """
+        tested, _ = _distributions(p, p)
+        if not 0 <= token < len(tested):
+            raise ParameterError(
+                tr("Token {token} is outside the distribution.").format(token=token), tr("Pass its index."), "token"
+            )
+        seen = sum(self._counts.values())
+        bet = (self._prior * tested[token] + self._counts.get(token, 0)) / (self._prior + seen)
+        self.log_wealth += math.log(bet) - math.log(tested[token]) if tested[token] > 0 else math.inf
+        self._counts[token] = self._counts.get(token, 0) + 1
+        self.count += 1
+        self.highest = max(self.highest, self.log_wealth)
+        return self.is_rejected
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the tokens do not come from the distributions, with a false alarm in at most α of all cases."""
+        return self.highest >= -math.log(self._level)
+
+    @property
+    def p_value(self) -> float:
+        """An upper bound on the probability of such wealth without a difference, valid at any time."""
+        return min(1.0, math.exp(-self.highest))

@@ -1,0 +1,96 @@
+"""`decodescope claim`: lists claims, tests them, and appends outcomes to a file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from decodescope import core
+from decodescope.app.start.cli import claim as command
+from decodescope.core import claims
+from decodescope.core.claims import ClaimOutcome, ClaimProgress
+from decodescope.core.common.claim import Claim
+from decodescope.core.errors import StudyError
+
+OUTCOME = ClaimOutcome(
+    "", "storyteller", "does_not_hold", "small", 0.4, 0.41, 0.01, -0.02, 0.03, 12, 24, 21.0, 160, 0.05, 12,
+    date="2026-11-28",
+)  # fmt: skip
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Replace models and trials; return the arguments of each trial."""
+    made: list[dict[str, Any]] = []
+
+    def try_claim(model: object, claim: Claim, **options: Any) -> ClaimOutcome:
+        made.append({"model": model, "claim": claim.name, **options})
+        if claim.name == "heads-save-passes":
+            raise StudyError("The model has no heads.", "Choose another model.")
+        options["progress"](ClaimProgress(1, 12, 3.0))
+        return replace(OUTCOME, claim=claim.name)
+
+    monkeypatch.setattr(claims, "try_claim", try_claim)
+    monkeypatch.setattr(core, "load", lambda name: SimpleNamespace(name=name))
+    return made
+
+
+def run(*arguments: str) -> int:
+    return command.run(arguments)
+
+
+def test_without_a_name_all_claims_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in claims.all_claims())
+    assert "Holtzman" in text
+
+
+def test_claim_is_tested_and_its_verdict_is_printed(
+    trials: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("One\n\nTwo\n", encoding="utf-8")
+    arguments = ("greedy-repeats", "--model", "own", "--draft", "small", "--seconds", "5", "--prompts", str(prompts))
+    assert run(*arguments) == 0
+    (trial,) = trials
+    assert (trial["model"].name, trial["claim"], trial["seconds"]) == ("own", "greedy-repeats", 5.0)
+    assert trial["prompts"] == ["One", "Two"]
+    assert [one.name for one in trial["drafters"]] == ["small"]
+    text = capsys.readouterr().out
+    assert "Does not hold here · storyteller" in text
+    assert "0.010 (−0.020 to 0.030)" in text
+
+
+def test_all_claims_are_tested_and_appended_to_a_file(trials: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "outcomes.jsonl"
+    assert run("all", "--json", str(path)) == 1, "one claim cannot be tested on the model"
+    outcomes = [claims.outcome_from_json(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [one.claim for one in outcomes] == [name for name in claims.all_claims() if name != "heads-save-passes"]
+
+
+def test_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("greedy-repeat") == 2
+    assert "greedy-repeats" in capsys.readouterr().err
+
+
+def test_missing_file_of_prompts_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("greedy-repeats", "--prompts", str(tmp_path / "none.txt")) == 2
+    assert "none.txt" in capsys.readouterr().err
+
+
+def test_interrupt_ends_after_the_current_claim(trials: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def try_claim(model: object, claim: Claim, cancel: threading.Event, **options: Any) -> ClaimOutcome:
+        cancel.set()
+        trials.append({"claim": claim.name})
+        return replace(OUTCOME, claim=claim.name, is_stopped=True)
+
+    monkeypatch.setattr(claims, "try_claim", try_claim)
+    assert run("all") == 130
+    assert len(trials) == 1

@@ -1,0 +1,189 @@
+"""Tools › Why do they differ?: two runs, the first difference in both texts, the elimination."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from decodescope import core
+from decodescope.app.features.differences.panel import DRAFTS, NEAR_MISSES, DifferenceDialog
+from decodescope.app.features.differences.session import DifferenceQuery, DraftCheckQuery, NearMissQuery
+from decodescope.app.features.differences.view.model_check_pages import CheckPage
+from decodescope.app.features.differences.view.run_pair_page import RunPairPage
+from decodescope.app.session.queries.base import Answer, Query, Report
+from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.window.main_window import MainWindow
+from decodescope.resources.language import current_language
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window, run
+
+WAIT_MS = 20_000
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def _opened(qtbot: QtBot, window: MainWindow) -> DifferenceDialog:
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS):
+        dialog = window.parts.differences.open()
+    return dialog
+
+
+def _two_runs(qtbot: QtBot, window: MainWindow) -> None:
+    for _ in range(2):
+        run(qtbot, window)
+        qtbot.waitUntil(lambda: window.parts.services.history.store_if_open is not None, timeout=WAIT_MS)
+
+
+def test_window_without_two_runs_says_so(window: MainWindow) -> None:
+    dialog = window.parts.differences.open()
+    assert "Two runs are needed" in dialog.runs.summary.text()
+    assert not dialog.runs.first.isEnabled()
+    assert not dialog.runs.copy.isEnabled()
+
+
+def test_equal_runs_are_shown_without_difference(qtbot: QtBot, window: MainWindow) -> None:
+    _two_runs(qtbot, window)
+    dialog = _opened(qtbot, window)
+    assert dialog.runs.first.count() >= 2
+    assert "no difference" in dialog.runs.summary.text()
+    assert [row.title.text() for row in dialog.runs.rows][:2] == ["Prompt", "Model"]
+    assert dialog.runs.texts[0].toPlainText() == dialog.runs.texts[1].toPlainText() != ""
+    assert dialog.runs.texts[0].marked_text == ""
+
+
+def _sampled(seed: int) -> core.Result:
+    settings = {"do_sample": True, "temperature": 1.5, "max_new_tokens": 12}
+    return core.run(core.load("storyteller"), core.Request("Once upon a time", settings, seed=seed))
+
+
+def test_first_difference_is_marked_in_both_texts_and_copied(qtbot: QtBot) -> None:
+    page = RunPairPage()
+    qtbot.addWidget(page)
+    found = core.explain_difference(_sampled(1), _sampled(2))
+    page.set_theme(page.current_theme)
+    page.show_result(found, None)
+    assert found.first is not None
+    assert [text.marked_text for text in page.texts] == [found.first.a, found.first.b]
+    causes = [row for row in page.rows if row.verdict.text() == "cause"]
+    assert [row.title.text() for row in causes] == ["Random numbers"]
+    page.copy.click()
+    assert "Random numbers: cause" in QGuiApplication.clipboard().text()
+    assert not page.try_out.isVisibleTo(page)
+
+
+def test_mark_after_emoji_counts_in_letters_of_qt(qtbot: QtBot) -> None:
+    page = RunPairPage()
+    qtbot.addWidget(page)
+    page.set_theme(page.current_theme)
+    page.texts[0].show_text("🦊 runs home", core.FirstDifference(1, 1, False, 7, "home", "away"), "home")
+    assert page.texts[0].marked_text == "home"
+
+
+def test_swap_exchanges_the_runs(qtbot: QtBot, window: MainWindow) -> None:
+    _two_runs(qtbot, window)
+    dialog = _opened(qtbot, window)
+    before = dialog.runs.first.currentIndex(), dialog.runs.second.currentIndex()
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS):
+        dialog.runs.swap.click()
+    assert (dialog.runs.second.currentIndex(), dialog.runs.first.currentIndex()) == before
+
+
+def test_failed_comparison_shows_cause_and_remedy(qtbot: QtBot, window: MainWindow) -> None:
+    _two_runs(qtbot, window)
+    dialog = _opened(qtbot, window)
+    with qtbot.waitSignal(dialog.runs.chosen):
+        dialog.runs.swap.click()
+    query = window.parts.differences._query
+    assert isinstance(query, DifferenceQuery)
+    report = ErrorReport("DecodescopeError", "The file is gone.", "Choose another run.")
+    window.session.answered.emit(Answer(query, error=report))
+    assert "Choose another run." in dialog.runs.summary.text()
+    assert not dialog.runs.rows or not dialog.runs.rows[0].isVisibleTo(dialog.runs)
+
+
+class CheckEngine(ScriptedEngine):
+    """Answers the queries of the two other pages with the storyteller; a query of 99 tokens waits to be stopped."""
+
+    def answer(self, query: Query, report: Report) -> object:
+        if isinstance(query, NearMissQuery | DraftCheckQuery):
+            self.checks = [*getattr(self, "checks", []), query]
+            tokens = query.request.config["max_new_tokens"]
+            if tokens == 99:
+                query.cancel.wait(20)
+                return None
+            request, story = core.Request("Once upon a time", {"max_new_tokens": tokens}), core.load("storyteller")
+            if isinstance(query, DraftCheckQuery):
+                return core.check_draft(story, core.load("storyteller-draft"), request)
+            other = core.load("storyteller", weights=query.weights) if query.weights else None
+            return core.near_misses(story, request, other, cache=query.cache or None, calibration_tokens=16)
+        return super().answer(query, report)
+
+
+@pytest.fixture
+def engine() -> CheckEngine:
+    return CheckEngine()
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot, config_dir: Path, engine: CheckEngine) -> DifferenceDialog:
+    return open_window(qtbot, config_dir, engine).parts.differences.open()
+
+
+def _start(qtbot: QtBot, page: CheckPage, choice: str, tokens: int) -> None:
+    page.choice.setCurrentIndex(page.choice.findData(choice))
+    page.tokens.setValue(tokens)
+    page.button.click()
+    assert page.is_busy
+
+
+def test_near_miss_page_reads_a_greedy_text_and_shows_its_hits(
+    qtbot: QtBot, dialog: DifferenceDialog, engine: CheckEngine
+) -> None:
+    dialog.show_page(NEAR_MISSES)
+    page = dialog.near_misses
+    _start(qtbot, page, "weights:int4", 24)
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    query = engine.checks[0]
+    assert (query.weights, query.cache, query.request.strategy) == ("int4", "", "greedy")
+    rows = page.table.texts()
+    assert any(row[-1].startswith("hit") for row in rows)
+    assert "near misses" in page.summary.text()
+    _start(qtbot, page, "cache:static", 8)
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    assert engine.checks[1].cache == "static"
+    assert not any(row[-1].startswith("hit") for row in page.table.texts())
+
+
+def test_draft_page_shows_every_rule_with_its_distance(qtbot: QtBot, dialog: DifferenceDialog) -> None:
+    dialog.show_page(DRAFTS)
+    page = dialog.drafts
+    page.show_choices([("storyteller-draft", "storyteller-draft")])
+    _start(qtbot, page, "storyteller-draft", 8)
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    rows = page.table.texts()
+    assert {row[2] for row in rows if row[1] == "yes"} == {"0"}
+    assert len(rows) == 5
+    assert "accepted by rejection sampling" in page.summary.text()
+
+
+def test_stopped_check_says_so_and_can_be_started_again(qtbot: QtBot, dialog: DifferenceDialog) -> None:
+    page = dialog.near_misses
+    _start(qtbot, page, "cache:static", 99)
+    page.button.click()
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    assert page.summary.text() == "Stopped."
+
+
+def test_window_is_open_on_the_same_page_after_a_change_of_the_language(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.differences.open().show_page(NEAR_MISSES)
+    switch = window.parts.services.language_switch
+    for code in ("zh_CN", "en"):
+        switch.choose(code)
+        qtbot.waitUntil(lambda code=code: current_language() == code, timeout=WAIT_MS)
+        assert window.parts.differences.page == NEAR_MISSES
