@@ -20,7 +20,6 @@ DIALOGS = (
     "engine",
     "documentation",
     "likelihood",
-    "posterior",
 )
 
 
