@@ -268,7 +268,9 @@ def _build_controllers(
     taking = _export_parts(panels, session, setup, messages, appearance)
     fetching = _import_parts(panels, services, chosen.model, setup, messages)
     labs = _labs(panels, services, chosen.model, loading, taking.export)
-    studies = StudyController(panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages)
+    studies = StudyController(
+        panels.centre, services.studies, chosen.model, loading, taking.recorded_runs, messages, session
+    )
     return Controllers(
         **vars(_history_parts(panels, services, messages)),
         **vars(taking),

@@ -484,3 +484,18 @@ def test_summary_without_factors_has_one_curve(tmp_path: Path) -> None:
     summary = studies.Study.from_plan(plan, tmp_path / "none").summary()
     assert state.factor_names(summary) == []
     assert state.plot_of(summary, summary.measures[0], "").curves == ()
+
+
+def test_study_waits_until_the_window_has_loaded_its_model(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialog, jobs = opened(qtbot, window, write_study(tmp_path)), jobs_of(window)
+    started = list[bool]()
+    monkeypatch.setattr(jobs, "start", lambda *_given, **_more: started.append(True))
+    monkeypatch.setattr(window.session, "_state", "loading")
+    dialog.run_button.click()
+    assert started == []
+    assert "Waiting" in dialog.state_label.text()
+    monkeypatch.setattr(window.session, "_state", "idle")
+    window.session.stateChanged.emit("idle")
+    assert started == [True]

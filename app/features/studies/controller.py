@@ -13,6 +13,7 @@ from decodescope.app.control.messages import Messages
 from decodescope.app.control.model_choice import ModelChoice
 from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.control.recorded_runs import RecordedRuns
+from decodescope.app.session.session import Session
 from decodescope.core.errors import DecodescopeError
 from decodescope.resources.language import join_sentences, mark, tr, trn
 
@@ -54,16 +55,17 @@ class StudyController(QObject):
 
     def __init__(
         self, parent_window: QWidget, work: StudyWork, model: ModelChoice, loading: ModelLoadController,
-        recorded: RecordedRuns, messages: Messages,
+        recorded: RecordedRuns, messages: Messages, session: Session,
     ) -> None:  # fmt: skip
         super().__init__(parent_window)
         self._parent_window, self._work, self._model, self._loading = parent_window, work, model, loading
-        self._recorded, self._messages = recorded, messages
+        self._recorded, self._messages, self._session = recorded, messages, session
         self._dialog: StudyDialog | None = None
         self._jobs: StudyJobs | None = None
         self._pending: bool | None = None
         """Whether a pilot (True) or a run (False) starts when the text has been checked."""
         messages.noticeAction.connect(self._on_action)
+        session.stateChanged.connect(self._on_session_state)
 
     @property
     def is_open(self) -> bool:
@@ -240,6 +242,11 @@ class StudyController(QObject):
         jobs = self._jobs
         if jobs is None or self._pending is None or not jobs.is_checked:
             return
+        if self._session.state == "loading":  # two threads must not import torch for the first time together
+            if self._dialog is not None:
+                text = tr("Waiting until the main window has loaded its model…")
+                self._dialog.show_state(text, 0, 0, is_running=False, is_stopping=False)
+            return
         pilot, self._pending = self._pending, None
         if jobs.plan is None:
             if self._dialog is not None:
@@ -248,6 +255,10 @@ class StudyController(QObject):
         names = _model_names(jobs.plan)
         requests = {name: self._loading.request_for(name) for name in names}
         jobs.start(requests, pilot, uses_plugins=bool(plugins.installed()))
+
+    @Slot(str)
+    def _on_session_state(self, _state: str) -> None:
+        self._start_pending()
 
     @Slot()
     def _on_ended(self) -> None:
