@@ -196,8 +196,8 @@ def choice_bars(
             lengths.append(shares[number][0])
             figures.append(shares[number][1])
         is_own = not is_room and number < len(votes) and votes[number] > 0
-        label = f"{'✓' if number == answer else '·'} {LETTERS[number]}  {text}"
         tip = tr("Your guess") if is_own else ""
+        label = f"{'✓' if number == answer else '·'} {LETTERS[number]}  {text}{f' ({tip})' if tip else ''}"
         rows.append(BarRow(label, tuple(lengths), tuple(figures), strong=number == answer, tip=tip))
     heads = ((tr("Room"),) if has_room else ()) + ((tr("Model"),) if shares and has_room else ())
     return rows, heads

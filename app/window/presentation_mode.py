@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout, QWidget
 
@@ -165,7 +165,7 @@ class PresentationMode(QObject):
         for key in VOTE_KEYS:
             bound = QShortcut(QKeySequence(key), parent)
             bound.setEnabled(False)
-            bound.activated.connect(partial(self.step_controls.press, QKeySequence(key)[0].key()))
+            bound.activated.connect(partial(self.step_controls.press, Qt.Key[f"Key_{key}"].value))
             self._vote_shortcuts.append(bound)
 
     @Slot()

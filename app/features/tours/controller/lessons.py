@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from decodescope.app.features.tours.controller.tour_player import TourPlayer
     from decodescope.app.features.tours.panel.lesson_page import LessonPage
     from decodescope.app.features.tours.state import TourStep
-    from decodescope.app.features.tours.store import ClassRecords
+    from decodescope.app.features.tours.store import ClassRecords, LessonRun
     from decodescope.app.state.room_votes import RoomAnswer
     from decodescope.app.state.run import Run
 
@@ -211,7 +211,7 @@ class Lessons(QObject):
             self._messages.show_notice(str(error))
 
 
-def _run_record(run: Run) -> object:
+def _run_record(run: Run) -> LessonRun:
     """Return what the sheet needs of a run."""
     from decodescope.app.features.tours.store import MAX_TOKENS, LessonRun
     from decodescope.core import strategies, words

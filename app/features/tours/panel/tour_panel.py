@@ -97,7 +97,7 @@ class TourPanel(BottomPanel):
     def show_step(self, title: str, index: int, count: int, text: str, is_busy: bool = False) -> None:
         """Show a step; while it `is_busy`, navigation is disabled."""
         self.setAccessibleName(tr("Lesson") if self._is_lesson else tr("Guided tour"))
-        focused = self.window().focusWidget()
+        focused: QWidget | None = self.window().focusWidget()
         if focused is not None and self.choice_row.isAncestorOf(focused):
             self.setFocus(Qt.FocusReason.OtherFocusReason)  # else hiding it gives the focus to a view
         self.choice_row.hide()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,9 +72,8 @@ def evaluate_guess(guess: LessonGuess, runs: Mapping[str, Run]) -> GuessResult:
     """Return which choice is right by the runs of the lesson."""
     if guess.figure is not None:
         value = _compute_number(guess.figure, runs, {}).value
-        is_number = isinstance(value, int | float)
-        answer = next((n for n, bound in enumerate(guess.below) if is_number and value < bound), len(guess.below))
-        return GuessResult(answer, ())
+        number = float(value) if isinstance(value, int | float) else math.inf
+        return GuessResult(sum(number >= bound for bound in guess.below), ())
     token = next(iter(runs[guess.run].tokens), None)
     if token is None:
         return GuessResult(None, ())

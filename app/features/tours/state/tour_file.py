@@ -200,9 +200,9 @@ def _parse_guess(table: Mapping[str, Any], runs: Mapping[str, TourSetting]) -> L
             raise _TourFileError(_at("guess", tr("unknown key “{key}”.").format(key=truncate_name(key))))
     question, run = _text(table, "question", "guess"), _known_name(table, "run", runs, "guess")
     entries, below = table.get("choices", ()), tuple(table.get("below", ()))
-    choices = tuple(entry.get("text") if isinstance(entry, dict) else entry for entry in entries)
+    choices = tuple(str(entry.get("text", "") if isinstance(entry, dict) else entry) for entry in entries)
     words = table.get("words", False)
-    if len(choices) != _CHOICES or not all(isinstance(choice, str) and choice for choice in choices):
+    if len(choices) != _CHOICES or not all(choices):
         raise _TourFileError(_at("guess", tr("four choices are needed.")))
     if words:
         return LessonGuess(question, choices, run, words=True)
