@@ -42,6 +42,8 @@ ALLOWED = (
     Allowed("core/plugins/plugin_loading.py", r"Parameter", "a class"),
     Allowed("app/start/cli", r"decodescope( generate:| show:| study:)? \{…\}", "the name of the command"),
     Allowed("app/start/cli/study.py", r"\{l_bar\}.*", "a format of tqdm"),
+    Allowed("app/features/tours/store.py", r"<[\s\S]*", "HTML"),
+    Allowed("app/panels/choice_row.py", r"Backspace", "the name of a key"),
     Allowed("core/studies/study_report.py", r"<[\s\S]*|Python", "HTML; a name"),
     Allowed("core/studies/study_file.py", r"\\\(at line .*", "what tomllib says"),
     Allowed("core/studies/runner.py", r"study \{…\} \{…\}", "the name of a thread"),

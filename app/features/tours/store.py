@@ -1,4 +1,4 @@
-"""What a class did in its lessons, in a file of the data folder; and the printable sheet made of it."""
+"""Records of what a class did in its lessons, in a file of the data folder; and the printable sheet made of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GuessRecord:
 
 @dataclass
 class LessonRecord:
-    """What a class did in one lesson."""
+    """Record of what a class did in one lesson."""
 
     is_done: bool = False
     guess: GuessRecord = field(default_factory=GuessRecord)

@@ -41,7 +41,7 @@ class Lessons(QObject):
 
     @property
     def records(self) -> ClassRecords:
-        """What the class did so far, read on first use."""
+        """Records of the class so far, read on first use."""
         from decodescope.app.features.tours.store import FILE, ClassRecords
 
         if self._records is None:

@@ -60,7 +60,7 @@ def _is_fulfilled(condition: TourCondition, figures: Mapping[str, TourNumber]) -
 
 
 class GuessResult(NamedTuple):
-    """What a run says about the choices of a guess."""
+    """Verdict of a run on the choices of a guess."""
 
     answer: int | None
     """Index of the right choice; None if none of them is right."""
