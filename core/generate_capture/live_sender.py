@@ -172,7 +172,7 @@ class LiveRun:
                 ending = write_ending(FileEnding(self._written, 0, self._failure))
                 connection.sendall(self._encoder.encode(END, ending))
                 if connection.recv(len(RECEIVED)) != RECEIVED:
-                    raise OSError("the window was closed before it had the end of the run")
+                    raise ConnectionResetError  # the window was closed before it had the end
                 self.is_sent = True
                 self.on_sent()
                 return
