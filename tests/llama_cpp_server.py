@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from importlib.util import find_spec
@@ -38,9 +39,10 @@ class LlamaCppServer:
         assert spec is not None
         assert spec.origin is not None
         paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(spec.origin).parents[1]))))
+        self._log = tempfile.TemporaryFile()  # a pipe that nothing reads would stop the server when it is full
         arguments = [sys.executable, "-c", _SCRIPT, *map(str, (path, self.port, context, threads))]
         self._process = subprocess.Popen(
-            arguments, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            arguments, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL, stderr=self._log
         )
         self._wait_until_ready()
 
@@ -72,7 +74,8 @@ class LlamaCppServer:
     def close(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -85,8 +88,8 @@ class LlamaCppServer:
     def _wait_until_ready(self) -> None:
         for _ in range(1200):
             if self._process.poll() is not None:
-                assert self._process.stderr is not None
-                raise RuntimeError(self._process.stderr.read().decode(errors="replace")[-2000:])
+                self._log.seek(0)
+                raise RuntimeError(self._log.read().decode(errors="replace")[-2000:])
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=1):
                     return

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,11 +64,19 @@ def _reached(address: str, process: subprocess.Popen[bytes], log: Path) -> core.
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[core.RemoteModel]:
     """vLLM with n-gram drafts, whose acceptance it reports."""
+    drafts = ["--speculative-config", DRAFTS, "--per-request-spec-decode-metrics", "detailed"]
+    with serve(folder, *drafts) as model:
+        yield model
+
+
+@contextmanager
+def serve(folder: Path, *options: str) -> Iterator[core.RemoteModel]:
+    """Serve a folder by vLLM in a process of its own."""
     port, log = free_port(), folder.parent / "vllm.log"
     arguments = [
         PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), "--served-model-name", "smol",
         "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager", "--max-model-len", "512",
-        "--max-num-seqs", "4", "--speculative-config", DRAFTS, "--per-request-spec-decode-metrics", "detailed",
+        "--max-num-seqs", "4", *options,
     ]  # fmt: skip
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
     without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

