@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from decodescope.core.claims.claim_measures import measure_of
-from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimMeasure
+from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimMeasure, Fields
 from decodescope.core.errors import StudyError
 from decodescope.core.strategies import select
 from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, Estimate, estimate, paired_differences
@@ -72,12 +72,12 @@ class ClaimOutcome:
     date: str = ""
     """Day of the trial, ISO 8601."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Fields:
         """Return the outcome as plain data."""
         return asdict(self)
 
 
-def outcome_from_json(data: Mapping[str, Any]) -> ClaimOutcome:
+def outcome_from_json(data: Fields) -> ClaimOutcome:
     """Return the outcome of plain data. Raises StudyError if it is not one."""
     try:
         known = {one.name for one in fields(ClaimOutcome)}
@@ -241,7 +241,7 @@ def amount_text(outcome: ClaimOutcome) -> str:
     return text + (tr("; stopped") if outcome.is_stopped else "")
 
 
-def example_request(claim: Claim, example: ClaimExample, is_tested: bool, max_new_tokens: int) -> dict[str, Any]:
+def example_request(claim: Claim, example: ClaimExample, is_tested: bool, max_new_tokens: int) -> Fields:
     """Return the run of an example: prompt, settings, strategy, cache, cache settings, seed, and whether it uses the
     draft model. For a measure that reads, it is the run that writes the text, with the cell's cache.
     """

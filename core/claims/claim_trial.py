@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from decodescope.core import caches, strategies
 from decodescope.core.checks.arguments import argument_error, check_cancel
@@ -31,6 +31,7 @@ from decodescope.core.studies.statistics import MIN_PROMPTS
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
+    from decodescope.core.events import Event
     from decodescope.core.models.loaded_model import LoadedModel
 
 LIMIT_SECONDS = 60.0
@@ -123,9 +124,9 @@ class _Trial:
         self._clear()
 
     def _clear(self) -> None:
-        self._values: tuple[dict[Any, dict[Any, float]], dict[Any, dict[Any, float]]] = ({}, {})
+        self._values: tuple[dict[Hashable, dict[Hashable, float]], dict[Hashable, dict[Hashable, float]]] = ({}, {})
         self._examples: list[ClaimExample] = []
-        self._written: list[Any] | None = None
+        self._written: list[Event] | None = None
         """The events of the text that was written last, for measures that read."""
         self._written_key: tuple[str, int] | None = None
 
@@ -233,7 +234,7 @@ class _Trial:
     def _run_prompt(self, prompt: ClaimPrompt) -> bool:
         """Run both cells with all seeds; return whether the prompt was finished, and keep nothing of it if not."""
         claim = self.claim
-        found: tuple[dict[Any, float], dict[Any, float]] = ({}, {})
+        found: tuple[dict[Hashable, float], dict[Hashable, float]] = ({}, {})
         examples: list[ClaimExample] = []
         runs: dict[tuple[bool, int], ClaimRun] = {}
         for seed in range(claim.seeds):
@@ -282,7 +283,7 @@ class _Trial:
         found, _problems = describe_result(events)
         return ClaimRun(found["texts"], found["metrics"], prompt.answers, self.claim.target)
 
-    def _events(self, cell: ClaimCell, prompt: str, seed: int) -> list[Any] | None:
+    def _events(self, cell: ClaimCell, prompt: str, seed: int) -> list[Event] | None:
         from decodescope.core.events import Finished
         from decodescope.core.generation.running import stream
 

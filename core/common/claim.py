@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import mark, tr
@@ -12,6 +12,8 @@ from decodescope.resources.language import mark, tr
 Expectation = Literal["higher", "lower", "equal"]
 """What the claim says of the measure: higher or lower than with the baseline by at least the margin, or equal within
 the margin."""
+Fields: TypeAlias = Mapping[str, Any]
+"""Named values of a JSON object."""
 PromptSet = Literal["stories", "repetitive", "facts"]
 """Which prompts are used: beginnings of stories, texts that repeat themselves, questions with a known answer."""
 
@@ -19,10 +21,10 @@ PromptSet = Literal["stories", "repetitive", "facts"]
 class ClaimRun(NamedTuple):
     """One run of a cell, as the measure of a claim receives it."""
 
-    texts: Sequence[Mapping[str, Any]]
+    texts: Sequence[Fields]
     """The run's texts, best first: `text`, `ids` (tokens without special ones), `tokens`, `finish`, `log_probability`
     (mean natural log-probability per token under the unfiltered model), `entropy`."""
-    metrics: Mapping[str, Any]
+    metrics: Fields
     """Fields of `core.events.Metrics`."""
     answers: Sequence[str] = ()
     """Right answers, for prompts that have them."""
@@ -120,7 +122,7 @@ def greedy_cell(title: str, **settings: object) -> ClaimCell:
 def claim_problem(claim: object) -> str:
     """Return why a value cannot be a claim of an entry; empty if it can."""
     if not isinstance(claim, Claim):
-        return tr("{name} is not an instance of {wanted}").format(name=type(claim).__name__, wanted="Claim")
+        return tr("{name} is not an instance of {wanted}").format(name=type(claim).__name__, wanted=Claim.__name__)
     texts: tuple[object, ...] = (claim.name, claim.title, claim.plain, claim.exact, claim.source, claim.address)
     if not all(isinstance(one, str) and one for one in texts):
         return tr("its claim lacks a name, a title, a statement, a source or an address")

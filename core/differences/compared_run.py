@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -167,12 +167,13 @@ def _request_of(header: Mapping[str, object]) -> Request | None:
     names = {field.name for field in fields(Request)} - {"drafters"}
     values = {name: value for name, value in header.items() if name in names}
     for name in ("beginning", "call_facts", "media"):
-        if isinstance(values.get(name), list):
-            values[name] = tuple(tuple(one) if isinstance(one, list) else one for one in values[name])  # type: ignore[attr-defined]
+        if isinstance(items := values.get(name), list):
+            values[name] = tuple(tuple(one) if isinstance(one, list) else one for one in items)
     if header.get("drafters") or "prompt" not in values:
         return None  # draft models are recorded by name only
+    make_request: Callable[..., Request] = Request  # the header has no types
     try:
-        return Request(**values)  # type: ignore[arg-type]
+        return make_request(**values)
     except (TypeError, ValueError, DecodescopeError):
         return None
 

@@ -146,7 +146,7 @@ def _facts(run: ComparedRun, kind: str) -> tuple[str, ...]:
 def _rule(run: ComparedRun) -> str:
     """Return the rule by which a strategy chooses tokens: `plain` for strategies that only calculate differently."""
     name = run.started.strategy
-    return "plain" if _is_speculating(run) or name in ("greedy", "sampling") else name
+    return "plain" if _is_speculating(run) or strategies.is_plain(name) else name
 
 
 def _is_speculating(run: ComparedRun) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decodescope.core import strategies
 from decodescope.core.checks.arguments import cancel_event_or_new
 from decodescope.core.decoding.keyed_noise import FloatArray
 from decodescope.core.decoding.prompt import encode
@@ -78,7 +79,7 @@ def check_draft(
     cancel, report = cancel_event_or_new(cancel), progress or (lambda _sentence: None)
     if reason := comparison_unsupported_reason(model, draft):
         raise ComparisonError(reason, tr("Choose a draft model with the tokenizer of the model."))
-    if resolve_settings(model, request)[0].name not in ("greedy", "sampling"):
+    if not strategies.is_plain(resolve_settings(model, request)[0].name):
         raise StrategyError(tr("Drafts are checked for greedy decoding and sampling."), tr("Pass no strategy."))
     report(tr("Writing the text"))
     prompt = encode(model, request.prompt)

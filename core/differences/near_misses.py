@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decodescope.core import strategies
 from decodescope.core.checks.arguments import cancel_event_or_new, check_integer
 from decodescope.core.decoding.keyed_noise import FloatArray
 from decodescope.core.decoding.text_scoring import comparison_unsupported_reason
@@ -119,7 +120,7 @@ def near_misses(
     check_integer("calibration_tokens", calibration_tokens, 8, MAX_CALIBRATION_TOKENS)
     cancel, report = cancel_event_or_new(cancel), progress or (lambda _sentence: None)
     second = _other_side(model, request, other, cache, cache_options)
-    if resolve_settings(model, request)[0].name != "greedy":
+    if resolve_settings(model, request)[0] is not strategies.select(None, {}):
         raise StrategyError(
             tr("Near misses are words of a greedy text."), tr("Leave do_sample off, and pass no strategy.")
         )

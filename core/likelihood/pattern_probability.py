@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -214,9 +214,9 @@ def prepare_run(model: LoadedModel, request: Request, cancel: threading.Event) -
     return run
 
 
-def _is_greedy(strategy: strategies.Strategy, settings: object, request: Request) -> bool:
+def _is_greedy(strategy: strategies.Strategy, settings: Mapping[str, object], request: Request) -> bool:
     """Return whether a strategy takes the best token of each step."""
-    flags = flags_of({**dict(settings), **strategy.flags}, bool(request.drafters))  # type: ignore[call-overload]
+    flags = flags_of({**settings, **strategy.flags}, bool(request.drafters))
     return flags.plain and not flags.samples and strategies.select(None, {}, False) is strategy
 
 

@@ -8,17 +8,19 @@ no finite automaton has (references to groups, look-around) are refused.
 from __future__ import annotations
 
 import re
-import re._constants as constants  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from decodescope.core.checks.arguments import argument_error
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import short_repr
 from decodescope.resources.language import tr
 
+ParsedPart: TypeAlias = Any
+"""What Python's parser of expressions returns; it has no types."""
+parser, constants = import_module("re._parser"), import_module("re._constants")
 Place = Literal["begins", "contains", "full"]
 """Where a pattern matches: at the beginning of the text, anywhere, or the whole text."""
 PLACES: tuple[Place, ...] = ("begins", "contains", "full")
@@ -249,13 +251,13 @@ class PatternAutomaton:
         self._states.append(_State())
         return len(self._states) - 1
 
-    def _sequence(self, parts: Any, flags: int, target: int) -> int:
+    def _sequence(self, parts: ParsedPart, flags: int, target: int) -> int:
         """Return the state that reads `parts` and goes on to `target`."""
         for kind, value in reversed(list(parts)):
             target = self._part(kind, value, flags, target)
         return target
 
-    def _part(self, kind: Any, value: Any, flags: int, target: int) -> int:
+    def _part(self, kind: ParsedPart, value: ParsedPart, flags: int, target: int) -> int:
         if kind in (constants.LITERAL, constants.NOT_LITERAL, constants.IN, constants.ANY):
             state = self._new_state()
             self._states[state] = _State(_character_test(kind, value, flags), target)
@@ -283,7 +285,7 @@ class PatternAutomaton:
         }  # fmt: skip
         raise _pattern_error(self._pattern, names.get(kind, str(kind)))
 
-    def _repeat(self, low: int, high: Any, inner: Any, flags: int, target: int) -> int:
+    def _repeat(self, low: int, high: ParsedPart, inner: ParsedPart, flags: int, target: int) -> int:
         if high is constants.MAXREPEAT:
             loop = self._new_state()
             body = self._sequence(inner, flags, loop)
@@ -312,9 +314,9 @@ def _accept_any(_character: str) -> bool:
     return True
 
 
-def _guard(kind: Any, flags: int) -> Guard:
+def _guard(kind: ParsedPart, flags: int) -> Guard:
     has_lines = bool(flags & re.MULTILINE)
-    guards: dict[Any, Guard] = {
+    guards: dict[ParsedPart, Guard] = {
         constants.AT_BEGINNING: "line_start" if has_lines else "start", constants.AT_BEGINNING_STRING: "start",
         constants.AT_END: "line_end" if has_lines else "end_or_break", constants.AT_END_STRING: "end",
         constants.AT_BOUNDARY: "boundary", constants.AT_NON_BOUNDARY: "no_boundary",
@@ -322,7 +324,7 @@ def _guard(kind: Any, flags: int) -> Guard:
     return guards[kind]
 
 
-def _character_test(kind: Any, value: Any, flags: int) -> Callable[[str], bool]:
+def _character_test(kind: ParsedPart, value: ParsedPart, flags: int) -> Callable[[str], bool]:
     """Return the test of one character for a part of an expression."""
     if kind is constants.ANY:
         return _accept_any if flags & re.DOTALL else _is_no_break
@@ -343,7 +345,7 @@ _CATEGORIES = {
 }  # fmt: skip
 
 
-def _class_item(kind: Any, value: Any) -> str:
+def _class_item(kind: ParsedPart, value: ParsedPart) -> str:
     """Return a part of a character class in the syntax of `re`."""
     if kind is constants.CATEGORY:
         return _CATEGORIES[value]

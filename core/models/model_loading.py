@@ -175,7 +175,9 @@ def _copied_weights() -> Iterator[None]:
         vars(modeling_utils).update(before)
 
 
-def _open_unmapped(file: str | PathLike[str], framework: str = "pt", device: Any = "cpu", **_options: Any) -> Any:
+def _open_unmapped(
+    file: str | PathLike[str], framework: str = "pt", device: object = "cpu", **_options: object
+) -> safe_open:
     return safe_open(file, framework=framework, device=device, backend="pread")
 
 

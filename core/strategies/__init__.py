@@ -36,6 +36,11 @@ def select(name: str | None, settings: Settings, drafters: bool = False) -> Stra
     return named(name) if name else selected_by(flags_of(settings, drafters))
 
 
+def is_plain(name: str) -> bool:
+    """Return whether a strategy takes the best token of each step or draws one, and nothing else."""
+    return name in (select(None, {}).name, select(None, {"do_sample": True}).name)
+
+
 def named(name: str) -> Strategy:
     """Return the strategy with this name. Raises StrategyError if it is unknown."""
     try:

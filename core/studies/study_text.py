@@ -9,8 +9,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+Value: TypeAlias = Any
+"""A value of TOML."""
 MAX_LINE = 96
 """Length from which a list is written with an item per line."""
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
@@ -56,7 +58,7 @@ def set_value(text: str, path: Sequence[str], value: object) -> str:
     return format_toml(wanted)
 
 
-def format_toml(table: Mapping[str, Any]) -> str:
+def format_toml(table: Mapping[str, Value]) -> str:
     """Return a table as TOML: plain values first, then tables with headers."""
     lines = [f"{_format_key(name)} = {format_value(one)}" for name, one in table.items() if not isinstance(one, dict)]
     for name, one in table.items():
@@ -89,7 +91,7 @@ def _format_key(name: str) -> str:
     return name if _BARE.fullmatch(name) else format_value(name)
 
 
-def _assign(table: dict[str, Any], path: Sequence[str], value: object) -> None:
+def _assign(table: dict[str, Value], path: Sequence[str], value: object) -> None:
     """Set or remove a value; a table that becomes empty is removed."""
     *parents, last = path
     inner = table
@@ -108,8 +110,8 @@ def _assign(table: dict[str, Any], path: Sequence[str], value: object) -> None:
         _assign(table, parents, None)
 
 
-def _value_at(table: Mapping[str, Any], path: Sequence[str]) -> Any:
-    found: Any = table
+def _value_at(table: Mapping[str, Value], path: Sequence[str]) -> Value:
+    found: Value = table
     for name in path:
         if not isinstance(found, dict) or name not in found:
             return None
@@ -147,7 +149,7 @@ def _is_toml(text: str) -> bool:
 
 def _key_path(key: str) -> tuple[str, ...]:
     """Return the parts of a key as it is written."""
-    found: Any = tomllib.loads(f"{key} = 0")
+    found: Value = tomllib.loads(f"{key} = 0")
     path: list[str] = []
     while isinstance(found, dict):
         ((name, found),) = found.items()
@@ -155,7 +157,7 @@ def _key_path(key: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _edit_lines(text: str, path: tuple[str, ...], wanted: Mapping[str, Any]) -> str:
+def _edit_lines(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -> str:
     """Replace, remove or insert the lines of one key."""
     lines = text.split("\n")
     statements = list(_statements(lines))
@@ -214,7 +216,7 @@ def _comment(lines: Sequence[str], statement: _Statement) -> str:
     return ""
 
 
-def _without_empty_header(text: str, path: tuple[str, ...], wanted: Mapping[str, Any]) -> str:
+def _without_empty_header(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -> str:
     """Remove the header of a table that has become empty."""
     if len(path) < 2 or _value_at(wanted, path[:-1]) is not None:
         return text
@@ -225,7 +227,7 @@ def _without_empty_header(text: str, path: tuple[str, ...], wanted: Mapping[str,
     return "\n".join(lines)
 
 
-def _append_table(text: str, path: tuple[str, ...], wanted: Mapping[str, Any]) -> str:
+def _append_table(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -> str:
     """Add a table with the key at the end."""
     name = ".".join(map(_format_key, path[:-1]))
     line = f"{_format_key(path[-1])} = {format_value(_value_at(wanted, path))}"

@@ -25,7 +25,9 @@ remedy = _shared.remedy
 missing_of = _shared.missing_libraries
 
 
-COMMANDS_WITHOUT_QT = ("atlas", "generate", "infer-settings", "probability", "serve", "show", "study", "watch")
+COMMANDS_WITHOUT_QT = (
+    "atlas", "claim", "generate", "infer-settings", "probability", "serve", "show", "study", "watch", "why",
+)  # fmt: skip
 INFORMATION = ("-h", "--help", "--version")
 FILE_OPTIONS = ("--export", "--pictures", "--record-demo", "--screenshot")
 """Words of the program's command line that decide what it needs: nothing of Qt, or Qt without a screen."""

@@ -595,10 +595,15 @@ OTHER_TESTS: dict[str, tuple[str, ...]] = {
 """Fuzz tests without a corpus, which build their inputs, and the modules that they exercise."""
 
 OWN_DATA: dict[str, str] = {
+    "app.features.studies.controller": "text that parse_study has read: the parser `studies`",
+    "app.features.studies.session": "text that parse_study has read: the parser `studies`",
+    "app.features.studies.state": "text that parse_study has read: the parser `studies`",
+    "core.studies.study_text": "text that parse_study has read: the parser `studies`",
+    "app.start.cli.probability": "a setting on the command line: tests/app/test_likelihood_commands.py",
+    "core.claims.stored_outcomes": "outcomes that it wrote; others are skipped: tests/core/claims/test_claims.py",
     "app.state.bundled_libraries": "the list of libraries that the program is shipped with",
     "app.state.versions": "the program's own pyproject.toml",
     "core.common.generator_state": "a limited size, and errors for other text: tests/core/test_capture_identity.py",
-    "core.models.weight_samples": "weights that have just been loaded from the same files",
     "core.native.library_choice": "the manifest beside the shipped libraries, whose bytes it checks",
     "app.features.palette.controller.search": "synonyms that the program is shipped with",
     "app.features.presentation.store": "frames that Pillow has just compressed",

@@ -30,6 +30,7 @@ class Allowed(NamedTuple):
 
 
 CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outputs|messages|negative|tokenizer)\b.*"
+PAPER = r"[^\n]+ (19|20)\d\d, [^\n]+"
 ALLOWED = (
     Allowed("core/code", CODE, "a line of the script that is written"),
     Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
@@ -40,8 +41,14 @@ ALLOWED = (
     Allowed("core/grammar/compilation.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
     Allowed("core/plugins/plugin_folder.py", r"My (processor|strategy)( \{number\})?", "names in the templates"),
     Allowed("core/plugins/plugin_loading.py", r"Parameter", "a class"),
-    Allowed("app/start/cli", r"decodescope( generate:| show:| study:)? \{…\}", "the name of the command"),
+    Allowed("app/start/cli", r"decodescope( [a-z-]+:)? \{…\}", "the name of the command"),
     Allowed("app/start/cli/study.py", r"\{l_bar\}.*", "a format of tqdm"),
+    Allowed("app/start/cli/atlas.py", r"\{l_bar\}.*", "a format of tqdm"),
+    Allowed("app/features/likelihood/session.py", r"without start token", "a name of the core"),
+    Allowed("core/claims/prompt_sets.py", r"[\s\S]*", "prompts for models that read English"),
+    Allowed("core/strategies", PAPER, "authors, year and title of a paper"),
+    Allowed("core/processors", PAPER, "authors, year and title of a paper"),
+    Allowed("core/caches", PAPER, "authors, year and title of a paper"),
     Allowed("app/features/tours/store.py", r"<[\s\S]*", "HTML"),
     Allowed("app/panels/choice_row.py", r"Backspace", "the name of a key"),
     Allowed("core/studies/study_report.py", r"<[\s\S]*|Python", "HTML; a name"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from decodescope.core import studies
 from decodescope.resources.language import mark, tr, trn
@@ -114,17 +114,18 @@ def factor_values(summary: studies.StudySummary, name: str) -> list[object]:
         value = cell.factors.get(name, "")
         if value not in values:
             values.append(value)
-    return sorted(values, key=lambda one: float(one)) if all(map(is_number, values)) else values  # type: ignore[arg-type]
+    sizes = [one for one in values if is_number(one)]
+    return [*sorted(sizes)] if len(sizes) == len(values) else values
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value of a factor has a size."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _factor_cell(value: object) -> TableCell:
     text = studies.format_value(value) if value != "" else "–"
-    return TableCell(text, value=float(value) if is_number(value) else text)  # type: ignore[arg-type]
+    return TableCell(text, value=float(value) if is_number(value) else text)
 
 
 def cell_table(summary: studies.StudySummary, shows_differences: bool = False) -> Table:
@@ -213,7 +214,7 @@ def _prompt_cell(prompt_id: str) -> TableCell:
 
 
 def _seed_cell(seed: object) -> TableCell:
-    return TableCell(str(seed), value=float(seed) if is_number(seed) else str(seed))  # type: ignore[arg-type]
+    return TableCell(str(seed), value=float(seed) if is_number(seed) else str(seed))
 
 
 # --- curves and maps
@@ -261,7 +262,7 @@ def plot_of(summary: studies.StudySummary, measure: studies.StudyMeasure, x_name
         if found is None:
             continue
         value = cell.factors.get(x_name, "")
-        x = float(value) if is_numeric else float(values.index(value))  # type: ignore[arg-type]
+        x = float(value) if is_numeric and is_number(value) else float(values.index(value))
         text = studies.format_value(value) if x_name else cell.label
         name = studies.label_of({one: cell.factors.get(one, "") for one in names}) if names else measure.name
         curves.setdefault(name, []).append(PlotPoint(x, text, found, cell.label))

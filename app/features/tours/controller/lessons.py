@@ -199,7 +199,7 @@ class Lessons(QObject):
         content = QByteArray()
         buffer = QBuffer(content)
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        image.save(buffer, "PNG")  # type: ignore[call-overload]
+        image.save(buffer, "PNG")  # type: ignore[call-overload]  # PySide takes a str
         return base64.b64encode(content.data()).decode("ascii")
 
     def _save(self) -> None:
