@@ -160,7 +160,7 @@ class ChoiceRow(Themed, QWidget):
         for number, count in enumerate(self.counts):
             is_active = number == self._active
             count.setStyleSheet(
-                f"font-size: {theme.font_pixels(17)}px; font-weight: 600; padding: {theme.px(2)}px; "
+                f"font-size: {theme.font_pixels(18)}px; font-weight: 600; padding: {theme.px(2)}px; "
                 f"border: {theme.px(2)}px solid {theme.accent if is_active else theme.line}; "
                 f"border-radius: {theme.px(6)}px; color: {theme.text};"
             )

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowLayout
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.screen import available_rect
@@ -166,7 +167,7 @@ class TermPage(QScrollArea):
         self.claims = set_up(QPushButton(tr("Claims…"), page), name="glossaryClaims", clicked=self._show_claims)
         self.claims.setAutoDefault(False)
         self.claims.setToolTip(tooltip(tr("What papers say about it, tested on the selected model")))
-        arrange(column, arrange(QHBoxLayout(), self.link, self.claims, STRETCH, spacing=8), STRETCH)
+        arrange(column, arrange(FlowLayout(spacing=8), self.link, self.claims), STRETCH)
         self.setWidget(page)
 
     def show_term(self, term: glossary.GlossaryTerm) -> None:

@@ -139,7 +139,7 @@ section:last-child { break-after: auto; }
 header { display: flex; justify-content: space-between; border-bottom: 1.5pt solid #000; padding-bottom: 2mm; }
 header span { color: #333; }
 h1 { font-size: 15pt; line-height: 1.2; margin: 3mm 0 1mm; }
-h2 { font-size: 10.5pt; margin: 3.5mm 0 1mm; }
+h2 { font-size: 11pt; margin: 3.5mm 0 1mm; }
 p { margin: 0 0 1.5mm; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 td, th { border-bottom: .5pt solid #999; padding: .8mm 2mm; text-align: left; font-weight: normal; }
@@ -153,7 +153,7 @@ tr.right td { font-weight: 600; }
 .text b { font-weight: normal; border: .5pt solid #777; border-radius: 1mm; padding: 0 .5mm; margin-right: .3mm;
   white-space: pre-wrap; display: inline-block; line-height: 1.25; }
 .prompt { color: #333; font-style: italic; }
-.small { font-size: 9pt; color: #333; }
+.small { font-size: smaller; color: #333; }
 img { display: block; max-width: 100%; max-height: 62mm; margin: 1.5mm auto; border: .5pt solid #999; }
 .lines { flex: 1 1 0; min-height: 16mm; overflow: hidden; }
 .lines i { display: block; height: 8mm; border-bottom: .5pt solid #777; }
