@@ -145,7 +145,7 @@ def verdict_text(verdict: Verdict) -> str:
     """Return a verdict in words."""
     return {
         "equal": tr("equal"), "excluded": tr("excluded"), "cause": tr("cause"),
-        "fits": tr("fits"), "possible": tr("possible"),
+        "fits": tr("agrees"), "possible": tr("possible"),
         "unknown": tr("not known"),
     }[verdict]  # fmt: skip
 

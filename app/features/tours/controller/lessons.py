@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, QSize, Slot
 from PySide6.QtGui import QImage
@@ -199,7 +199,7 @@ class Lessons(QObject):
         content = QByteArray()
         buffer = QBuffer(content)
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        image.save(buffer, "PNG")  # type: ignore[call-overload]  # PySide takes a str
+        cast(Any, image).save(buffer, "PNG")  # PySide takes a str
         return base64.b64encode(content.data()).decode("ascii")
 
     def _save(self) -> None:
