@@ -172,7 +172,8 @@ def exported(window: MainWindow, folder: Path, name: str) -> dict[str, object]:
     for kind in (CSV, JSON):
         target.copy(name, kind, options)
         found[f"copied {kind}"] = QApplication.clipboard().text()
-    found["image"] = bytes(target.exports.image(name, options).constBits())
+    image = target.exports.image(name, options)  # its bytes live as long as it does
+    found["image"] = bytes(image.constBits())
     return found
 
 
