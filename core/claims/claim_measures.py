@@ -12,7 +12,7 @@ from decodescope.core.errors import StudyError
 from decodescope.core.measures import distinct
 from decodescope.core.parameter import short_repr
 from decodescope.core.studies.text_measures import extract_answer
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 _NAT = math.log(2)
 REPEATED_TOKENS = 4
@@ -152,5 +152,5 @@ def measure_of(claim: Claim) -> ClaimMeasure:
         tr("The claim {claim} has the measure {measure}, which does not exist.").format(
             claim=claim.name, measure=short_repr(claim.measure)
         ),
-        tr("Available: {names}.").format(names=", ".join(MEASURES)), key="measure",
+        tr("Available: {names}.").format(names=join_names(MEASURES)), key="measure",
     )  # fmt: skip

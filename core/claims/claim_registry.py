@@ -10,7 +10,7 @@ from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.common.claim import Claim
 from decodescope.core.errors import StudyError
 from decodescope.core.parameter import quote_text
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 EntryKind = Literal["strategy", "processor", "cache"]
 
@@ -73,5 +73,5 @@ def named_claim(name: object) -> ClaimEntry:
         return claims[name]
     raise StudyError(
         tr("There is no claim called {name}.").format(name=quote_text(str(name))) + did_you_mean(str(name), claims),
-        tr("Choose one of: {names}.").format(names=", ".join(claims)), key="name",
+        tr("Choose one of: {names}.").format(names=join_names(claims)), key="name",
     )  # fmt: skip

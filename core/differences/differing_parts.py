@@ -14,7 +14,7 @@ from decodescope.core.differences.compared_run import ComparedRun
 from decodescope.core.explain.call_facts import explain_call_facts, seed_text
 from decodescope.core.parameter import short_repr
 from decodescope.core.setting_titles import cache_title, setting_title, strategy_title
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Subject = Literal[
     "prompt", "model", "precision", "cache", "program", "settings", "random_numbers", "stop_rules", "rounding"
@@ -85,7 +85,7 @@ def _model_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
             yield Part("model", kind, title, facts[0][0][:8], facts[1][0][:8])
     adapters = [tuple((one.digest, one.strength) for one in run.started.adapters) for run in (a, b)]
     if adapters[0] != adapters[1]:
-        names = [", ".join(f"{one.name} × {one.strength:g}" for one in run.started.adapters) for run in (a, b)]
+        names = [join_names(f"{one.name} × {one.strength:g}" for one in run.started.adapters) for run in (a, b)]
         yield Part("model", "adapters", tr("Adapters"), names[0] or tr("none"), names[1] or tr("none"))
 
 
@@ -129,7 +129,7 @@ def _program_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
     for kind in ("mode", "rows", "assistant", "inputs"):
         facts = _facts(a, kind), _facts(b, kind)
         if facts[0] != facts[1]:
-            texts = [", ".join(one) or (tr("yes") if one else tr("none")) for one in facts]
+            texts = [join_names(one) or (tr("yes") if one else tr("none")) for one in facts]
             titles = {"mode": tr("Training mode"), "rows": tr("Prompts in the batch"), "assistant": tr("Draft model")}
             yield Part("program", kind, titles.get(kind, tr("Further inputs")), *texts)
 
@@ -195,7 +195,7 @@ def _setting_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
     for kind in _OWN_CODE:
         if (facts := (_facts(a, kind), _facts(b, kind)))[0] != facts[1]:
             title = explain_call_facts(((kind, ""),))[0].split(":")[0]
-            yield Part("settings", kind, title, *(", ".join(one) or tr("none") for one in facts))
+            yield Part("settings", kind, title, *(join_names(one) or tr("none") for one in facts))
 
 
 def _random_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
@@ -215,7 +215,7 @@ def _random_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
         titles = strategy_title(a.started), strategy_title(b.started)
         yield Part("random_numbers", "strategy", tr("Use of random numbers"), *titles)
     if a.started.sequences != b.started.sequences or _facts(a, "rows") != _facts(b, "rows"):
-        texts = [", ".join(_facts(run, "rows")) or str(run.started.sequences) for run in (a, b)]
+        texts = [join_names(_facts(run, "rows")) or str(run.started.sequences) for run in (a, b)]
         yield Part("random_numbers", "sequences", tr("Texts that share the random numbers"), *texts)
 
 
@@ -224,7 +224,7 @@ def _stop_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
         if name in STOP_SETTINGS:
             yield Part("stop_rules", name, title, _value(one), _value(other))
     if (facts := (_facts(a, "criterion"), _facts(b, "criterion")))[0] != facts[1]:
-        yield Part("stop_rules", "criterion", tr("Stopping criteria"), *(", ".join(one) or tr("none") for one in facts))
+        yield Part("stop_rules", "criterion", tr("Stopping criteria"), *(join_names(one) or tr("none") for one in facts))
 
 
 def has_exact_cache(run: ComparedRun) -> bool:

@@ -42,7 +42,7 @@ from decodescope.core.differences.score_shift import (
 from decodescope.core.events import Ending
 from decodescope.core.explain.words import label, quote_both
 from decodescope.core.notebook.result_rows import ResultRows
-from decodescope.resources.language import join_sentences, mark, tr, trn
+from decodescope.resources.language import join_names, join_sentences, mark, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.core.differences.compared_run import Model, RunLike
@@ -477,14 +477,14 @@ class _Elimination:
         else:
             reason = tr("{title} is the cause.").format(title=SUBJECT_TITLES[subject]())
             if subject == "settings":
-                names = ", ".join(part.title for part in self._of("settings"))
+                names = join_names(part.title for part in self._of("settings"))
                 reason = tr("The settings differ: {names}.").format(names=names)
         details = "" if subject == "rounding" else self.rows[subject][1]
         return self._result(subject, self._opening(), join_sentences(reason, details, self._margin_text()))
 
     def _cannot_tell(self, remaining: Sequence[Subject]) -> RunDifference:
         if remaining:
-            names = ", ".join(SUBJECT_TITLES[subject]() for subject in remaining)
+            names = join_names(SUBJECT_TITLES[subject]() for subject in remaining)
             reason = tr("The cause cannot be told: what remains is {names}.").format(names=names)
         elif self.shift is None:
             reason = tr("The cause cannot be told: everything recorded is equal, and no scores were recorded.")

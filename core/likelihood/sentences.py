@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_names, tr, trn
 
 if TYPE_CHECKING:
     from decodescope.core.likelihood.pattern_probability import Bounds, PatternProbability
@@ -101,7 +101,7 @@ def explain_posterior(found: SettingPosterior) -> list[str]:
                 "No setting explains {count:,} token: {tokens}. It may have been written in another way.",
                 "No setting explains {count:,} tokens: {tokens}. They may have been written in another way.",
                 len(unexplained),
-            ).format(count=len(unexplained), tokens=", ".join(f"“{one.text}”" for one in unexplained[:8]))
+            ).format(count=len(unexplained), tokens=join_names(f"“{one.text}”" for one in unexplained[:8]))
         )
     lines += _limits(found)
     return lines

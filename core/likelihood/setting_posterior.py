@@ -31,7 +31,7 @@ from decodescope.core.notebook.result_rows import ResultRows, table_html
 from decodescope.core.parameter import Settings, short_repr
 from decodescope.core.request import Request
 from decodescope.core.settings import resolve_settings
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 Order = Literal["temperature_first", "temperature_last"]
 """Whether the filters act on probabilities at the temperature (transformers, vLLM) or before it (llama.cpp)."""
@@ -233,7 +233,7 @@ def infer_settings(
     check_model(model)
     text, given, readings = to_plain_value(text), to_plain_value(given), to_plain_value(readings)
     if order not in ORDERS:
-        raise argument_error("order", order, tr("Choose one of: {names}.").format(names=", ".join(ORDERS)))
+        raise argument_error("order", order, tr("Choose one of: {names}.").format(names=join_names(ORDERS)))
     if readings is not None and (not isinstance(readings, Mapping) or not readings or given is not None):
         raise argument_error("readings", readings, tr("Pass prompts by name, and not `given` as well."))
     cancel = cancel_event_or_new(cancel)
@@ -538,7 +538,7 @@ def _axis(setting: object) -> int:
     if setting not in SETTINGS:
         raise ParameterError(
             tr("{value} is not inferred.").format(value=short_repr(setting)),
-            tr("Choose one of: {names}.").format(names=", ".join(SETTINGS)),
+            tr("Choose one of: {names}.").format(names=join_names(SETTINGS)),
             "setting",
         )
     return SETTINGS.index(setting)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from decodescope.core.checks.arguments import argument_error
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import short_repr
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_names, tr
 
 ParsedPart: TypeAlias = Any
 """What Python's parser of expressions returns; it has no types."""
@@ -57,7 +57,7 @@ def as_patterns(value: object, place: object = "begins", ignores_case: bool = Fa
     Raises ParameterError for other values, an empty list, and expressions that cannot be used.
     """
     if place not in PLACES:
-        raise argument_error("place", place, tr("Choose one of: {names}.").format(names=", ".join(PLACES)))
+        raise argument_error("place", place, tr("Choose one of: {names}.").format(names=join_names(PLACES)))
     several = value if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
     found = tuple(_as_pattern(one, place, ignores_case) for one in several)
     if not found:

@@ -15,7 +15,7 @@ from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.control.recorded_runs import RecordedRuns
 from decodescope.app.session.session import Session
 from decodescope.core.errors import DecodescopeError
-from decodescope.resources.language import join_sentences, mark, tr, trn
+from decodescope.resources.language import join_names, join_sentences, mark, tr, trn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -430,7 +430,7 @@ def state_text(jobs: StudyJobs) -> str:
             parts.append(tr("{time} left").format(time=studies.duration_text(progress.seconds_left)))
         if progress.failed:
             parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
-        return ", ".join(parts)
+        return join_names(parts)
     if results is None or not (results.rows or results.failed):
         return ""
     parts = [trn("{count:,} run is done", "{count:,} runs are done", results.run_count).format(count=results.run_count)]
@@ -441,7 +441,7 @@ def state_text(jobs: StudyJobs) -> str:
         parts.append(trn("{count:,} is left", "{count:,} are left", left).format(count=left))
         if results.estimate.seconds_left is not None:
             parts.append(tr("about {time}").format(time=studies.duration_text(results.estimate.seconds_left)))
-    return ", ".join(parts)
+    return join_names(parts)
 
 
 def _notices(jobs: StudyJobs) -> Sequence[str]:

@@ -15,7 +15,7 @@ from decodescope.app.start.cli.parser import make_command_parser, translate_argp
 from decodescope.app.start.cli.probability import add_settings, load_local, read_settings, read_text
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, ParameterError
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core import SettingPosterior
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
             if name not in readings:
                 raise ParameterError(
                     tr("{model} cannot read the prompt in this way.").format(model=model.name),
-                    tr("Choose one of: {names}.").format(names=", ".join(one.replace(" ", "-") for one in readings)),
+                    tr("Choose one of: {names}.").format(names=join_names(one.replace(" ", "-") for one in readings)),
                     "reading",
                 )
             readings = {name: readings[name]}

@@ -39,7 +39,7 @@ from decodescope.app.widgets.painted_rows import ThemedDelegate
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core import studies
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_names, tr, trn
 
 Index = QModelIndex | QPersistentModelIndex
 CELL_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -644,7 +644,7 @@ def _about(row: studies.Row, summary: studies.StudySummary) -> str:
         for one in summary.measures[:2]
         if (value := row["values"].get(one.name)) is not None
     ]
-    return ", ".join((tr("seed {seed}").format(seed=row["seed"]), *values))
+    return join_names((tr("seed {seed}").format(seed=row["seed"]), *values))
 
 
 class AnswersPage(ResultPage):
