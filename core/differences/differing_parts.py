@@ -224,7 +224,8 @@ def _stop_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
         if name in STOP_SETTINGS:
             yield Part("stop_rules", name, title, _value(one), _value(other))
     if (facts := (_facts(a, "criterion"), _facts(b, "criterion")))[0] != facts[1]:
-        yield Part("stop_rules", "criterion", tr("Stopping criteria"), *(join_names(one) or tr("none") for one in facts))
+        texts = [join_names(one) or tr("none") for one in facts]
+        yield Part("stop_rules", "criterion", tr("Stopping criteria"), *texts)
 
 
 def has_exact_cache(run: ComparedRun) -> bool:
