@@ -20,6 +20,7 @@ from decodescope import core
 from decodescope.core.errors import DecodescopeError, ParameterError, StrategyError
 from decodescope.core.likelihood.text_pattern import PLACES, PatternAutomaton, Place, as_patterns
 from tests.core import tiny
+from tests.long import slow
 
 WORDS = ["</s>", "a", "b", "ab", "Ġ", "Ã", "©"]
 """The last two are the bytes of é."""
@@ -223,7 +224,9 @@ def test_automaton_agrees_with_re_and_decides_only_what_is_certain() -> None:
                 assert own.accepts(state) == expected, (expression, text, place)
 
 
-@pytest.mark.parametrize(("pattern", "place"), [(re.compile(r" (little|big) \w+"), "begins"), ("she", "contains")])
+@pytest.mark.parametrize(
+    ("pattern", "place"), [(re.compile(r" (little|big) \w+"), "begins"), slow(("she", "contains"))]
+)
 def test_share_of_sampled_stories_lies_between_the_bounds(pattern: object, place: Place) -> None:
     model = core.load("storyteller")
     request = core.Request("Once upon a time, there was a", {

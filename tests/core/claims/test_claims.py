@@ -20,6 +20,7 @@ from decodescope.core.parameter import check_values
 from decodescope.core.plugins.plugin_loading import check_entry
 from decodescope.core.studies.statistics import MIN_PROMPTS, Estimate
 from decodescope.core.system.plugin_code import PluginLocation
+from tests.long import slow
 
 Values = dict[Hashable, dict[Hashable, float]]
 PROMPTS = [f"Once upon a time, there was a {animal}" for animal in "fox cat dog owl hen pig cow ant".split()]
@@ -230,7 +231,7 @@ def studies(true_difference: float, count: int, prompts: int = 16) -> Iterator[t
         yield cells
 
 
-@pytest.mark.parametrize("expects", ["higher", "lower"])
+@pytest.mark.parametrize("expects", [slow("higher"), "lower"])
 def test_same_setting_twice_is_hardly_ever_said_to_differ(expects: str) -> None:
     claim = dataclasses.replace(PLAIN, expects=expects, margin=0.02)
     measure = dataclasses.replace(REPETITION, minimum=None, maximum=None)
@@ -238,6 +239,7 @@ def test_same_setting_twice_is_hardly_ever_said_to_differ(expects: str) -> None:
     assert verdicts.count("holds") <= 0.05 * len(verdicts)
 
 
+@pytest.mark.slow
 def test_difference_of_exactly_the_margin_is_hardly_ever_said_to_exceed_it() -> None:
     claim = dataclasses.replace(PLAIN, margin=0.05)
     measure = dataclasses.replace(REPETITION, maximum=None)
