@@ -106,6 +106,9 @@ def with_other_continuation(run: Run, place: int) -> list[TokenChosen]:
 
 def test_window_reveals_nothing_before_guess(qtbot: QtBot, window: MainWindow) -> None:
     """Two texts that differ after the question have identical pixels and accessible texts."""
+    length = window.findChild(QLabel, "promptTokens")
+    assert length is not None
+    qtbot.waitUntil(lambda: bool(length.text()), timeout=10_000)  # counted some time after the prompt is there
     one = finished_run(with_four_choices(story(40)))
     question = start_game(qtbot, window, one)
     reported, seen = all_visible_texts(window), picture(window)
