@@ -80,6 +80,14 @@ def test_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "greedy-repeats" in capsys.readouterr().err
 
 
+def test_device_and_binary_file_of_prompts_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("greedy-repeats", "--prompts", "/dev/zero") == 2
+    assert "not a regular file" in capsys.readouterr().err
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    assert run("greedy-repeats", "--prompts", str(tmp_path / "binary")) == 2
+    assert "UTF-8" in capsys.readouterr().err
+
+
 def test_missing_file_of_prompts_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run("greedy-repeats", "--prompts", str(tmp_path / "none.txt")) == 2
     assert "none.txt" in capsys.readouterr().err

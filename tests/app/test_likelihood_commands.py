@@ -38,6 +38,8 @@ def test_probability_fails_when_the_limit_comes_first(capsys: pytest.CaptureFixt
     [
         (["probability", "storyteller", PROMPT, "(a", "--regex"], 2, "cannot be used"),
         (["probability", "storyteller", "@missing.txt", "a"], 2, "missing.txt"),
+        (["probability", "storyteller", "@/dev/zero", "a"], 2, "not a regular file"),
+        (["infer-settings", "storyteller", "@/dev/zero"], 2, "not a regular file"),
         (["probability", "storyteller", PROMPT, "a", "--set", "temprature=1"], 2, "temperature"),
         (["infer-settings", "storyteller", "Hello", "--set", "top_k=4"], 2, "top_k"),
         (["infer-settings", "storyteller", ""], 1, "no tokens"),

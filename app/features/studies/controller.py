@@ -445,7 +445,7 @@ def state_text(jobs: StudyJobs) -> str:
 
 
 def _notices(jobs: StudyJobs) -> Sequence[str]:
-    """Return messages about engines, what a pilot run tells, and notices of the results."""
+    """Return messages about engines and the pilot run, and notices of the results."""
     from decodescope.app.features.studies.state import estimate_sentences
 
     lines = list(jobs.notices[-2:])

@@ -224,7 +224,7 @@ class StudyDialog(BaseDialog):
         self.message.setVisible(bool(text))
 
     def show_notices(self, notices: Sequence[str]) -> None:
-        """Show messages about engines and the results, or what a pilot run tells."""
+        """Show messages about engines and the results, or the result of a pilot run."""
         self.notices.setText("\n".join(notices))
         self.notices.setVisible(bool(notices))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.values import read_text_file
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.resources.language import mark, tr
@@ -79,7 +80,7 @@ def _print_list(entries: Iterable[ClaimEntry]) -> None:
 def _read_prompts(path: Path | None) -> list[str] | None:
     if path is None:
         return None
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [line for line in read_text_file(path).splitlines() if line.strip()]
 
 
 def _load(name: str) -> core.LoadedModel:

@@ -8,12 +8,13 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
-from decodescope.app.start.cli.values import parse_pair
+from decodescope.app.start.cli.values import parse_pair, read_text_file
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, ModelError, ParameterError
 from decodescope.resources.language import mark, tr
@@ -73,13 +74,7 @@ def read_text(value: str) -> str:
     """Return a text, or with @ the content of a file. Raises ParameterError if it cannot be read."""
     if not value.startswith("@"):
         return value
-    try:
-        with open(value[1:], encoding="utf-8", newline="") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(
-            tr("{file} cannot be read: {error}.").format(file=value[1:], error=error), tr("Pass a text file in UTF-8.")
-        ) from error
+    return read_text_file(Path(value[1:]))
 
 
 def load_local(name: str) -> LoadedModel:

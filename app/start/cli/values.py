@@ -152,3 +152,15 @@ def _parse_within(text: str, minimum: float, maximum: float) -> float:
             )
         )
     return number
+
+
+def read_text_file(path: Path) -> str:
+    """Return the content of a text file, its line breaks as they are. Raises ParameterError if it cannot be read."""
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe or device may never end
+            raise OSError(tr("it is not a regular file"))
+        return path.read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
+        raise ParameterError(
+            tr("{file} cannot be read: {error}.").format(file=path, error=error), tr("Pass a text file in UTF-8.")
+        ) from error

@@ -24,7 +24,7 @@ COLOURS = ("kept", "refused", "finished", "thinking", "best", "pruned")
 _REACH = 14.0
 """Pixels around a point in which a click chooses it."""
 _SHIFT = 8.0
-"""Pixels between curves at one place, so that their intervals can be told apart."""
+"""Pixels between curves at one place, so that their intervals are distinguishable."""
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
