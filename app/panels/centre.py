@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QProgressBar, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
+from decodescope.app.panels.chat_composer import ChatComposer
 from decodescope.app.panels.view_column import ViewColumn
 from decodescope.app.state.run import Run
 from decodescope.app.theme.theme import Theme
@@ -25,6 +26,8 @@ MAX_HEIGHT_FRACTION = 0.6
 MIN_HEIGHT = 40
 """Smallest height of the area in pixels; longer messages scroll."""
 MARGIN = 16
+LOW = 220
+"""Height in pixels at 100 % below which the input for messages does without its second line."""
 
 
 class MessageArea(QScrollArea):
@@ -91,7 +94,7 @@ class Centre(Themed, QWidget):
         self.setObjectName("centre")
         self._specs = list(specs)
         self._availability: dict[str, bool] = {}
-        self._composer: QWidget | None = None
+        self._composer: ChatComposer | None = None
         self._shows_composer = self._is_presenting = False
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
@@ -173,13 +176,14 @@ class Centre(Themed, QWidget):
         elif not split and len(self.columns) == 2:
             self.columns.pop().deleteLater()
 
-    def show_composer(self, composer: QWidget, is_shown: bool) -> None:
+    def show_composer(self, composer: ChatComposer, is_shown: bool) -> None:
         """Show or hide the input for messages below the views; it is hidden while presenting."""
         layout = self.layout()
         if self._composer is None and isinstance(layout, QVBoxLayout):
             self._composer = composer
             layout.addWidget(composer)
             inherit_theme(composer)
+            self._fit_composer()
         self._shows_composer = is_shown
         composer.setVisible(is_shown and not self._is_presenting)
 
@@ -229,6 +233,15 @@ class Centre(Themed, QWidget):
     def restyle(self, theme: Theme) -> None:
         self._progress_container.setFixedHeight(2)
         self.progress.setFixedHeight(2)
+        self._fit_composer()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_composer()
+
+    def _fit_composer(self) -> None:
+        if self._composer is not None:
+            self._composer.set_low(self.height() < self._theme.px(LOW))
 
     def _make_corner(self) -> None:
         self.sequence_combo = set_up(LazyComboBox(), name="sequenceCombo", accessible_name=tr("Shown sequence"))

@@ -47,8 +47,9 @@ class ChatComposer(Themed, QFrame):
         self.hint = set_up(ElidedLabel(), role="muted", name="sendHint")
         self._mode, self._enter_sends = "run", True
         self._row = arrange(QHBoxLayout(), spacing=8)
-        foot = arrange(QHBoxLayout(), self.examples, (self.hint, 1), margins=0, spacing=8)
-        self._column = arrange(QVBoxLayout(self), self.warning, self._row, foot, spacing=4)
+        self._foot = QWidget(self)
+        arrange(QHBoxLayout(self._foot), self.examples, (self.hint, 1), margins=0, spacing=8)
+        self._column = arrange(QVBoxLayout(self), self.warning, self._row, self._foot, spacing=4)
         self._row.addWidget(self.send, 0, Qt.AlignmentFlag.AlignBottom)
         self._update()
 
@@ -56,6 +57,10 @@ class ChatComposer(Themed, QFrame):
         """Take the editor from the panel of settings."""
         self._row.insertWidget(0, area, 1)
         area.show()
+
+    def set_low(self, is_low: bool) -> None:
+        """Hide examples and hint where the window is too low for them."""
+        self._foot.setVisible(not is_low)
 
     def set_key(self, enter_sends: bool) -> None:
         """Describe the key that sends."""

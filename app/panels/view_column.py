@@ -19,6 +19,10 @@ from decodescope.app.widgets.building import arrange
 from decodescope.resources.language import tr
 
 
+LEAST_HEIGHT = 30
+"""Minimum height of a view in pixels at 100 %."""
+
+
 class ViewColumn(Themed, QWidget):
     """Tab bar over a stack of views, with the tools of the shown view at the right.
 
@@ -111,6 +115,7 @@ class ViewColumn(Themed, QWidget):
             self.fit_header()
 
     def restyle(self, theme: Theme) -> None:
+        self.stack.setMinimumHeight(theme.px(LEAST_HEIGHT))  # views scroll: the highest one need not fit
         self.fit_header()
 
     def set_presenting(self, on: bool) -> None:

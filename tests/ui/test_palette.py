@@ -181,7 +181,7 @@ def visible_state(window: MainWindow) -> tuple[object, ...]:
 
 
 def reset_window(qtbot: QtBot, window: MainWindow) -> None:
-    """No dialog, no menu, nothing under way. A run is not stopped: one without text has no step to go to."""
+    """No dialog, no menu, the first view, nothing under way. A run is not stopped: without text it has no step."""
     qtbot.waitUntil(lambda: not window.session.busy, timeout=WAIT_MS)
     while (popup := QApplication.activePopupWidget()) is not None:
         popup.close()
@@ -192,6 +192,7 @@ def reset_window(qtbot: QtBot, window: MainWindow) -> None:
     if window.parts.tours.is_on:
         window.parts.tours.player.leave()
     window.parts.messages.dismiss()
+    window.parts.centre.show_view("tokens")
     tree(window).canvas.navigation.zoom_by(1.1)  # so that there is something to fit
     QApplication.clipboard().clear()
     QApplication.sendPostedEvents(None, 0)
@@ -203,9 +204,11 @@ def reset_window(qtbot: QtBot, window: MainWindow) -> None:
 def entries_without_effect(qtbot: QtBot, window: MainWindow, entries: Iterator[PaletteEntry]) -> list[str]:
     """Entries that neither change anything nor say why not."""
     found = []
-    for entry in entries:
+    for gathered in entries:
         reset_window(qtbot, window)
-        if entry.reason or (kind_of(entry) == "picked" and entry.key not in pickable(window)):
+        current = {entry.key: entry for entry in window.parts.palette.gather()}  # without those of other settings
+        entry = current.get(gathered.key)
+        if entry is None or entry.reason:
             continue
         before = visible_state(window)
         entry.run()
@@ -214,11 +217,6 @@ def entries_without_effect(qtbot: QtBot, window: MainWindow, entries: Iterator[P
             found.append(entry.key)
     reset_window(qtbot, window)
     return found
-
-
-def pickable(window: MainWindow) -> set[str]:
-    """Return keys of the enabled actions for the current selection."""
-    return {entry.key for entry in window.parts.palette.gather() if kind_of(entry) == "picked" and not entry.reason}
 
 
 def fresh_entries(window: MainWindow, done: set[str]) -> Iterator[PaletteEntry]:

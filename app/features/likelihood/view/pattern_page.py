@@ -227,9 +227,17 @@ class PatternPage(QFrame):
         self.sentences = set_up(WrappedLabel(tr(_INTRODUCTION), self), name="likelihoodSentences")
         self.sentences.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem = set_up(WrappedLabel("", self), role="danger", name="likelihoodProblem")
-        shown = QVBoxLayout()
-        arrange(shown, self.headline, self.bar, self.sentences, self.problem, (self.tree, 1), margins=0, spacing=10)
-        arrange(QHBoxLayout(self), settings.beside(self.button), (shown, 1), margins=0, spacing=20)
+        content = QWidget(self)
+        shown = QVBoxLayout(content)
+        arrange(
+            shown, self.headline, self.bar, self.sentences, self.problem, (self.tree, 1), margins=(0, 0, 8, 0),
+            spacing=10,
+        )  # fmt: skip
+        scroll = set_up(ScrollArea(self), accessible_name=tr("Result"))
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(ScrollArea.Shape.NoFrame)
+        scroll.setWidget(content)
+        arrange(QHBoxLayout(self), settings.beside(self.button), (scroll, 1), margins=0, spacing=20)
         self.pattern.textChanged.connect(self._update)
         self._is_running = False
         for part in (self.headline, self.bar, self.tree, self.problem):
