@@ -18,7 +18,6 @@ from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
 from decodescope.app.widgets.building import arrange
 from decodescope.resources.language import tr
 
-
 LEAST_HEIGHT = 30
 """Minimum height of a view in pixels at 100 %."""
 
