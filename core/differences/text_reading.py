@@ -27,7 +27,7 @@ def final_scores(
 
 
 class HeadReading(NamedTuple):
-    """What a draft head drafts for each token of a text if it reads one of the model's layers."""
+    """Scores of a draft head for each token of a text, if it reads one of the layers of the model."""
 
     layer: int
     """0: the embeddings; n: the output of layer n, after the last norm for the last one."""
