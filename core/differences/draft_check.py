@@ -169,8 +169,9 @@ def _layer_findings(layers: Sequence[LayerAcceptance]) -> tuple[str, ...]:
 
 
 def _shares(scores: FloatArray) -> FloatArray:
-    shares: FloatArray = np.exp(scores - scores.max())
-    return shares / shares.sum()
+    powers = np.exp(scores - scores.max())
+    shares: FloatArray = powers / powers.sum()
+    return shares
 
 
 def _distributions(

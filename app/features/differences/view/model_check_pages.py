@@ -172,7 +172,8 @@ class CheckPage(Themed, QWidget):
     @Slot()
     def copy_results(self) -> None:
         """Copy the sentence and the table."""
-        head = [self.table.horizontalHeaderItem(column).text() for column in range(self.table.columnCount())]
+        model, across = self.table.model(), Qt.Orientation.Horizontal
+        head = [str(model.headerData(column, across)) for column in range(self.table.columnCount())]
         rows = [[name for name in head if name]]
         rows += [row[: len(rows[0])] for row in self.table.texts()]
         QGuiApplication.clipboard().setText(f"{self.summary.text()}\n\n{to_csv(rows)}")
