@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from decodescope.core import processors
 from decodescope.core.checks.arguments import check_integer
 from decodescope.core.errors import ParameterError, StrategyError
 from decodescope.core.events import Event, RunStarted, Stage, TokenChosen
+from decodescope.core.events.run import HasEvents
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import Settings
 from decodescope.core.processors.pipeline_stages import stage_label
@@ -37,13 +38,6 @@ MAX_SHAPLEY_STAGES = 6
 """Number of stages up to which all subsets are computed: 64 pipelines per token."""
 _TAIL = 0.025
 """Probability on each side of the interval of differing tokens."""
-
-
-class HasEvents(Protocol):
-    """A run with its events."""
-
-    @property
-    def events(self) -> Sequence[Event]: ...
 
 
 class SettingEffect(NamedTuple):

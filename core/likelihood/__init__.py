@@ -15,9 +15,9 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as _NAMES:
     from decodescope.core.likelihood.pattern_probability import (
         AnswerPrefix,
-        Bounds,
         PatternProbability,
         PatternProgress,
+        ProbabilityBounds,
         pattern_probability,
     )
     from decodescope.core.likelihood.sentences import (
