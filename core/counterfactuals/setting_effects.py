@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from decodescope.core.decoding.processor_pipeline import ActiveStage
     from decodescope.core.decoding.run import DecodingRun
     from decodescope.core.decoding.score_cache import ScoreCache, StepLogits
-    from decodescope.core.decoding.step_replayer import StepRng
     from decodescope.core.models.loaded_model import LoadedModel
     from decodescope.core.request import Request
 
@@ -347,7 +346,6 @@ class _StageReplay:
         count = len(stages)
         sizes = range(count + 1) if count <= MAX_SHAPLEY_STAGES else (0, count - 1, count)
         self.subsets = [subset for size in sizes for subset in combinations(range(count), size)]
-        self._dice: StepRng | None = None
         keeps_state = is_stateful(run.pipeline) or any(stage.processor.needs_every_token for stage in stages)
         self._draws = {n: 0 for n, stage in enumerate(stages) if stage.processor.uses_rng}
         self._numbers: dict[int, torch.Tensor] = {}

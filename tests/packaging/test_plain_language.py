@@ -9,6 +9,7 @@ import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,10 +87,12 @@ def comments(code: str) -> Iterator[tuple[int, str]]:
     yield from found
 
 
-def python_files() -> list[Path]:
-    """Return the Python files whose prose is checked."""
+@cache
+def python_files() -> dict[Path, tuple[str, ast.Module]]:
+    """Return code and syntax tree of the Python files whose prose is checked."""
     found = (path for folder in PYTHON_FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return [*sorted((ROOT / "decodescope").glob("*.py")), *found]
+    code = {path: path.read_text(encoding="utf-8") for path in (*sorted((ROOT / "decodescope").glob("*.py")), *found)}
+    return {path: (text, ast.parse(text)) for path, text in code.items()}
 
 
 def text_files(*patterns: str) -> list[Path]:
@@ -112,9 +115,7 @@ def _where(path: Path, line: int) -> str:
 
 def test_python_files_have_no_banned_words() -> None:
     found = []
-    for path in python_files():
-        code = path.read_text(encoding="utf-8")
-        tree = ast.parse(code)
+    for path, (code, tree) in python_files().items():
         prose = {*docstrings(tree), *attribute_docstrings(tree), *interface_texts(tree), *comments(code)}
         found += [f"{_where(path, line)}: {word}" for line, text in sorted(prose) for word in banned_words(text)]
     assert found == []
@@ -142,8 +143,8 @@ def test_tours_and_terms_have_no_banned_words() -> None:
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     found = [
         f"{_where(path, line)}: {text.splitlines()[0]}"
-        for path in python_files()
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for path, (_, tree) in python_files().items()
+        for line, text in docstrings(tree)
         if "packaging" not in path.relative_to(ROOT).parts and OPENINGS.match(text)
     ]
     assert found == []
@@ -185,11 +186,10 @@ TRACE_EVENTS = "core/events/"
 
 def classes() -> Iterator[tuple[str, str]]:
     """Yield name, without leading underscores, and file of each class of core/ and app/."""
-    for folder in ("core", "app"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    yield node.name.lstrip("_"), path.relative_to(ROOT).as_posix()
+    for path, (_, tree) in python_files().items():
+        if path.relative_to(ROOT).parts[0] in ("core", "app"):
+            nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+            yield from ((node.name.lstrip("_"), path.relative_to(ROOT).as_posix()) for node in nodes)
 
 
 def test_class_name_is_defined_in_one_module_only() -> None:

@@ -38,8 +38,8 @@ class RewardBaseline(NamedTuple):
 class RewardScorer:
     """Scores sampled texts with a reward model, without their end token, which the rankings lack too."""
 
-    def __init__(self, source: LoadedModel, judge: RewardModel) -> None:
-        self._judge, self._end_ids = judge, end_token_ids(source)
+    def __init__(self, judge: RewardModel) -> None:
+        self._judge = judge
 
     @torch.no_grad()
     def scores(self, sampled: SampledCompletions) -> torch.Tensor:

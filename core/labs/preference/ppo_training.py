@@ -214,7 +214,7 @@ class _PpoTraining:
         self._cancel = cancel
         self._prompts, self._held_out = split_held_out(prompts)
         self._ids = [prompt_ids(source, one) for one in self._prompts]
-        self._scorer = RewardScorer(source, judge)
+        self._scorer = RewardScorer(judge)
         network: torch.nn.Module = copy.deepcopy(source.model).train(False)
         self._trained = _PolicyAndValue(network, judge.classifier.score.in_features).requires_grad_(True)
         rate = default_learning_rate(source, LEARNING_RATE) if settings.rate is None else settings.rate

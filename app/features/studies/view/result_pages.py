@@ -127,7 +127,6 @@ class CellDelegate(ThemedDelegate):
     def __init__(self, parent: QWidget, model: StudyTableModel) -> None:
         super().__init__(parent)
         self._model = model
-        self.has_notes = False
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         theme = self.theme
