@@ -26,7 +26,7 @@ COUNT_FROM = 0.6
 
 
 class ChatFit(NamedTuple):
-    """How a chat fits the context of its model."""
+    """The fit of a chat to the context of its model."""
 
     tokens: int
     """Tokens of all messages."""

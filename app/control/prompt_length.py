@@ -86,7 +86,7 @@ class PromptLengthController(QObject):
 
     @property
     def error(self) -> ErrorReport | None:
-        """Why the prompt cannot be run; None if it can, or is not counted yet.
+        """The reason why the prompt cannot be run; None if it can, or is not counted yet.
 
         A chat is shortened by leaving out its oldest turns, so that its length alone is no reason.
         """

@@ -196,7 +196,7 @@ class TokenFlips(NamedTuple):
         return next((one for one in self.segments if value <= one.high), self.segments[-1])
 
     def flips_at(self, value: float) -> bool:
-        """Whether another token is chosen at a value."""
+        """Return whether another token is chosen at a value."""
         return self.at(value).id != self.id
 
 

@@ -1,4 +1,4 @@
-"""How likely an answer is, and which settings wrote it.
+"""Compute how likely an answer is, and which settings wrote it.
 
     bounds = core.pattern_probability(model, request, ["Yes", "No"])
     found = core.infer_settings(model, text, given=prompt)

@@ -21,7 +21,7 @@ YES, OPEN, NO = 1, 0, -1
 
 
 class _AnswerState(NamedTuple):
-    """All about a text that decides how further tokens are judged."""
+    """The properties of a text that decide how further tokens are judged."""
 
     states: tuple[int, ...]
     """States of the patterns."""

@@ -65,7 +65,7 @@ _END = _IteratorEnd()
 
 
 class _CodeTime:
-    """How long a call has spent in code of a plug-in, and how long ago the user stopped the run, in seconds."""
+    """The time that a call has spent in code of a plug-in, and the time since the user stopped the run, in seconds."""
 
     def __init__(self) -> None:
         self.inside = self.stopped = 0.0

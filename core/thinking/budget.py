@@ -29,7 +29,7 @@ class TokenizedMark(NamedTuple):
 
 
 class ThinkingState(NamedTuple):
-    """Where a text is: before, inside or after its thinking."""
+    """The state of a text: before, inside or after its thinking."""
 
     mark: int = -1
     """Index of the mark that is open; −1 outside of thinking."""

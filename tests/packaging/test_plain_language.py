@@ -34,7 +34,7 @@ BANNED = {
     r"lives? off": "import, use",
 }
 """Words to avoid → what to write instead."""
-OPENINGS = re.compile(r"(What|Whatever|Of|Whose) ")
+OPENINGS = re.compile(r"(What|Whatever|Of|Whose|Why|How|Which|Where|Who|All about) ")
 """A docstring of a class, function or module starts with a verb or with what the object is, not with a fragment."""
 CALLS = {"tr": (0,), "mark": (0,), "trn": (0, 1), "trc": (1,)}
 """The functions that take texts of the interface, and the positions of those texts."""
@@ -146,6 +146,18 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         for path, (_, tree) in python_files().items()
         for line, text in docstrings(tree)
         if "packaging" not in path.relative_to(ROOT).parts and OPENINGS.match(text)
+    ]
+    assert found == []
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    """“Whether …” documents a property; a function returns it."""
+    found = [
+        f"{_where(path, node.lineno)}: {text.splitlines()[0]}"
+        for path, (_, tree) in python_files().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith("Whether ")
+        if not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
     ]
     assert found == []
 

@@ -299,7 +299,7 @@ class TokenColumn:
         return QRectF(self.left + left, self.row_top(row) + inset, right - left, height)
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether the point lies in the column's area, including a small margin."""
+        """Return whether the point lies in the column's area, including a small margin."""
         margin = 12
         inside = self.left - margin <= x <= self.left + self.width + margin
         return inside and self.top - margin <= y <= self.top + self.height + margin

@@ -647,7 +647,7 @@ def _about(row: studies.Row, summary: studies.StudySummary) -> str:
 
 
 class AnswersPage(ResultPage):
-    """Where right answers are known: pass@k, best of k, and the majority of answers."""
+    """Results of studies with right answers: pass@k, best of k, and the majority of answers."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
