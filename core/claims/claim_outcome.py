@@ -11,7 +11,7 @@ from decodescope.core.claims.claim_measures import measure_of
 from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimMeasure, Fields
 from decodescope.core.errors import StudyError
 from decodescope.core.strategies import select
-from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, MeanEstimate, estimate, paired_differences
+from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, MeanEstimate, estimate_mean, paired_differences
 from decodescope.resources.language import mark, tr, trn
 
 Verdict = Literal["holds", "does_not_hold", "cannot_be_told"]
@@ -97,7 +97,7 @@ def compare(baseline: CellValues, tested: CellValues, seed: int = 0) -> MeanEsti
     """Return the mean paired difference, tested − baseline, with its interval: a cluster bootstrap over prompts, then
     seeds. None without a common prompt.
     """
-    return estimate(paired_differences(tested, baseline), seed=seed)
+    return estimate_mean(paired_differences(tested, baseline), seed=seed)
 
 
 def verdict_of(

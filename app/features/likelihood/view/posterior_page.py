@@ -27,7 +27,7 @@ from decodescope.core.likelihood import (
     SettingPosterior,
     TokenEvidence,
     explain_posterior,
-    percent,
+    probability_text,
     setting_name,
     value_text,
 )
@@ -144,7 +144,7 @@ def token_sentence(token: TokenEvidence) -> str:
         "“{text}” was number {rank} with {probability}. It forbids top-k below {rank}, top-p up to {mass:.3f} and "
         "min-p above {ratio:.3f}."
     ).format(
-        text=token.text.replace("\n", "↵"), rank=token.rank, probability=percent(token.probability),
+        text=token.text.replace("\n", "↵"), rank=token.rank, probability=probability_text(token.probability),
         mass=token.mass_before, ratio=token.ratio,
     )  # fmt: skip
 

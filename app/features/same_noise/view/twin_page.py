@@ -14,8 +14,8 @@ from decodescope.app.features.same_noise.state import (
     TwinInput,
     TwinKind,
     TwinResult,
-    format_value,
     twin_table,
+    value_label,
     varied_setting,
 )
 from decodescope.app.features.same_noise.view.page import Cell, CellModel, NoisePage, ResultsTable, heading, set_or_hide
@@ -258,7 +258,7 @@ class TwinPage(NoisePage):
         name = tr(known.title) if known is not None else flips.setting
         text = trn(
             "{name} {value}: {flips:,} of {n:,} word flips", "{name} {value}: {flips:,} of {n:,} words flip", len(flips)
-        ).format(name=name, value=format_value(value), flips=len(flipped), n=len(flips))
+        ).format(name=name, value=value_label(value), flips=len(flipped), n=len(flips))
         self.place.setText(text)
         self.slider.setAccessibleDescription(text)
         color, parts = self._mark_color, list[str]()
