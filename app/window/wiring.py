@@ -89,6 +89,7 @@ def _connect_chat(parts: WindowParts) -> None:
     """Connect session and chat."""
     session, chat = parts.session, parts.chat
     chat.is_run_own = lambda: session.busy
+    parts.run_feed.answers_client = lambda: parts.serving.has_started_run
     for signal, slot in (
         (session.runStarted, chat.on_started),
         (session.promptTrimmed, chat.on_trimmed),
