@@ -92,7 +92,7 @@ class HttpServer:
         port: int = 0,
         on_call: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`port` 0: any free one. `on_call` receives a line about each answered or refused call, in the server's thread.
+        """`port` 0: any free one. `on_call` receives a line about each call that ends, in the server's thread.
 
         Raises ServerError if the address cannot be used, or if the extra `server` is not installed.
         """
@@ -249,7 +249,6 @@ class HttpServer:
                     prompt=f"{usage['prompt_tokens']:,}", new=f"{usage['completion_tokens']:,}",
                 )
             )  # fmt: skip
-
 
     def report_refusal(self, error: ApiError, is_chat: bool | None = None) -> None:
         """Pass on a line about a call that gets an error; `is_chat` is None if its kind is not known."""
