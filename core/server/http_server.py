@@ -19,14 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.server.openai_api import (
-    ApiError,
-    ApiResponse,
-    CompletionCall,
-    ServedModel,
-    parse_call,
-    to_api_error,
-)
+from decodescope.core.server.call_fields import ApiError
+from decodescope.core.server.openai_api import ApiResponse, CompletionCall, ServedModel, parse_call, to_api_error
 from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:

@@ -169,8 +169,8 @@ class CheckPage(Themed, QWidget):
     @Slot()
     def copy_results(self) -> None:
         """Copy the sentence and the table."""
-        head = [self.table.horizontalHeaderItem(column).text() for column in range(self.table.columnCount())]
-        rows = [[name for name in head if name]]
+        heads = (self.table.horizontalHeaderItem(column) for column in range(self.table.columnCount()))
+        rows = [[item.text() for item in heads if item is not None and item.text()]]
         rows += [row[: len(rows[0])] for row in self.table.texts()]
         QGuiApplication.clipboard().setText(f"{self.summary.text()}\n\n{to_csv(rows)}")
 
