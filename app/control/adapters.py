@@ -58,9 +58,12 @@ class AdapterQuery(Query):
 
 
 class AdapterController(QObject):
-    """Keeps the panel and the saved lists in sync. `changed`: an adapter was added, removed, switched or weighted."""
+    """Keeps the panel and the saved lists in sync. `changed`: an adapter was added, removed, switched or weighted;
+    `listed(entries)`: the list was shown or changed.
+    """
 
     changed = Signal()
+    listed = Signal(object)
 
     def __init__(
         self, panel: AdapterPanel, model: ModelChoice, loading: ModelLoadController, settings: ModelsSection,
@@ -79,6 +82,11 @@ class AdapterController(QObject):
         self.show_model()
 
     @property
+    def entries(self) -> Sequence[AdapterEntry]:
+        """The adapters of the selected model."""
+        return self._panel.entries
+
+    @property
     def choices(self) -> tuple[AdapterChoice, ...]:
         """The adapters that are switched on, with their strengths."""
         return tuple(AdapterChoice(one.path, one.strength) for one in self._panel.entries if one.is_on)
@@ -88,7 +96,15 @@ class AdapterController(QObject):
         """Show the adapters of the selected model."""
         saved = self._settings.adapters.get(self._model.name, [])
         self._panel.set_entries([AdapterEntry(*one) for one in saved] if self._accepts_adapters else [])
+        self.listed.emit(self.entries)
         self._check_all()
+
+    @Slot(str, bool)
+    def switch(self, path: str, is_on: bool) -> None:
+        """Switch an adapter of the list on or off."""
+        entries = [one._replace(is_on=is_on) if one.path == path else one for one in self.entries]
+        self._panel.set_entries(entries)
+        self._on_changed()
 
     @property
     def _accepts_adapters(self) -> bool:
@@ -150,6 +166,7 @@ class AdapterController(QObject):
         if name and self._panel.entries:
             self._settings.adapters[name] = [list(one) for one in self._panel.entries]
         self.changed.emit()
+        self.listed.emit(self.entries)
 
     @Slot()
     def _check_all(self) -> None:

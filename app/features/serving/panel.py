@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
+    QListWidget,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -36,6 +38,8 @@ WIDTH = 620
 """Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
 """Width of the example in letters."""
+CALL_LINES = 4
+"""Lines of the list of calls that are visible at once."""
 
 
 class CopyRow(QWidget):
@@ -88,6 +92,10 @@ class ServerDialog(BaseDialog):
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
         self.copy_example.clicked.connect(self._copy_example)
+        self.calls = set_up(QListWidget(self), name="serverCalls", accessible_name=tr("Calls"))
+        self.calls.setWordWrap(True)
+        self.calls.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.calls.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.status = set_up(WrappedLabel("", self), role="muted")
         self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
         self.toggle.clicked.connect(self._on_toggle)
@@ -108,6 +116,7 @@ class ServerDialog(BaseDialog):
         top = Qt.AlignmentFlag.AlignTop
         arrange(QHBoxLayout(self._example_row), (self.example, 1), (self.copy_example, 0, top), margins=0, spacing=8)
         form.addRow(tr("Example"), self._example_row)
+        form.addRow(tr("Calls"), self.calls)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
@@ -142,6 +151,13 @@ class ServerDialog(BaseDialog):
             row.set_text("")
         self.example.clear()
 
+    def show_calls(self, lines: Sequence[str]) -> None:
+        """List the calls so far, the latest last and in sight."""
+        self.calls.clear()
+        self.calls.addItems(list(lines))
+        self._form.setRowVisible(self.calls, bool(lines))
+        self.calls.scrollToBottom()
+
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
         self.status.setText(text)
@@ -154,6 +170,7 @@ class ServerDialog(BaseDialog):
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
         self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
+        self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
         self.port.setFixedWidth(theme.px(120))
         self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
         for label in (self.introduction, self.status):
@@ -166,6 +183,7 @@ class ServerDialog(BaseDialog):
         self.toggle.setText(caption(tr("Stop") if is_on else tr("Start")))
         for row in (self.address, self.key, self._example_row):
             self._form.setRowVisible(row, is_on)
+        self._form.setRowVisible(self.calls, False)
 
     @Slot()
     def _on_toggle(self) -> None:

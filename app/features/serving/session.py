@@ -109,6 +109,10 @@ class ServedRuns(QObject):
                 raise item
             yield item
 
+    def has_started(self, run: Run | None) -> bool:
+        """Return whether `run` answers a request, and its end was not reported yet."""
+        return run is not None and self._current is not None and run is self._current.run
+
     def close(self) -> None:
         """End all requests; a run in progress stops."""
         self._is_closed = True
