@@ -107,7 +107,7 @@ def verdict_of(
 
     The claim holds if the whole 95 % interval of the difference is beyond the margin in the claimed direction (for
     “equal”: within the margin on both sides). It does not hold if the whole interval is on the other side of the
-    margin. In all other cases it cannot be told. A wrong “holds” is therefore as rare as the interval's one-sided error
+    margin. In all other cases it is undecided. A wrong “holds” is therefore as rare as the interval's one-sided error
     even where the true difference is the margin, and rarer where there is none.
     """
     if found is None or found.low is None or found.high is None or baseline_mean is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from decodescope.core.likelihood.setting_posterior import Ridge, SettingPosterior
 
 _SURE, _UNLIKELY = 0.9, 0.1
-"""Probabilities from which a filter is said to have been off, and below which it is said to have been on."""
+"""Probabilities from which a sentence states that a filter was off, and below which that it was on."""
 _NAMES = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
@@ -27,7 +27,7 @@ def probability_text(probability: float, digits: int = 1) -> str:
 
 
 def bounds_text(bounds: ProbabilityBounds) -> str:
-    """Return bounds as a range in percent, with as many digits as tell them apart."""
+    """Return bounds as a range in percent, with as many digits as distinguish them."""
     digits = 1 if bounds.gap >= 2e-3 else 2 if bounds.gap >= 2e-4 else 3
     low, high = probability_text(bounds.lower, digits), probability_text(bounds.upper, digits)
     return low if low == high else tr("{low} to {high}").format(low=low, high=high)
@@ -75,7 +75,7 @@ def value_text(setting: str, value: float) -> str:
 
 
 def explain_posterior(found: SettingPosterior) -> list[str]:
-    """Return what a text says about its settings, and what it cannot say."""
+    """Return the sentences about the settings of a text, and about what the text does not determine."""
     lines = [_temperature_sentence(found)]
     if found.greedy_below is not None:
         lines.append(

@@ -58,7 +58,7 @@ _ZOOM = 14.0
 _SMOOTHED = 4
 """Cells on each side over which the density of the temperature is averaged."""
 _NEARLY_GREEDY = 0.05
-"""Probability of a text of first choices down to which a temperature is said to be possible."""
+"""Probability of a text of first choices down to which a temperature counts as possible."""
 
 
 class TokenEvidence(NamedTuple):

@@ -102,7 +102,7 @@ class SettingsPanel(Themed, ScrollArea):
 
 
 class PrefixTree(Themed, QTreeWidget):
-    """Beginnings of answers as a tree; a beginning lies under the longest one that it continues."""
+    """Beginnings of answers as a tree; a beginning is a child of the longest one that it continues."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

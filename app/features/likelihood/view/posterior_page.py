@@ -73,7 +73,7 @@ _MARKS = (
 
 
 class JudgedText(Themed, ExactTextEdit):
-    """The judged text with marked tokens. `described(text)`: what the token at the cursor says."""
+    """The judged text with marked tokens. `described(text)`: the description of the token at the cursor."""
 
     described = Signal(str)
 
@@ -139,7 +139,7 @@ def _length(text: str) -> int:
 
 
 def token_sentence(token: TokenEvidence) -> str:
-    """Return what a token says about the settings."""
+    """Return the evidence of a token about the settings."""
     return tr(
         "“{text}” was number {rank} with {probability}. It forbids top-k below {rank}, top-p up to {mass:.3f} and "
         "min-p above {ratio:.3f}."

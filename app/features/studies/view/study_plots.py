@@ -125,7 +125,7 @@ class _ChosenPart(Themed, QWidget, AccessibleWidget):
             self.chosen.emit(self.parts()[self.current][2])
 
     def neighbour(self, right: int, down: int) -> int:
-        """Return the part beside the marked one."""
+        """Return the part next to the marked one."""
         count = len(self.parts())
         return max(0, min(count - 1, (self.current or 0) + right + down))
 
@@ -176,7 +176,7 @@ class IntervalPlot(_ChosenPart):
         return {point.x: point.label for _number, _curve, point in self._points()}
 
     def _place(self, number: int, x: float, y: float) -> QPointF:
-        """Return the place of a value; curves stand a little beside each other."""
+        """Return the place of a value; curves are shifted a little against each other."""
         area, (low, high) = self._area(), self._limits
         xs = self._labels()
         first, last = (min(xs), max(xs)) if xs else (0.0, 1.0)
