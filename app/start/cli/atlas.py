@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.app.start.cli.values import parse_pair, parse_seed
 from decodescope.app.state import setting_values
 from decodescope.app.state.text_formats import to_csv
@@ -142,11 +143,7 @@ class _Progress:
     """A progress bar over the range."""
 
     def __init__(self, is_quiet: bool) -> None:
-        from tqdm import tqdm
-
-        self._bar = tqdm(
-            disable=is_quiet, total=100, file=sys.stderr, bar_format="{l_bar}{bar}| {postfix}", leave=False
-        )
+        self._bar = progress_bar(is_quiet, total=100, bar_format="{l_bar}{bar}| {postfix}")
 
     def __enter__(self) -> _Progress:
         return self

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.resources.language import mark, tr, trn
@@ -141,11 +142,7 @@ class _Progress:
     """A progress bar with the time left."""
 
     def __init__(self, is_quiet: bool) -> None:
-        from tqdm import tqdm
-
-        self._bar = tqdm(
-            disable=is_quiet, unit=tr("run"), file=sys.stderr, bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}"
-        )
+        self._bar = progress_bar(is_quiet, unit=tr("run"), bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}")
         self._is_quiet = is_quiet
 
     def __enter__(self) -> _Progress:

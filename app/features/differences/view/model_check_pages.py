@@ -20,7 +20,8 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption
@@ -115,10 +116,13 @@ class CheckPage(Themed, QWidget):
         self.summary = set_up(WrappedLabel("", self), name=f"{name}Summary")
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._is_busy = False
-        controls = arrange(
-            QHBoxLayout(), PlainLabel(label, self), self.choice, PlainLabel(tr("Tokens"), self), self.tokens, STRETCH,
-            self.button, spacing=12,
-        )  # fmt: skip
+        fields = FlowRow(self, 12)
+        for text, field in ((label, self.choice), (tr("Tokens"), self.tokens)):
+            pair = QWidget(fields)
+            arrange(QHBoxLayout(pair), PlainLabel(text, pair), field, margins=0, spacing=8)
+            fields.flow.addWidget(pair)
+        top = Qt.AlignmentFlag.AlignTop
+        controls = arrange(QHBoxLayout(), (fields, 1), (self.button, 0, top), spacing=12)
         self._column = arrange(
             QVBoxLayout(self), WrappedLabel(introduction, self), controls, self.summary, margins=0, spacing=12
         )
@@ -234,7 +238,7 @@ class DraftPage(CheckPage):
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return words.percent(share)
 
 
 def _distance(value: float) -> str:
