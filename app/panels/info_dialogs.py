@@ -59,6 +59,7 @@ class TableDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         arrange(QVBoxLayout(self), scroll, buttons, margins=(20, 16, 20, 16))
+        scroll.setFocus(Qt.FocusReason.OtherFocusReason)  # arrow keys scroll at once
         size = content.sizeHint()
         self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
 

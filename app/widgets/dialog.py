@@ -42,6 +42,10 @@ class BaseDialog(Themed, QDialog):
             layout.activate()  # drop the size hint from before the labels had their width
         room = available_rect(self).size() - WINDOW_FRAME
         self.resize(self.size().boundedTo(room))
+        if self.focusWidget() is None:  # a scrolled page comes after the controls
+            first = next((part for part in self._order.tab_stops() if not isinstance(part, QScrollArea)), None)
+            if first is not None:
+                first.setFocus(Qt.FocusReason.OtherFocusReason)
         super().showEvent(event)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from decodescope.app.features.differences.view.model_check_pages import DraftPage, NearMissPage
 from decodescope.app.features.differences.view.run_pair_page import RunPairPage
-from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.building import STRETCH, arrange
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.dialog import BaseDialog, page_scroll_area
 from decodescope.resources.language import tr
@@ -35,7 +35,8 @@ class DifferenceDialog(BaseDialog):
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         pages = [(page, 1) for page in self._areas.values()]
-        arrange(QVBoxLayout(self), self.tabs, *pages, buttons, margins=(20, 16, 20, 16), spacing=12)
+        foot = arrange(QHBoxLayout(), (self.runs.foot, 1), STRETCH, buttons, spacing=8)
+        arrange(QVBoxLayout(self), self.tabs, *pages, foot, margins=(20, 16, 20, 16), spacing=12)
         self.show_page(RUNS)
 
     @Slot(str)
@@ -46,3 +47,4 @@ class DifferenceDialog(BaseDialog):
             self.tabs.focus_value()
         for each, page in self._areas.items():
             page.setVisible(each == name)
+        self.runs.foot.setVisible(name == RUNS)

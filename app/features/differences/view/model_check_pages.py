@@ -90,6 +90,7 @@ class CheckTable(Themed, QTableWidget):
 
     def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(28))
+        self.horizontalHeader().setMinimumSectionSize(theme.px(88))
 
 
 class CheckPage(Themed, QWidget):

@@ -192,8 +192,9 @@ class RunPairPage(Themed, QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(content)
-        foot = arrange(QHBoxLayout(), self.copy, (self.status, 1), self.try_out, spacing=8)
-        arrange(QVBoxLayout(self), pickers, (area, 1), foot, margins=0, spacing=12)
+        self.foot = QWidget(self)
+        arrange(QHBoxLayout(self.foot), self.copy, (self.status, 1), self.try_out, margins=0, spacing=8)
+        arrange(QVBoxLayout(self), pickers, (area, 1), self.foot, margins=0, spacing=12)
 
     # What is shown
 

@@ -105,6 +105,7 @@ class PresenterWindow(Themed, QWidget):
         self._buttons: list[IconButton] = []
         self._headings: list[QLabel] = []
         self._lay_out()
+        self.play.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_content(self, content: PresenterContent) -> None:
         """Show these texts."""
