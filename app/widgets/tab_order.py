@@ -57,7 +57,7 @@ class TabOrder:
 
 def _panel_index(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
     """Return the index of the panel that contains the widget."""
-    return next((n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)), None)
+    return next((n for n, panel in enumerate(panels) if panel is widget or panel.isAncestorOf(widget)), None)
 
 
 def _is_plain_scroller(widget: QWidget, others: Sequence[QWidget]) -> bool:

@@ -92,7 +92,7 @@ class SettingEffect(NamedTuple):
 
 def _percent(share: float) -> str:
     percent = 100 * share
-    return tr("less than 0.01 %") if percent < 0.01 else f"{percent:.3g} %"
+    return tr("less than 0.01 %") if percent < 0.01 else tr("{number} %").format(number=f"{percent:.3g}")
 
 
 class SettingEffects(ResultRows[SettingEffect]):

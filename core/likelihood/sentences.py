@@ -20,10 +20,14 @@ def probability_text(probability: float, digits: int = 1) -> str:
     value = 100 * probability
     step = 10.0**-digits
     if 0 < value < step / 2:
-        return f"< {step:.{digits}f} %"
+        return _percent_text(f"< {step:.{digits}f}")
     if 100 - step / 2 <= value < 100:
-        return f"> {100 - step:.{digits}f} %"
-    return f"{value:.{digits}f} %"
+        return _percent_text(f"> {100 - step:.{digits}f}")
+    return _percent_text(f"{value:.{digits}f}")
+
+
+def _percent_text(number: str) -> str:
+    return tr("{number} %").format(number=number)
 
 
 def bounds_text(bounds: ProbabilityBounds) -> str:

@@ -212,7 +212,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def pilot_text(found: PilotEstimate) -> str:
-    """Return the findings of a pilot run."""
+    """Return the time left and the number of prompts needed, as estimated by a pilot run."""
     lines = [trn("{count:,} run is left.", "{count:,} runs are left.", found.runs_left).format(count=found.runs_left)]
     if found.seconds_left is not None and found.runs_left:
         lines.append(tr("Time left: about {time}.").format(time=duration_text(found.seconds_left)))

@@ -214,9 +214,11 @@ class DifferenceController(QObject):
         if not is_greedy and request.strategy == "sampling":
             config = {**request.config, **config}
         strategy = "greedy" if is_greedy or request.strategy != "sampling" else "sampling"
+        options = request.options if strategy == request.strategy else {}  # greedy search has no options of sampling
         return replace(
-            request, strategy=strategy, config=config, draft_names=(), cache="dynamic", cache_options={}, top_n=1
-        )
+            request, strategy=strategy, config=config, options=options, draft_names=(), cache="dynamic",
+            cache_options={}, top_n=1,
+        )  # fmt: skip
 
     @Slot(str, int)
     def _find_near_misses(self, change: str, tokens: int) -> None:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from decodescope.app.session.queries.base import Answer
     from decodescope.core.likelihood import PatternProbability, SettingPosterior, TextPattern
 
-PATTERN, POSTERIOR = 0, 1
-"""Indices of the pages."""
-
 
 class LikelihoodController(QObject):
     """Controls the window. Closing it stops what is computed; results and entries are kept for the next time."""
@@ -42,17 +39,17 @@ class LikelihoodController(QObject):
     @Slot()
     def open(self) -> LikelihoodDialog:
         """Open the page “How likely is that?”."""
-        return self._open(PATTERN)
+        return self._open("pattern")
 
     @Slot()
     def open_posterior(self) -> LikelihoodDialog:
         """Open the page “Which settings wrote this?”, with the shown run if nothing was entered."""
-        dialog = self._open(POSTERIOR)
+        dialog = self._open("posterior")
         if not dialog.posterior.text.toPlainText():
             self._take_run()
         return dialog
 
-    def _open(self, page: int) -> LikelihoodDialog:
+    def _open(self, page: str) -> LikelihoodDialog:
         if self._dialog is None:
             self._dialog = self._create()
         dialog = self._dialog

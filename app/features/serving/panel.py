@@ -21,10 +21,11 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.screen import available_rect
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.resources.language import mark, tr
 
@@ -37,9 +38,12 @@ _INTRODUCTION = mark(
 WIDTH = 620
 """Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
-"""Width of the example in letters."""
+"""Width of the example in letters, if the screen is wide enough."""
 CALL_LINES = 4
 """Lines of the list of calls that are visible at once."""
+MARGIN = 20
+OTHER_HEIGHT = 430
+"""Height of everything but the example in pixels at 100 %."""
 
 
 class CopyRow(QWidget):
@@ -124,7 +128,7 @@ class ServerDialog(BaseDialog):
         column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
         arrange(
             column, self.introduction, form, self.status, STRETCH,
-            arrange(QHBoxLayout(), buttons, STRETCH, self.toggle), margins=(20, 16, 20, 16), spacing=12,
+            arrange(QHBoxLayout(), STRETCH, self.toggle, buttons, spacing=8), margins=(20, 16, 20, 16), spacing=12,
         )  # fmt: skip
 
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
@@ -169,12 +173,15 @@ class ServerDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
-        self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
+        metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
+        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN)
+        height = min(12 * metrics.lineSpacing() + theme.px(28), room.height() - theme.px(OTHER_HEIGHT))
+        self.example.setFixedHeight(max(height, 4 * metrics.lineSpacing()))
+        self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
         self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
         self.port.setFixedWidth(theme.px(120))
-        self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
         for label in (self.introduction, self.status):
-            label.setFixedWidth(theme.px(WIDTH))
+            label.setFixedWidth(width)
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on

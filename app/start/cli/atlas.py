@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.app.start.cli.values import parse_pair, parse_seed
 from decodescope.app.state import setting_values
 from decodescope.app.state.text_formats import to_csv
@@ -71,7 +72,6 @@ def run(arguments: Sequence[str]) -> int:
         return INVALID
     cancel = threading.Event()
     try:
-        from tqdm import tqdm
         from transformers.utils import logging
 
         logging.disable_progress_bar()
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
         shape = "{l_bar}{bar}| {postfix}"
         with (
             interrupt_sets(cancel),
-            tqdm(disable=options.quiet, total=100, file=sys.stderr, bar_format=shape, leave=False) as bar,
+            progress_bar(options.quiet, total=100, bar_format=shape) as bar,
         ):
             atlas = core.map_setting(
                 model, request, options.setting, options.low, options.high, word=options.word,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.resources.language import mark, tr, trn
@@ -102,15 +103,13 @@ def _load_plugins(options: argparse.Namespace) -> None:
 
 
 def _run_study(study: Study, options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     code = DONE
     if not options.report:
         cancel, shape = threading.Event(), "{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}"
         try:
             with (
                 interrupt_sets(cancel),
-                tqdm(disable=options.quiet, unit=tr("run"), file=sys.stderr, bar_format=shape) as bar,
+                progress_bar(options.quiet, unit=tr("run"), bar_format=shape) as bar,
             ):
                 uses_plugins = bool(options.plugins or options.use)
                 study.run(partial(_update, bar), cancel, pilot=options.pilot, uses_plugins=uses_plugins)

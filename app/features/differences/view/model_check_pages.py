@@ -24,6 +24,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -93,6 +94,7 @@ class CheckTable(Themed, QTableWidget):
 
     def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(28))
+        self.horizontalHeader().setMinimumSectionSize(theme.px(88))
 
 
 class CheckPage(Themed, QWidget):
@@ -124,10 +126,13 @@ class CheckPage(Themed, QWidget):
         self.copy.clicked.connect(self.copy_results)
         self.copy.setEnabled(False)
         self._is_busy = False
-        self._controls = arrange(
-            QHBoxLayout(), PlainLabel(label, self), self.choice, PlainLabel(tr("Tokens"), self), self.tokens, STRETCH,
-            self.copy, self.button, spacing=12,
-        )  # fmt: skip
+        fields = FlowRow(self, 12)
+        for text, field in ((label, self.choice), (tr("Tokens"), self.tokens)):
+            pair = QWidget(fields)
+            arrange(QHBoxLayout(pair), PlainLabel(text, pair), field, margins=0, spacing=8)
+            fields.flow.addWidget(pair)
+        top = Qt.AlignmentFlag.AlignTop
+        self._controls = arrange(QHBoxLayout(), (fields, 1), (self.copy, 0, top), (self.button, 0, top), spacing=12)
         self._column = arrange(
             QVBoxLayout(self), WrappedLabel(introduction, self), self._controls, self.summary, margins=0, spacing=12
         )
@@ -354,7 +359,7 @@ def _rank_text(group: RankGroup) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return words.percent(share)
 
 
 def _distance(value: float) -> str:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.themed import Themed
+from decodescope.core import words
 from decodescope.core.likelihood import ProbabilityBounds, bounds_text
 from decodescope.resources.language import tr
 
@@ -57,5 +58,5 @@ class BoundsBar(Themed, QWidget):
             )
             left = share * width - (0 if share == 0 else theme.px(60) if share == 1 else theme.px(30))
             box = QRectF(left, top, theme.px(60), self.height() - top)
-            painter.drawText(box, int(side | Qt.AlignmentFlag.AlignTop), f"{share:.0%}".replace("%", " %"))
+            painter.drawText(box, int(side | Qt.AlignmentFlag.AlignTop), words.percent_text(f"{100 * share:.0f}"))
         painter.end()

@@ -259,7 +259,7 @@ class AtlasMap(Themed, QWidget, AccessibleWidget):
     def _part_name(self, number: int) -> str:
         assert self._result is not None
         one, atlas = self._result.atlas[number], self._result.atlas
-        share = words.percent((one.high - one.low) / (atlas.high - atlas.low))
+        share = words.percent((one.high - one.low) / (atlas.high - atlas.low), is_exact=True)
         return f"{range_text(self._result, number, self._name)} · {share}\n{self._result.text_of(number)}"
 
     def accessible_parts(self) -> Sequence[AccessiblePart]:

@@ -254,7 +254,7 @@ class AtlasPage(NoisePage):
         self.slider.setValue(number)
         self.slider.blockSignals(False)
         self.table.select_number(number)
-        share = words.percent((one.high - one.low) / (atlas.high - atlas.low))
+        share = words.percent((one.high - one.low) / (atlas.high - atlas.low), is_exact=True)
         place = tr("Text {number:,} of {count:,} · {range} · {share} of the range").format(
             number=number + 1, count=len(atlas), range=range_text(self._result, number, self._lower_name), share=share
         )

@@ -323,16 +323,18 @@ def _summary(result: TwinResult) -> str:
     if twin.first_difference is None:
         return join_sentences(tr("Both texts are equal."), expected)
     place = tr("The texts differ from word {number:,} on.").format(number=twin.first_difference + 1)
-    share = trn("The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
-                "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
-                len(twin)).format(caused=caused, n=len(twin), share=words.percent(twin.caused))  # fmt: skip
+    share = trn(
+        "The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
+        "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
+        len(twin),
+    ).format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
     return join_sentences(place, _rejoin_sentence(result), share, expected)
 
 
 def _rejoin_sentence(result: TwinResult) -> str:
     """Return where the texts run together again after their first difference."""
     twin = result.twin
-    common = tr("{share} of the words are common to both.").format(share=words.percent(twin.common))
+    common = tr("{share} of the words are common to both.").format(share=words.percent(twin.common, is_exact=True))
     if not twin.rejoins:
         return join_sentences(tr("They do not run together again."), common)
     first = twin.rejoins[0]

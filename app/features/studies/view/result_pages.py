@@ -39,7 +39,7 @@ from decodescope.app.widgets.painted_rows import ThemedDelegate
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core import studies
-from decodescope.resources.language import join_names, tr, trn
+from decodescope.resources.language import join_names, tr, trc, trn
 
 Index = QModelIndex | QPersistentModelIndex
 CELL_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -453,7 +453,7 @@ class ChartPage(ResultPage):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.measure = self.add_choice("studyChartMeasure", tr("Measure"))
+        self.measure = self.add_choice("studyChartMeasure", trc("of a text", "Measure"))
         self.over = self.add_choice("studyChartSetting", tr("Over"))
         self.plot = set_up(IntervalPlot(self), name="studyChart")
         self.plot.chosen.connect(self.cellChosen)
@@ -488,7 +488,7 @@ class MapPage(ResultPage):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.measure = self.add_choice("studyMapMeasure", tr("Measure"))
+        self.measure = self.add_choice("studyMapMeasure", trc("of a text", "Measure"))
         self.row = self.add_choice("studyMapRows", tr("Rows"))
         self.column = self.add_choice("studyMapColumns", tr("Columns"))
         self._fixed: dict[str, ComboBox] = {}

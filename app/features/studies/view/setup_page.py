@@ -33,6 +33,7 @@ from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.inputs import ComboBox, ScrollArea, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.app.widgets.screen import available_rect
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core import caches, strategies, studies
 from decodescope.core.errors import StudyError
@@ -198,7 +199,6 @@ class StudyForm(ScrollArea):
         set_up(self, name="studyForm", accessible_name=tr("Study as a form"))
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._table: Mapping[str, Any] = {}
         self._models: list[ComboItem] = []
         self._folder = Path()
@@ -651,8 +651,9 @@ class SetupPage(Themed, QWidget):
 
     def restyle(self, theme: Theme) -> None:
         self.form.restyle(theme)
-        self.form.setMinimumWidth(theme.px(MIN_FORM_WIDTH))
-        self.editor.setMinimumWidth(theme.px(MIN_TEXT_WIDTH))
+        half = available_rect(self).width() * 2 // 5
+        self.form.setMinimumWidth(min(theme.px(MIN_FORM_WIDTH), half))
+        self.editor.setMinimumWidth(min(theme.px(MIN_TEXT_WIDTH), half))
         if self.splitter.sizes()[0] < theme.px(MIN_FORM_WIDTH) or not self.isVisible():
             self.splitter.setSizes([theme.px(FORM_WIDTH), theme.px(10 * FORM_WIDTH)])
 
