@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
-    QListWidget,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -38,7 +37,7 @@ WIDTH = 620
 """Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
 """Width of the example in letters."""
-CALL_LINES = 4
+CALL_LINES = 5
 """Lines of the list of calls that are visible at once."""
 
 
@@ -92,10 +91,9 @@ class ServerDialog(BaseDialog):
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
         self.copy_example.clicked.connect(self._copy_example)
-        self.calls = set_up(QListWidget(self), name="serverCalls", accessible_name=tr("Calls"))
-        self.calls.setWordWrap(True)
-        self.calls.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.calls.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.calls = set_up(ExactTextEdit(self), name="serverCalls", accessible_name=tr("Calls"))
+        self.calls.setReadOnly(True)
+        self.calls.setTabChangesFocus(True)
         self.status = set_up(WrappedLabel("", self), role="muted")
         self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
         self.toggle.clicked.connect(self._on_toggle)
@@ -153,10 +151,10 @@ class ServerDialog(BaseDialog):
 
     def show_calls(self, lines: Sequence[str]) -> None:
         """List the calls so far, the latest last and in sight."""
-        self.calls.clear()
-        self.calls.addItems(list(lines))
         self._form.setRowVisible(self.calls, bool(lines))
-        self.calls.scrollToBottom()
+        self.calls.setPlainText("\n".join(lines))
+        bar = self.calls.verticalScrollBar()
+        bar.setValue(bar.maximum())
 
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
@@ -170,7 +168,8 @@ class ServerDialog(BaseDialog):
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
         self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
-        self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
+        self.calls.ensurePolished()
+        self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))
         self.port.setFixedWidth(theme.px(120))
         self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
         for label in (self.introduction, self.status):
