@@ -175,7 +175,7 @@ def _is_round_trip(text: str, value: list[str]) -> bool:
 
 
 _GRAMMAR_NAMES = {
-    "json_schema": mark("JSON schema"), "regex": mark("regex"), "lark": "Lark", "gbnf": "GBNF",
+    "json_schema": mark("JSON schema"), "regex": mark("regex"), "lark": mark("Lark"), "gbnf": "GBNF",
     "choice": mark("choice"),
 }  # fmt: skip
 """Kind of grammar → its name in a summary."""
