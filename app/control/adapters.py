@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -14,7 +15,7 @@ from decodescope.app.control.model_choice import ModelChoice
 from decodescope.app.control.model_list import ENGINE
 from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.panels.adapter_panel import AdapterEntry, AdapterPanel
-from decodescope.app.session.queries.adapter_check import AdapterInfo, AdapterQuery
+from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.storage.settings import ModelsSection
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
@@ -22,7 +23,38 @@ from decodescope.core import AdapterChoice, adapters, words
 from decodescope.resources.language import tr, trc
 
 if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
     from decodescope.app.session.queries.base import Answer
+
+
+class AdapterInfo(NamedTuple):
+    """Properties of an adapter."""
+
+    kind: str
+    """Kind of adapter and file, for people."""
+    base: str
+    """The model it was trained for; empty if unknown."""
+    ranks: tuple[int, ...]
+    layers: int
+    """Number of layers that it changes."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AdapterQuery(Query):
+    """Query whether an adapter fits the loaded model, and what it is; None if the model is not loaded, or remote."""
+
+    path: str
+
+    def run(self, models: LocalModels, report: Report) -> AdapterInfo | None:
+        """Load the adapter, again if its files have changed, and describe it. Raises DecodescopeError."""
+        model = models.find(self.load)
+        if model is None:
+            return None
+        if model.adapters.is_outdated(self.path):
+            model.adapters.remove(self.path)
+        found = model.adapters.load(self.path, self.load.allow_pickle)
+        return AdapterInfo(found.kind, found.base, found.ranks, len(found.layers), found.nbytes)
 
 
 class AdapterController(QObject):

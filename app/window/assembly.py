@@ -338,7 +338,7 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         likelihood=LikelihoodController(body, session, requests, loading),
-        differences=DifferenceController(body, session, services.history, requests, chosen.model),
+        differences=DifferenceController(body, session, services.history, requests, chosen.model, loading),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         same_noise=SameNoiseController(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)

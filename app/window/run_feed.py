@@ -70,8 +70,7 @@ class RunFeed(QObject):
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
         """Update for a batch of events; show at once that memory ran out."""
         for event in events:
-            is_notice = isinstance(event, core.events.Notice)
-            if is_notice and event.kind == "memory_fallback" and not self.answers_client():
+            if isinstance(event, core.events.Notice) and event.kind == "memory_fallback" and not self.answers_client():
                 self._messages.show_notice(event.message, tr("Memory ran out; run continues"))
         if len(run.sequences) != max(1, self._centre.sequence_combo.count()):
             self._centre.update_sequence_selector(run)

@@ -12,7 +12,7 @@ import torch
 
 from decodescope.core.caches.tensors.cache_operations import crop, tokens_read
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
-from decodescope.core.decoding.keyed_noise import KeyedNoise, token_keys
+from decodescope.core.decoding.keyed_noise import KeyedNoise, TextNoise, context_spellings, token_keys
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
@@ -228,6 +228,37 @@ class KeyedPicker:
     def move_to(self, position: int) -> None:
         """Go to a position of the answer, its required beginning included."""
         self._position, self._draws = position, 0
+
+
+class TextKeyedPicker(KeyedPicker):
+    """Samples one text by noise that is keyed by the text before each token (`TextNoise`)."""
+
+    def __init__(self, run: DecodingRun, seed: int) -> None:
+        super().__init__(run, [seed])
+        self._context = TextNoise(self._noise[0], context_spellings(run.model))
+        for token in run.inputs.beginning:
+            self._context.add(token)
+
+    @property
+    def step_noise(self) -> KeyedNoise:
+        """The noise of the next token, at position 0."""
+        return self._context.step
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+        """Return the token of scores [1, V]."""
+        token = int((scores[0].double().cpu().numpy() + self.step_noise.gumbel(0)).argmax())
+        self.add(token)
+        return torch.tensor([token], device=scores.device)
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return a number in (0, 1) for the text; different for each call at one token."""
+        self._draws += 1
+        return torch.tensor([self.step_noise.uniform(0, self._draws)] * rows, device=self._device)
+
+    def add(self, token: int) -> None:
+        """Go on to the noise after a token."""
+        self._context.add(token)
+        self._draws = 0
 
 
 class KeyedReplay(StepReplayer):

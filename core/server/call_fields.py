@@ -338,4 +338,4 @@ def _other_grammars(fields: CallFields) -> Iterable[tuple[str, Json]]:
     for name, kind in _GRAMMARS.items():
         value = fields.take(name)
         if value not in (None, "", {}, []):
-            yield name, value if name == "grammar" and isinstance(value, Mapping) else {kind: value}
+            yield name, dict(value) if name == "grammar" and isinstance(value, Mapping) else {kind: value}

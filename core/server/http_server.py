@@ -19,7 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.server.openai_api import Answer, ApiError, CompletionCall, ServedModel, parse_call, to_api_error
+from decodescope.core.server.call_fields import ApiError
+from decodescope.core.server.openai_api import ApiResponse, CompletionCall, ServedModel, parse_call, to_api_error
 from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ class HttpServer:
             self._waiting -= 1
 
     async def _run(self, call: CompletionCall, cancel: threading.Event, send: Send) -> None:
-        answer, stream = Answer(call), _EventStream(send)
+        answer, stream = ApiResponse(call), _EventStream(send)
         try:
             for request in call.requests():
                 answer.begin()
@@ -339,19 +340,12 @@ async def _watch(receive: Receive, cancel: threading.Event) -> None:
     cancel.set()
 
 
-class _RunEnd:
-    """The end of a run in the queue of its events."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
 async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> AsyncIterator[Event]:
     """Yield the events of a run that computes in a thread; wait for its end in any case."""
     loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[Event | _RunEnd] = asyncio.Queue()
+    queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()  # ends with an error or None
 
-    def post(item: Event | _RunEnd) -> None:
+    def post(item: Event | BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(queue.put_nowait, item)
 
@@ -360,9 +354,9 @@ async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> 
             for event in runner(request, cancel):
                 post(event)
         except BaseException as error:  # it is raised in the loop
-            post(_RunEnd(error))
+            post(error)
         else:
-            post(_RunEnd(None))
+            post(None)
 
     thread = threading.Thread(target=work, name="served run", daemon=True)
     thread.start()
@@ -370,16 +364,16 @@ async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> 
     try:
         while True:
             item = await queue.get()
-            if isinstance(item, _RunEnd):
-                has_ended = True
-                if item.error is not None:
-                    raise item.error
+            has_ended = item is None or isinstance(item, BaseException)
+            if item is None:
                 return
+            if isinstance(item, BaseException):
+                raise item
             yield item
     finally:
         if not has_ended:
             cancel.set()
-            while not isinstance(await queue.get(), _RunEnd):
+            while isinstance(await queue.get(), Event):
                 pass
 
 

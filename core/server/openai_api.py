@@ -377,7 +377,7 @@ class _Choice:
         return None if self.ending is None else _FINISH_REASONS.get(self.ending, "stop")
 
 
-class Answer:
+class ApiResponse:
     """The answer to a call: feed it the events of each request, in order."""
 
     def __init__(self, call: CompletionCall) -> None:
@@ -544,7 +544,7 @@ def _finite(value: float) -> float:
 
 def write_answer(call: CompletionCall, events: Callable[[Request], Iterator[Event]]) -> Json:
     """Return the complete answer to a call, from a function that runs a request."""
-    answer = Answer(call)
+    answer = ApiResponse(call)
     for request in call.requests():
         answer.begin()
         for event in events(request):

@@ -20,7 +20,7 @@ from decodescope.core.events import (
     TokenChosen,
 )
 from decodescope.core.request import Request
-from decodescope.core.server import Answer, ApiError, CompletionCall, ServedModel
+from decodescope.core.server import ApiError, ApiResponse, CompletionCall, ServedModel
 from decodescope.core.server.openai_api import parse_call, to_api_error, write_answer
 
 MODEL = ServedModel("tiny", context=64, created=1)
@@ -60,7 +60,7 @@ def _events(*pieces: str, ending: str = "length", stop: str = "", sequences: int
 
 
 def _streamed(call: CompletionCall, events: Any) -> list[dict[str, Any]]:
-    answer, chunks = Answer(call), []
+    answer, chunks = ApiResponse(call), []
     for request in call.requests():
         answer.begin()
         for event in events(request):
