@@ -144,6 +144,26 @@ def test_message_whose_answer_fails_otherwise_stays_for_another_try(
     assert (contents(window), window.parts.setup.prompt.editor.toPlainText()) == (["Hi"], "")
 
 
+@pytest.mark.parametrize("by_key", [False, True])
+def test_focus_returns_to_the_message_when_an_answer_is_stopped_by_the_button(
+    qtbot: QtBot, config_dir: Path, by_key: bool
+) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine(hold=threading.Event()))
+    editor = window.parts.setup.prompt.editor
+    window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
+    editor.setFocus()
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 3, timeout=WAIT_MS)
+    send = window.parts.chat.composer.send
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        if by_key:
+            send.setFocus()
+            qtbot.keyClick(send, Qt.Key.Key_Space)
+        else:
+            qtbot.mouseClick(send, Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is editor
+
+
 def test_list_that_covers_the_chat_closes_when_a_message_is_sent_or_a_chat_begins(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
 ) -> None:
