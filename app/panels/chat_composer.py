@@ -49,6 +49,7 @@ class ChatComposer(Themed, QFrame):
         self.warning.hide()
         self.send = set_up(QPushButton(tr("Send")), name="sendButton", role="primary", clicked=self.sendRequested)
         self.send.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.send.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the cursor in the message
         self.examples = self._examples_button()
         self.adapters = set_up(QToolButton(), name="chatAdapters", accessible_name=tr("Adapters"))
         self.adapters.setToolTip(tooltip(tr("Adapters for the next answer")))
@@ -120,6 +121,8 @@ class ChatComposer(Themed, QFrame):
 
     def _update(self) -> None:
         self.send.setText(tr(SEND_MODES[self._mode]))
+        if self.send.hasFocus() and self._mode == "stopping":  # disabled, it would pass the focus on to the toolbar
+            self._row.itemAt(0).widget().setFocus()
         self.send.setEnabled(self._mode != "stopping")
         key = tr("Enter") if self._enter_sends else tr("Shift+Enter")
         self.send.setToolTip(tooltip(tr("Stop the answer (Esc)") if self._mode != "run" else f"{tr('Send')} ({key})"))
