@@ -60,6 +60,7 @@ class ChatComposer(Themed, QFrame):
         self.adapters.hide()
         self.hint = set_up(ElidedLabel(), role="muted", name="sendHint")
         self._mode, self._enter_sends = "run", True
+        self._input: QWidget = self
         self._row = arrange(QHBoxLayout(), spacing=8)
         self._foot = QWidget(self)
         arrange(QHBoxLayout(self._foot), self.examples, self.adapters, (self.hint, 1), margins=0, spacing=8)
@@ -69,6 +70,7 @@ class ChatComposer(Themed, QFrame):
 
     def take_input(self, area: QWidget) -> None:
         """Take the editor from the panel of settings."""
+        self._input = area
         self._row.insertWidget(0, area, 1)
         area.show()
 
@@ -122,7 +124,7 @@ class ChatComposer(Themed, QFrame):
     def _update(self) -> None:
         self.send.setText(tr(SEND_MODES[self._mode]))
         if self.send.hasFocus() and self._mode == "stopping":  # disabled, it would pass the focus on to the toolbar
-            self._row.itemAt(0).widget().setFocus()
+            self._input.setFocus()
         self.send.setEnabled(self._mode != "stopping")
         key = tr("Enter") if self._enter_sends else tr("Shift+Enter")
         self.send.setToolTip(tooltip(tr("Stop the answer (Esc)") if self._mode != "run" else f"{tr('Send')} ({key})"))
