@@ -324,14 +324,9 @@ class PresetLibrary(QObject):
     @Slot()
     def save_preset(self) -> None:
         """Open a dialog for the name and save the settings under it."""
-        from PySide6.QtWidgets import QInputDialog
+        from decodescope.app.widgets.confirmation import ask_text
 
-        dialog = QInputDialog(self._bar.window())
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(tr("Save as preset"))
-        dialog.setLabelText(tr("Preset name"))
-        dialog.textValueSelected.connect(self.save_preset_as)
-        dialog.open()
+        ask_text(self._bar, "presetName", tr("Save as preset"), tr("Preset name"), self.save_preset_as)
 
     @Slot(str)
     def save_preset_as(self, name: str) -> None:

@@ -23,8 +23,9 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import arrange
-from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
 
 
@@ -119,10 +120,10 @@ class EngineDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.models.setMinimumHeight(theme.px(96))
-        self.setMinimumWidth(theme.px(520))
+        self.setMinimumWidth(min(theme.px(520), available_rect(self).width() - WINDOW_FRAME.width()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Enter, list the models from a field, or press the focused button; no default button is pressed."""
+        """List the models on Enter in a field, or press the focused button; no default button is pressed."""
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
         elif isinstance(button := self.focusWidget(), QPushButton):

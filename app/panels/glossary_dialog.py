@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QFrame,
     QHBoxLayout,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.flow_layout import FlowLayout
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
@@ -38,7 +40,7 @@ _LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_Page
 """Keys that move through the list while the search field has the focus."""
 
 
-class GlossaryDialog(QDialog):
+class GlossaryDialog(BaseDialog):
     """Search field, list of matching terms and the page of the selected term; shows the term `first` if given.
 
     `claimsRequested(name)`: show the claims about what the term explains (`strategy.greedy`).
@@ -47,10 +49,7 @@ class GlossaryDialog(QDialog):
     claimsRequested = Signal(str)
 
     def __init__(self, first: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("glossary")
-        self.setWindowTitle(tr("Glossary"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "glossary", tr("Glossary"))
         self.field = set_up(QLineEdit(self), name="glossaryField", accessible_name=tr("Find a term"))
         self.field.setPlaceholderText(tr("A term, in English or Chinese"))
         self.field.setClearButtonEnabled(True)
@@ -105,8 +104,12 @@ class GlossaryDialog(QDialog):
                 return True
         return super().eventFilter(watched, event)
 
+    def tab_panels(self) -> Sequence[QWidget]:
+        """Tab goes from the list to the page of the selected term."""
+        return self.field, self.list, self.page, self._buttons
+
     def _lay_out(self) -> None:
-        buttons = QDialogButtonBox(self)
+        self._buttons = buttons = QDialogButtonBox(self)
         buttons.addButton(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         left = arrange(QVBoxLayout(), (self.list, 1), self.no_matches)

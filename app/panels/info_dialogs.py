@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from decodescope.app.panels.commands import COMMANDS, SHORTCUTS, key_of
 from decodescope.app.state import setting_values
@@ -18,6 +27,7 @@ from decodescope.app.theme.theme import tab_distance
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip, window_title
 from decodescope.app.widgets.text_documents import ExactTextEdit
@@ -49,6 +59,7 @@ class TableDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         arrange(QVBoxLayout(self), scroll, buttons, margins=(20, 16, 20, 16))
+        scroll.setFocus(Qt.FocusReason.OtherFocusReason)  # arrow keys scroll at once
         size = content.sizeHint()
         self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
 
@@ -188,7 +199,9 @@ class HelpDialog(BaseDialog):
         scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Help"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(content)
-        arrange(QVBoxLayout(self), (scroll, 1), self._buttons(), margins=(20, 16, 20, 16))
+        commands, buttons = self._buttons()
+        foot = arrange(QHBoxLayout(), (commands, 1), (buttons, 0, Qt.AlignmentFlag.AlignBottom), spacing=8)
+        arrange(QVBoxLayout(self), (scroll, 1), foot, margins=(20, 16, 20, 16), spacing=12)
         metrics = self.fontMetrics()
         self.resize(max(640, 76 * metrics.averageCharWidth()), min(680, 40 * metrics.height()))
 
@@ -205,8 +218,9 @@ class HelpDialog(BaseDialog):
             self._grid.addWidget(label, row, 1)
         self._grid.setRowMinimumHeight(row + 1, 10)
 
-    def _buttons(self) -> QDialogButtonBox:
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    def _buttons(self) -> tuple[FlowRow, QDialogButtonBox]:
+        """Return the buttons of commands, in several lines where the type is large, and Close."""
+        commands, buttons = FlowRow(spacing=8), QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         titles = {command.name: command for command in COMMANDS}
         for name in LINKED_COMMANDS:
             button = set_up(QPushButton(tr(titles[name].short_title)), name=f"help.{name}")
@@ -214,9 +228,9 @@ class HelpDialog(BaseDialog):
             if key := key_of(name):
                 button.setToolTip(tooltip(key))
             button.clicked.connect(lambda _checked=False, name=name: self._run_command(name))
-            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+            commands.flow.addWidget(button)
         buttons.rejected.connect(self.close)
-        return buttons
+        return commands, buttons
 
     def _run_command(self, name: str) -> None:
         """Close first, so that the window opened by the command gets the focus."""

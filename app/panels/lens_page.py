@@ -127,6 +127,7 @@ class LensDialog(BaseDialog):
         self.grid = QTableView(self)
         self.grid.setModel(self.table)
         self.grid.setCornerButtonEnabled(False)
+        self.grid.setTabKeyNavigation(False)
         self.grid.setAccessibleName(self.windowTitle())
         self.progress, self.stop = PlainLabel(self), QPushButton(tr("Stop"), self)
         self.stop.clicked.connect(self.stopRequested)

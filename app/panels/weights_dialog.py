@@ -87,7 +87,7 @@ class WeightsMemorySelector(QWidget):
         column, line = QVBoxLayout(self), QHBoxLayout()
         column.setContentsMargins(0, 8, 0, 0)
         column.setSpacing(4)
-        heading = set_up(PlainLabel(tr("Memory for the weights")), role="heading")
+        heading = set_up(PlainLabel(tr("Memory for the weights").upper()), role="heading")
         arrange(line, self.limit_button, self.amount, STRETCH)
         arrange(column, heading, (self.all_button, 0, Qt.AlignmentFlag.AlignLeft))
         arrange(column, (self.fit_button, 0, Qt.AlignmentFlag.AlignLeft), line, self.about, self.speed_label)

@@ -100,6 +100,10 @@ class SegmentedControl(QWidget):
         """Select a value without emitting a signal."""
         self._group.button(self._values.index(value)).setChecked(True)
 
+    def focus_value(self) -> None:
+        """Give the focus to the selected button, so that a window opens with the focus on the page that it shows."""
+        self._buttons[self.value].setFocus(Qt.FocusReason.OtherFocusReason)
+
     def button(self, value: str) -> QPushButton:
         """Return the button of a value."""
         return self._buttons[value]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from decodescope.app.theme.themed import Themed, inherit_theme
 from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.inputs import ScrollArea
 from decodescope.app.widgets.screen import available_rect
 from decodescope.app.widgets.tab_order import TabOrder
 
@@ -25,7 +28,11 @@ class BaseDialog(Themed, QDialog):
             self.setObjectName(name)
             self.setWindowTitle(title)
             self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._order = TabOrder(self, lambda: (self,))
+        self._order = TabOrder(self, self.tab_panels)
+
+    def tab_panels(self) -> Sequence[QWidget]:
+        """Return the parts that Tab goes through one after the other; a dialog with columns overrides it."""
+        return (self,)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Limit the dialog to the screen before it is shown; larger contents scroll."""
@@ -35,6 +42,10 @@ class BaseDialog(Themed, QDialog):
             layout.activate()  # drop the size hint from before the labels had their width
         room = available_rect(self).size() - WINDOW_FRAME
         self.resize(self.size().boundedTo(room))
+        if self.focusWidget() is None:  # a scrolled page comes after the controls
+            first = next((part for part in self._order.tab_stops() if not isinstance(part, QScrollArea)), None)
+            if first is not None:
+                first.setFocus(Qt.FocusReason.OtherFocusReason)
         super().showEvent(event)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
@@ -42,10 +53,24 @@ class BaseDialog(Themed, QDialog):
         return self._order.move_focus(forwards)
 
 
+def page_scroll_area(page: QWidget, title: str, parent: QWidget | None = None) -> QScrollArea:
+    """Return a frameless area that scrolls a page vertically where the window is lower than the page; `title` is its
+    accessible name.
+    """
+    area = ScrollArea(parent)
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setAccessibleName(title)
+    area.setWidget(page)
+    return area
+
+
 WIDTH_IN_DIGITS = 54
 """Width of the contents in digits of the dialog's font."""
-RESERVED_HEIGHT, MIN_HEIGHT = 160, 120
-"""Pixels of the screen's height reserved for the dialog's frame and buttons, and the minimum height of the contents."""
+RESERVED_WIDTH, RESERVED_HEIGHT, MIN_HEIGHT = 32, 160, 120
+"""Pixels of the screen reserved for the dialog's frame and buttons, and the minimum height of the contents."""
 
 
 class FittedScrollArea(QScrollArea):
@@ -69,7 +94,8 @@ class FittedScrollArea(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         content = self.widget()
-        return QSize(content.minimumSizeHint().width() if content is not None else 0, MIN_HEIGHT)
+        width = content.minimumSizeHint().width() if content is not None else 0
+        return QSize(min(width, available_rect(self).width() - RESERVED_WIDTH), MIN_HEIGHT)
 
 
 class ScrolledDialog(BaseDialog):

@@ -57,11 +57,11 @@ class TabOrder:
 
 def _panel_index(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
     """Return the index of the panel that contains the widget."""
-    return next((n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)), None)
+    return next((n for n, panel in enumerate(panels) if panel is widget or panel.isAncestorOf(widget)), None)
 
 
 def _is_plain_scroller(widget: QWidget, others: Sequence[QWidget]) -> bool:
-    """Whether the widget is a scroll area whose contents take the focus themselves."""
+    """Return whether the widget is a scroll area whose contents take the focus themselves."""
     return isinstance(widget, QScrollArea) and any(
         other is not widget and widget.isAncestorOf(other) for other in others
     )

@@ -107,6 +107,7 @@ class StepEventWriter:
             step.choice.stats is not None  # nothing is left to compute in a batch
             or len(self._pending) == _BATCH_STEPS
             or is_cache_measured(number)
+            or run.counters.is_measure_overdue
             or time.perf_counter() - self._batch_started > _MAX_WAIT_SECONDS
             or any(track.stop for _, track, _ in step.appended)
             or run.is_cancelled()
@@ -130,7 +131,7 @@ class StepEventWriter:
                     readings[place * len(self._sequences) + row], step.scores, row, step.observers
                 )
                 yield from run.writer.emit_token(track, note, reading, self._method, step.layer, seconds=share)
-            yield from run.finish_step(step.number)
+            yield from run.finish_step(step.number, is_latest=step is waiting[-1])
 
     def write_all(self, steps: Iterable[Event]) -> Iterator[Event]:
         """Emit the events of `steps`, then those of the pending steps: after an error too, the text so far is shown."""
@@ -463,12 +464,13 @@ def _decode_steps(
         forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
     runs_ahead = feeds_unread and forward.can_retract
     while True:
+        is_measured = run.counters.check_overdue() or is_cache_measured(step)
         chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
         if feeds_unread:  # before the next pass, which may overwrite them
             ids.append(chosen[:, None])
             is_last = run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
-            if runs_ahead and not is_last and not is_cache_measured(step):
+            if runs_ahead and not is_last and not is_measured:
                 try:
                     following = forward(chosen[:, None])
                 except Exception as error:  # raised below, unless the text has ended

@@ -1,4 +1,4 @@
-"""How well a draft model fits its target: acceptance position by position, the effect of every rule, and findings."""
+"""Measure how well a draft model fits its target: acceptance by position, the effect of every rule, and findings."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _layer_findings(layers: Sequence[LayerAcceptance]) -> tuple[str, ...]:
         return ()
     sentence = tr(
         "Layer {own} is read. Layer {other} would be accepted {factor} as often: {accepted:.0%} of the drafts instead "
-        "of {now:.0%}. The head was made for that layer."
+        "of {now:.0%}. The head was probably made for that layer."
     )
     factor = tr("{n:.1f} times").format(n=best.accepted / own.accepted) if own.accepted > 0.005 else tr("many times")
     return (sentence.format(
@@ -169,8 +169,8 @@ def _layer_findings(layers: Sequence[LayerAcceptance]) -> tuple[str, ...]:
 
 
 def _shares(scores: FloatArray) -> FloatArray:
-    powers = np.exp(scores - scores.max())
-    shares: FloatArray = powers / powers.sum()
+    shares: FloatArray = np.exp(scores - scores.max())
+    shares /= shares.sum()
     return shares
 
 

@@ -1,4 +1,4 @@
-"""Why two runs differ: the first difference of their texts, and its cause by elimination.
+"""Explain why two runs differ: the first difference of their texts, and its cause by elimination.
 
 What could be the cause is taken in order: prompt, model, precision, cache, program, settings, random numbers, stop
 rules, rounding. Recorded scores exclude most of it: if the model's scores at the first differing token are equal, only
@@ -55,7 +55,7 @@ Cause = Literal[
     "none", "first_tokens", "template", "white_space", "truncation", "tokenization", "prompt", "media", "model",
     "precision", "cache", "program", "settings", "random_numbers", "stop_rules", "failure", "rounding", "unknown",
 ]  # fmt: skip
-"""`none`: the texts do not differ. `unknown`: the cause cannot be told. The first seven after `none` are about prompts
+"""`none`: the texts do not differ. `unknown`: the cause is not found. The first seven after `none` are about prompts
 (`PromptCause`).
 """
 MAX_TRIED_TOKENS = 400
@@ -81,7 +81,7 @@ class DifferenceCheck(NamedTuple):
 
 
 class FirstDifference(NamedTuple):
-    """Where two texts first differ."""
+    """The place where two texts first differ."""
 
     position: int
     """Index of the first differing token of A: the number of equal ones before it."""
@@ -101,7 +101,7 @@ class RunDifference(ResultRows[DifferenceCheck]):
 
     cause: Cause
     candidates: tuple[Subject, ...]
-    """What remains if the cause cannot be told."""
+    """The possible causes, if the cause is not found."""
     parts: tuple[Part, ...]
     """Everything that differs besides the texts and prompts."""
     first: FirstDifference | None

@@ -1,4 +1,4 @@
-"""Whether a rule for verifying drafts is lossless: the exact distribution of the token that it emits at a step.
+"""Check whether a rule for verifying drafts is lossless: the exact distribution of the token that it emits at a step.
 
 p is the model's distribution, q that of the draft, ν that of the emitted token. A rule is lossless where ν = p. NumPy
 only.

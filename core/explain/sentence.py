@@ -70,6 +70,7 @@ def fill(template: str, *values: str, **named: str) -> Sentence:
             parts.append(literal)
         if name is not None:
             parts.append(named[name] if name else next(given))
+    parts = [_without_gap(part, following) for part, following in zip(parts, [*parts[1:], ""], strict=True)]
     return _join((part, _script_gap(part, following)) for part, following in zip(parts, [*parts[1:], ""], strict=True))
 
 
@@ -80,6 +81,12 @@ def _script_gap(part: str, following: str) -> str:
     one, other = part[-1:], following[:1]
     wide, narrow = (one, other) if _is_han(one) else (other, one)
     return " " if _is_han(wide) and (narrow in _NARROW or (narrow.isascii() and narrow.isalnum())) else ""
+
+
+def _without_gap(part: str, following: str) -> str:
+    """Drop a template's space between two Chinese letters: it stands before a value that is a number in most texts."""
+    has_gap = type(part) is str and part.endswith(" ") and _is_han(part[-2:-1]) and _is_han(following[:1])
+    return part[:-1] if has_gap else part
 
 
 def _is_han(letter: str) -> bool:

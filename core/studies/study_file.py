@@ -125,7 +125,7 @@ class StudyPlan:
     best_of: str = ""
     """Name of the measure by which the best of k texts is chosen."""
     precision: Mapping[str, float] = field(default_factory=dict)
-    """Half-widths wanted, by measure; a pilot run tells the number of prompts."""
+    """Half-widths wanted, by measure; a pilot run estimates the number of prompts for them."""
     is_chat: bool = False
     system: str = ""
     records: bool = True

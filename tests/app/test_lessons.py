@@ -170,7 +170,9 @@ def test_sheet_shows_runs_votes_and_answers(tmp_path: Path, code: str) -> None:
 
 
 @pytest.mark.slow
-def test_sheet_prints_one_page_for_each_lesson(tmp_path: Path, needs_chromium: str) -> None:
+@pytest.mark.parametrize("code", ["en", "zh_CN"])
+def test_sheet_prints_one_page_for_each_lesson(tmp_path: Path, needs_chromium: str, code: str) -> None:
+    language.set_language(code)
     sheet, pdf = tmp_path / "sheet.html", tmp_path / "sheet.pdf"
     records = records_of_a_class(tmp_path / FILE)
     sheet.write_text(make_sheet(load_lessons()[0], records), encoding="utf-8")

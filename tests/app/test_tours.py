@@ -20,6 +20,8 @@ from decodescope.app.features.tours.state import (
     names_and_titles,
     narrate,
 )
+from decodescope.app.features.tours.state.measures import MEASURES
+from decodescope.app.features.tours.state.measures.measure import TourNumber
 from decodescope.app.features.tours.state.tour_file import placeholders, read_tour
 from decodescope.app.session.engine import CoreEngine
 from decodescope.app.state.run import Run
@@ -275,3 +277,9 @@ def test_every_measure_in_tours_has_check() -> None:
     used = {wanted.measure for tour in TOURS for step in tour.steps for wanted in step.figures.values()}
     assert used <= set(CHECKS)
     assert all(placeholders(step.text) <= set(step.figures) for tour in TOURS for step in tour.steps)
+
+
+def test_ratio_of_counts_in_a_sentence_is_exact() -> None:
+    assert [TourNumber(1.0, kind).text for kind in ("ratio", "share")] == ["100 %", "≈ 100 %"]
+    ratios = {name for name, one in MEASURES.items() if one.kind == "ratio"}
+    assert ratios == {"acceptance", "pruned_share", "repeated_share", "bytes_beside"}

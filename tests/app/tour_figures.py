@@ -35,6 +35,8 @@ def shown(kind: str, value: Any) -> str:
         return f"{value + 1:,}"
     if kind == "share":
         return words.percent(value)
+    if kind == "ratio":
+        return words.percent(value, is_exact=True)
     if kind == "bytes":
         return words.size(value)
     if kind == "degree":

@@ -182,6 +182,13 @@ def test_sentences_start_with_a_capital_or_a_quoted_token(piece: str, begins: st
     assert explain_token(token(piece=piece)).startswith(begins)
 
 
+def test_space_before_a_number_is_dropped_between_chinese_letters() -> None:
+    assert fill("{name}占 {share}。", name="“a”", share=SentenceNumber("31%")) == "“a”占 31%。"
+    reported = fill("{name}占 {share}。", name="“a”", share=SentenceNumber("超过 99.99%"))
+    assert reported == "“a”占超过 99.99%。"
+    assert [reported[start:stop] for start, stop in reported.figures] == ["超过 99.99%"]
+
+
 def test_sentences_keep_the_spans_of_their_numbers() -> None:
     inner = fill("{} of it", SentenceNumber("3 %"))
     reported = together(

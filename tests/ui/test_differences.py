@@ -179,6 +179,18 @@ def test_near_miss_page_reads_a_greedy_text_and_shows_its_hits(
     assert not any(row[-1].startswith("hit") for row in page.table.texts())
 
 
+def test_near_miss_page_leaves_out_the_settings_of_sampling(
+    qtbot: QtBot, config_dir: Path, engine: CheckEngine
+) -> None:
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.settings_controller.choose(strategy="sampling")
+    assert window.parts.requests.current_request().options
+    page = window.parts.differences.open().near_misses
+    _start(qtbot, page, "cache:static", 8)
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    assert engine.checks[0].request.options == {}
+
+
 def test_draft_page_shows_every_rule_with_its_distance(qtbot: QtBot, dialog: DifferenceDialog) -> None:
     dialog.show_page(DRAFTS)
     page = dialog.drafts

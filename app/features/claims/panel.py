@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import Qt, QUrl, Signal, Slot
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFrame,
@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from decodescope.app.features.claims.view import ExampleRow, IntervalShape, VerdictCard
+from decodescope.app.features.claims.view import ClaimDelegate, ExampleRow, IntervalShape, VerdictCard
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import inherit_theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
@@ -37,7 +37,9 @@ from decodescope.resources.language import mark, tr
 
 SIZE = (1080, 740)
 LIST_WIDTH = 300
-"""Width of the list in pixels."""
+"""Width of the list in pixels at 100 %."""
+LIST_SHARE = 0.36
+"""Largest part of the window's width for the list."""
 _EXPECTATIONS = {
     "higher": mark("Claimed: higher by at least {margin}"),
     "lower": mark("Claimed: lower by at least {margin}"),
@@ -69,7 +71,10 @@ class ClaimDialog(BaseDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setWordWrap(True)
         self.list.setTextElideMode(Qt.TextElideMode.ElideNone)
-        self.list.setSpacing(4)
+        self.list.setSpacing(1)
+        self.list.setMouseTracking(True)
+        self._delegate = ClaimDelegate(self.list)
+        self.list.setItemDelegate(self._delegate)
         self.no_matches = set_up(WrappedLabel(tr("No matches. Try a shorter search."), self), role="muted")
         self.no_matches.hide()
         for entry in entries.values():
@@ -114,12 +119,26 @@ class ClaimDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         """Set the width of the list."""
-        self.list.setFixedWidth(theme.px(LIST_WIDTH))
-        self.field.setFixedWidth(theme.px(LIST_WIDTH))
-        self.no_matches.setFixedWidth(theme.px(LIST_WIDTH))
+        self._delegate.theme = theme
+        self._set_list_width(theme)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave most of a narrow window to the claim."""
+        super().resizeEvent(event)
+        self._set_list_width(self.current_theme)
+
+    def _set_list_width(self, theme: Theme) -> None:
+        width = min(theme.px(LIST_WIDTH), round(LIST_SHARE * self.width()))
+        for part in (self.list, self.field, self.no_matches):
+            part.setFixedWidth(width)
+        self.list.scheduleDelayedItemsLayout()
+
+    def tab_panels(self) -> Sequence[QWidget]:
+        """Tab goes from the list to the selected claim."""
+        return self.field, self.list, self.card, self._buttons
 
     def _lay_out(self) -> None:
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._buttons = buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         left = arrange(QVBoxLayout(), self.field, (self.list, 1), self.no_matches, spacing=8)
@@ -175,7 +194,7 @@ class ClaimCard(QScrollArea):
         self.title = set_up(WrappedLabel("", page), role="title", name="claimTitle")
         self.statement = set_up(WrappedLabel("", page), name="claimStatement")
         self.source = set_up(WrappedLabel("", page), role="muted")
-        self.link = set_up(QPushButton(caption(tr("Open the source")), page), role="quiet", clicked=self._open_source)
+        self.link = set_up(QPushButton(caption(tr("Open the source")), page), clicked=self._open_source)
         self.comparison = WrappedLabel("", page)
         self.measure = set_up(WrappedLabel("", page), role="muted")
         self.try_button = set_up(
@@ -195,7 +214,7 @@ class ClaimCard(QScrollArea):
         column = QVBoxLayout(page)
         arrange(
             column, self.title, Gap(4), self.statement,
-            arrange(QHBoxLayout(), (self.source, 1), self.link, spacing=12), Gap(10),
+            self.source, Gap(2), (self.link, 0, Qt.AlignmentFlag.AlignLeft), Gap(10),
             self._heading(page, tr("THE TEST")), self.comparison, self.measure, Gap(6),
             arrange(QHBoxLayout(), self.try_button, self.stop_button, (self.bar, 1), STRETCH, spacing=10), self.status,
             Gap(6), self.card, self.bundled, Gap(6), self.examples_heading, self.examples, STRETCH,

@@ -4,20 +4,79 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFont, QFontMetrics, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QListView,
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
+from decodescope.app.widgets.painted_rows import Index, ThemedDelegate
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.core.claims import ClaimExample
 from decodescope.resources.language import tr
 
 MAX_EXAMPLE_LETTERS = 600
 """Longer texts of an example are cut; the run shows all of it."""
+
+
+class ClaimDelegate(ThemedDelegate):
+    """Paints a row of the list: the title in as many lines as it needs, and muted below it subject and verdict."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        if self.theme is None:
+            return super().sizeHint(option, index)
+        view = self.parent()
+        assert isinstance(view, QListView)
+        width = view.viewport().width() - 2 * view.spacing()
+        return QSize(width, sum(rect.height() for rect, *_ in self._lines(index, width)) + 2 * self.theme.px(_ROW_GAP))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        theme = self.theme
+        if theme is None:
+            super().paint(painter, option, index)
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for state, color in ((QStyle.StateFlag.State_Selected, "tint"), (QStyle.StateFlag.State_MouseOver, "hover")):
+            if option.state & state:
+                painter.setBrush(theme.color(color))
+                painter.drawRoundedRect(option.rect, theme.px(5), theme.px(5))
+                break
+        top = option.rect.top() + theme.px(_ROW_GAP)
+        for rect, text, font, color in self._lines(index, option.rect.width()):
+            painter.setFont(font)
+            painter.setPen(theme.color(color))
+            painter.drawText(rect.translated(option.rect.left(), top), Qt.TextFlag.TextWordWrap, text)
+            top += rect.height()
+        painter.restore()
+
+    def _lines(self, index: Index, width: int) -> list[tuple[QRect, str, QFont, str]]:
+        """Return place, text, font and colour of both texts, each from the top of its own rectangle."""
+        theme, found = self.theme, []
+        assert theme is not None
+        title, _, below = str(index.data()).partition("\n")
+        room = QRect(theme.px(8), 0, width - 2 * theme.px(8), 10_000)
+        for text, font, color in ((title, theme.font(13, 500), "text"), (below, theme.font(12), "muted")):
+            height = QFontMetrics(font).boundingRect(room, Qt.TextFlag.TextWordWrap, text).height()
+            found.append((QRect(room.left(), 0, room.width(), height), text, font, color))
+        return found
+
+
+_ROW_GAP = 5
+"""Space above and below the texts of a row in pixels at 100 %."""
 
 
 class IntervalShape(NamedTuple):

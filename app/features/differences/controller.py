@@ -225,6 +225,7 @@ class DifferenceController(QObject):
         if not is_greedy and request.strategy == "sampling":
             config, options = {**request.config, **config}, request.options
         strategy = "greedy" if is_greedy or request.strategy != "sampling" else "sampling"
+        options = request.options if strategy == request.strategy else {}  # greedy search has no options of sampling
         return replace(
             request, strategy=strategy, config=config, options=options, draft_names=(), cache="dynamic",
             cache_options={}, top_n=1,

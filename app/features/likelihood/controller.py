@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from decodescope.app.session.queries.base import Answer
     from decodescope.core.likelihood import PatternProbability, SettingPosterior, TextPattern
 
-PATTERN, POSTERIOR = 0, 1
-"""Indices of the pages."""
-
 
 class LikelihoodController(QObject):
     """Controls the window. Closing it stops what is computed; results and entries are kept for the next time."""
@@ -42,17 +39,17 @@ class LikelihoodController(QObject):
     @Slot()
     def open(self) -> LikelihoodDialog:
         """Open the page “How likely is that?”."""
-        return self._open(PATTERN)
+        return self._open("pattern")
 
     @Slot()
     def open_posterior(self) -> LikelihoodDialog:
         """Open the page “Which settings wrote this?”, with the shown run if nothing was entered."""
-        dialog = self._open(POSTERIOR)
+        dialog = self._open("posterior")
         if not dialog.posterior.text.toPlainText():
             self._take_run()
         return dialog
 
-    def _open(self, page: int) -> LikelihoodDialog:
+    def _open(self, page: str) -> LikelihoodDialog:
         if self._dialog is None:
             self._dialog = self._create()
         dialog = self._dialog
@@ -75,7 +72,7 @@ class LikelihoodController(QObject):
         posterior.stopWanted.connect(self._stop_posterior)
         posterior.takeRunWanted.connect(self._take_run)
         dialog.copy.clicked.connect(self._copy)
-        dialog.tabs.currentChanged.connect(self._enable_copy)
+        dialog.pages.currentChanged.connect(self._enable_copy)
         dialog.finished.connect(self._on_closing)
         dialog.destroyed.connect(self._on_closed)
         if entries := self._entries:
@@ -162,7 +159,7 @@ class LikelihoodController(QObject):
     @property
     def _shown_result(self) -> PatternProbability | SettingPosterior | None:
         """The last result of the shown page."""
-        is_pattern = self._dialog is None or self._dialog.pages.currentIndex() == PATTERN
+        is_pattern = self._dialog is None or self._dialog.pages.currentWidget() is self._dialog.pattern
         return self._last_bounds if is_pattern else self._last_posterior
 
     @Slot()
@@ -180,7 +177,7 @@ class LikelihoodController(QObject):
         result = self._shown_result
         if self._dialog is None or result is None:
             return
-        is_pattern = self._dialog.pages.currentIndex() == PATTERN
+        is_pattern = self._dialog.pages.currentWidget() is self._dialog.pattern
         page = self._dialog.pattern if is_pattern else self._dialog.posterior
         columns = result.columns()
         rows = [list(columns), *(list(row) for row in zip(*columns.values(), strict=True))]

@@ -1,4 +1,4 @@
-"""The window of the pages, a part of the desktop beside the main window."""
+"""The window of the pages, separate from the main window."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decodescope.app.features.same_noise.view.atlas_page import AtlasPage
 from decodescope.app.features.same_noise.view.effects_page import EffectsPage
 from decodescope.app.features.same_noise.view.page import NoisePage
 from decodescope.app.features.same_noise.view.twin_page import TwinPage
-from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.building import arrange
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.resources.language import tr
@@ -29,7 +29,7 @@ class SameNoiseWindow(BaseDialog):
         self.atlas, self.effects, self.twin = AtlasPage(self), EffectsPage(self), TwinPage(self)
         self.pages: dict[PageName, NoisePage] = dict(zip(PAGES, (self.atlas, self.effects, self.twin), strict=True))
         titles = (tr("Atlas"), tr("What each setting did"), tr("Twin"))
-        self.choice = SegmentedControl(tuple(zip(PAGES, titles, strict=True)), tr("Page"), self)
+        self.choice = SegmentedControl(tuple(zip(PAGES, titles, strict=True)), tr("Page"), self, wraps=True)
         self.choice.chosen.connect(self.show_page)
         self._stack = QStackedWidget(self)
         for page in self.pages.values():
@@ -37,8 +37,8 @@ class SameNoiseWindow(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        top = arrange(QHBoxLayout(), self.choice, STRETCH, margins=(14, 12, 20, 0))
-        buttons.setContentsMargins(20, 8, 20, 14)
+        top = arrange(QHBoxLayout(), (self.choice, 1), margins=(20, 16, 20, 0))
+        buttons.setContentsMargins(20, 8, 20, 16)
         arrange(QVBoxLayout(self), top, (self._stack, 1), buttons, margins=0, spacing=0)
         self.resize(*SIZE)
 
@@ -51,6 +51,8 @@ class SameNoiseWindow(BaseDialog):
     def show_page(self, name: PageName) -> None:
         """Show a page."""
         self.choice.set_value(name)
+        if not self.isVisible():
+            self.choice.focus_value()
         self._stack.setCurrentWidget(self.pages[name])
         self.pageChanged.emit(name)
 

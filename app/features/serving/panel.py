@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -19,10 +20,11 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.screen import available_rect
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.resources.language import mark, tr
 
@@ -35,7 +37,12 @@ _INTRODUCTION = mark(
 WIDTH = 620
 """Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
-"""Width of the example in letters."""
+"""Width of the example in letters, if the screen is wide enough."""
+CALL_LINES = 5
+"""Lines of the list of calls that are visible at once."""
+MARGIN = 20
+OTHER_HEIGHT = 430
+"""Height of everything but the example in pixels at 100 %."""
 
 
 class CopyRow(QWidget):
@@ -88,6 +95,9 @@ class ServerDialog(BaseDialog):
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
         self.copy_example.clicked.connect(self._copy_example)
+        self.calls = set_up(ExactTextEdit(self), name="serverCalls", accessible_name=tr("Calls"))
+        self.calls.setReadOnly(True)
+        self.calls.setTabChangesFocus(True)
         self.status = set_up(WrappedLabel("", self), role="muted")
         self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
         self.toggle.clicked.connect(self._on_toggle)
@@ -108,6 +118,7 @@ class ServerDialog(BaseDialog):
         top = Qt.AlignmentFlag.AlignTop
         arrange(QHBoxLayout(self._example_row), (self.example, 1), (self.copy_example, 0, top), margins=0, spacing=8)
         form.addRow(tr("Example"), self._example_row)
+        form.addRow(tr("Calls"), self.calls)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
@@ -115,7 +126,7 @@ class ServerDialog(BaseDialog):
         column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
         arrange(
             column, self.introduction, form, self.status, STRETCH,
-            arrange(QHBoxLayout(), buttons, STRETCH, self.toggle), margins=(20, 16, 20, 16), spacing=12,
+            arrange(QHBoxLayout(), STRETCH, self.toggle, buttons, spacing=8), margins=(20, 16, 20, 16), spacing=12,
         )  # fmt: skip
 
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
@@ -142,6 +153,13 @@ class ServerDialog(BaseDialog):
             row.set_text("")
         self.example.clear()
 
+    def show_calls(self, lines: Sequence[str]) -> None:
+        """List the calls so far, the latest last and in sight."""
+        self._form.setRowVisible(self.calls, bool(lines))
+        self.calls.setPlainText("\n".join(lines))
+        bar = self.calls.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
         self.status.setText(text)
@@ -153,11 +171,16 @@ class ServerDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
-        self.example.setFixedHeight(12 * self.example.fontMetrics().lineSpacing() + theme.px(28))
+        metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
+        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN)
+        height = min(12 * metrics.lineSpacing() + theme.px(28), room.height() - theme.px(OTHER_HEIGHT))
+        self.example.setFixedHeight(max(height, 4 * metrics.lineSpacing()))
+        self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
+        self.calls.ensurePolished()
+        self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))
         self.port.setFixedWidth(theme.px(120))
-        self.example.setMinimumWidth(self.example.fontMetrics().horizontalAdvance("0") * EXAMPLE_COLUMNS)
         for label in (self.introduction, self.status):
-            label.setFixedWidth(theme.px(WIDTH))
+            label.setFixedWidth(width)
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on
@@ -166,6 +189,7 @@ class ServerDialog(BaseDialog):
         self.toggle.setText(caption(tr("Stop") if is_on else tr("Start")))
         for row in (self.address, self.key, self._example_row):
             self._form.setRowVisible(row, is_on)
+        self._form.setRowVisible(self.calls, False)
 
     @Slot()
     def _on_toggle(self) -> None:

@@ -126,7 +126,7 @@ class StudyController(QObject):
 
     @Slot(str)
     def open_file(self, path: str) -> None:
-        """Open a study's file in the window of studies; tell there if that is impossible."""
+        """Open a study's file in the window of studies; show there why that is impossible."""
         if self._dialog is None:
             self.open()
         self._leave(lambda: self._connect_jobs().open(Path(path)))
@@ -286,7 +286,7 @@ class StudyController(QObject):
 
     @Slot(str, int, bool)
     def show_run(self, key: str, number: int, is_raised: bool) -> None:
-        """Show a run of the study in the main window; tell in the window of studies if there is no recording."""
+        """Show a run of the study in the main window; show in the window of studies if there is no recording."""
         jobs, dialog = self._jobs, self._dialog
         if jobs is None or jobs.results is None or dialog is None:
             return
@@ -319,11 +319,11 @@ class StudyController(QObject):
 
     @Slot()
     def _list_models(self) -> None:
-        from decodescope.app.features.studies.view.setup_page import Choice
+        from decodescope.app.features.studies.view.setup_page import ComboItem
 
         if self._dialog is not None:
             entries = [one for one in self._model.entries if one.problem is None and one.modalities.text]
-            self._dialog.setup.form.show_models([Choice(one.title, one.name) for one in entries])
+            self._dialog.setup.form.show_models([ComboItem(one.title, one.name) for one in entries])
 
     @Slot(str)
     def _on_text_edited(self, text: str) -> None:
@@ -346,7 +346,7 @@ class StudyController(QObject):
         try:
             table = tomllib.loads(self._jobs.text)
         except (ValueError, RecursionError):
-            pass  # the check says why
+            pass  # the check shows the reason
         self._dialog.setup.show_table(table, self._jobs.folder)
 
     def _show_title(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
@@ -34,9 +34,10 @@ from decodescope.app.features.studies.view.setup_page import SetupPage
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.buttons import MenuButton, SegmentedControl
-from decodescope.app.widgets.dialog import BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
 from decodescope.app.widgets.plain_text import caption, tooltip, window_title
+from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import mark, tr
 
 SIZE = (1200, 780)
@@ -77,7 +78,7 @@ class StudyDialog(BaseDialog):
         self.state_label = set_up(ElidedLabel("", self), name="studyState", role="muted")
         self.pilot_button = self._button("studyPilot", tr("Pilot run"))
         self.pilot_button.setToolTip(
-            tooltip(tr("Runs eight prompts with two seeds, and tells the time and the number of prompts needed."))
+            tooltip(tr("Runs eight prompts with two seeds, and estimates the time and the number of prompts needed."))
         )
         self.pilot_button.clicked.connect(lambda: self.runRequested.emit(True))
         self.run_button = set_up(self._button("studyRun", tr("Run")), role="primary")
@@ -147,7 +148,8 @@ class StudyDialog(BaseDialog):
         )  # fmt: skip
 
     def restyle(self, theme: Theme) -> None:
-        self.setMinimumSize(theme.px(620), theme.px(440))
+        room = available_rect(self).size() - WINDOW_FRAME
+        self.setMinimumSize(QSize(theme.px(620), theme.px(440)).boundedTo(room))
 
     # --- pages
 

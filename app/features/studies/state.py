@@ -151,7 +151,7 @@ def cell_table(summary: studies.StudySummary, shows_differences: bool = False) -
     return columns, rows
 
 
-def _estimate_cell(found: studies.Estimate | None, digits: int) -> TableCell:
+def _estimate_cell(found: studies.MeanEstimate | None, digits: int) -> TableCell:
     if found is None:
         return TableCell("–")
     return TableCell(studies.number_text(found.mean, digits), studies.interval_text(found, digits), found.mean)
@@ -226,7 +226,7 @@ class PlotPoint(NamedTuple):
     x: float
     label: str
     """The value of x as text."""
-    estimate: studies.Estimate
+    estimate: studies.MeanEstimate
     cell: str
     """Label of the cell; empty for none."""
 
@@ -290,7 +290,7 @@ def answer_plot(summary: studies.StudySummary, kind: str) -> PlotData:
 class MapCell(NamedTuple):
     """A cell of a heat map."""
 
-    estimate: studies.Estimate | None
+    estimate: studies.MeanEstimate | None
     cell: str
 
 
@@ -399,7 +399,7 @@ def count_text(plan: studies.StudyPlan) -> str:
 
 
 def estimate_sentences(found: studies.PilotEstimate) -> list[str]:
-    """Return what the runs so far tell: time left, and the number of prompts for intervals of a certain width."""
+    """Return estimates from the runs so far: time left, and the number of prompts for intervals of a certain width."""
     return [line for line in studies.pilot_text(found).split("\n") if line]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from decodescope.app.features.tours.state import Lesson
 from decodescope.app.state.room_votes import LETTERS
 from decodescope.app.storage.json_files import StorageError, UnreadableError, read_object, write_json
-from decodescope.resources.language import current_language, join_sentences, tr
+from decodescope.resources.language import current_language, join_sentences, tr, trc
 
 FILE = "lessons.json"
 MAX_TOKENS, MAX_TEXT = 44, 420
@@ -185,7 +185,7 @@ def _has_runs(records: ClassRecords, lesson: Lesson) -> bool:
 
 
 def _header(left: str) -> str:
-    blanks = f"{escape(tr('Name'))} ____________________  {escape(tr('Date'))} __________"
+    blanks = f"{escape(trc('of a pupil', 'Name'))} ____________________  {escape(tr('Date'))} __________"
     return f"<header><strong>{escape(left)}</strong><span>{blanks}</span></header>"
 
 

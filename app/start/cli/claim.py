@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import ProgressLine
 from decodescope.app.start.cli.values import read_text_file
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
@@ -123,16 +124,16 @@ def _test_one(
 ) -> None:  # fmt: skip
     from decodescope.core import claims
 
-    def show(progress: ClaimProgress) -> None:
-        if not options.quiet and sys.stderr.isatty():
-            print(f"\r{entry.name}: {progress.done}/{progress.total}", end="", file=sys.stderr, flush=True)
+    print(f"{entry.name}: {tr(entry.claim.exact)}", flush=True)
+    with ProgressLine(options.quiet) as line:
 
-    print(f"{entry.name}: {tr(entry.claim.exact)}")
-    outcome = claims.try_claim(
-        model, entry.claim, prompts=prompts, drafters=drafters, seconds=options.seconds, cancel=cancel, progress=show
-    )
-    if not options.quiet and sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr)
+        def show(progress: ClaimProgress) -> None:
+            line.show(f"{entry.name}: {progress.done}/{progress.total}")
+
+        outcome = claims.try_claim(
+            model, entry.claim, prompts=prompts, drafters=drafters, seconds=options.seconds, cancel=cancel,
+            progress=show,
+        )  # fmt: skip
     print(claims.outcome_text(outcome, entry.claim, claims.measure_of(entry.claim)) + "\n", flush=True)
     if options.json:
         _append(options.json, outcome)

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.app.state.text_formats import to_csv
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.common.text import escape_streams
@@ -388,8 +389,6 @@ def _cell(value: object) -> object:
 
 def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Namespace) -> int:
     """Run what is not finished, model by model."""
-    from tqdm import tqdm
-
     waiting = [one for one in planned if not output.is_done(one)]
     if done := len(planned) - len(waiting):
         message = trn("{count} run is already finished.", "{count} runs are already finished.", done)
@@ -408,7 +407,7 @@ def _run_all(planned: Sequence[PlannedRun], output: Output, options: argparse.Na
     models = ModelCache(options.device, options.weights)
     failures = repeated = 0
     with_plugins = bool(options.plugins or options.use)
-    with tqdm(waiting, disable=options.quiet, unit=tr("run"), file=sys.stderr) as bar:
+    with progress_bar(options.quiet, iterable=waiting, unit=tr("run")) as bar:
         for one in bar:
             bar.set_postfix_str(tr("{id}, seed {seed}").format(id=one.id, seed=one.seed), refresh=False)
             result = output.same_result(one)

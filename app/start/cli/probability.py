@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from decodescope.app.start.cli.commands import DONE, FAILED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
+from decodescope.app.start.cli.progress_line import ProgressLine
 from decodescope.app.start.cli.values import parse_pair, read_text_file
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, ModelError, ParameterError
@@ -103,10 +104,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         request = core.Request(read_text(options.prompt), read_settings(options.settings), strategy=options.strategy)
         model = load_local(options.model)
-        with interrupt_sets(cancel):
+        with interrupt_sets(cancel), ProgressLine(options.json) as line:
             found = core.pattern_probability(
                 model, request, patterns, tolerance=options.tolerance, max_prefixes=options.max_prefixes, cancel=cancel,
-                progress=None if options.json or not sys.stderr.isatty() else _show,
+                progress=lambda progress: line.show(_progress_text(progress)),
             )  # fmt: skip
     except DecodescopeError as error:
         print(f"decodescope probability: {error}", file=sys.stderr)
@@ -118,13 +119,11 @@ def run(arguments: Sequence[str]) -> int:
     return DONE if found.is_converged else FAILED
 
 
-def _show(progress: PatternProgress) -> None:
+def _progress_text(progress: PatternProgress) -> str:
     from decodescope.core.likelihood import bounds_text
 
     text = re.sub(r"\s+", " ", bounds_text(progress.any_bounds))
-    print(f"\r{text} · {progress.prefixes:,}\033[K", end="", file=sys.stderr, flush=True)
-    if progress.any_bounds.gap < 1e-12:
-        print(file=sys.stderr)
+    return f"{text} · {progress.prefixes:,}"
 
 
 def _as_json(

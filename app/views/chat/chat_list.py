@@ -9,7 +9,6 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QInputDialog,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -182,11 +181,13 @@ class ChatList(Themed, QFrame):
         menu.popup(self.items.viewport().mapToGlobal(position))
 
     def _rename(self, chat: ChatSummary) -> None:
-        dialog = QInputDialog(self.window())
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setObjectName("renameChat")
-        dialog.setWindowTitle(tr("Rename chat"))
-        dialog.setLabelText(tr("Title"))
-        dialog.setTextValue(chat.name)
-        dialog.textValueSelected.connect(lambda title: self.renamed.emit(chat.id, title))
-        dialog.open()
+        from decodescope.app.widgets.confirmation import ask_text
+
+        ask_text(
+            self,
+            "renameChat",
+            tr("Rename chat"),
+            tr("Title"),
+            lambda title: self.renamed.emit(chat.id, title),
+            chat.name,
+        )

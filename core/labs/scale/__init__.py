@@ -14,7 +14,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     import decodescope.core.labs.scale.words as words
-    from decodescope.core.labs.formatting import decimal
+    from decodescope.core.labs.formatting import decimal_bytes
     from decodescope.core.labs.scale.allocator_arena import Arena, Block, arena
     from decodescope.core.labs.scale.cluster import (
         Cluster,
@@ -33,7 +33,13 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
     from decodescope.core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
     from decodescope.core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
-    from decodescope.core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
+    from decodescope.core.labs.scale.ranks.run_measurement import (
+        STEPS,
+        RankMeasurement,
+        RankProgress,
+        measure,
+        measuring,
+    )
     from decodescope.core.labs.scale.ring_collectives import (
         RING_TITLES,
         Chunk,

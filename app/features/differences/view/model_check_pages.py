@@ -24,6 +24,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -93,6 +94,7 @@ class CheckTable(Themed, QTableWidget):
 
     def restyle(self, theme: Theme) -> None:
         self.verticalHeader().setDefaultSectionSize(theme.px(28))
+        self.horizontalHeader().setMinimumSectionSize(theme.px(88))
 
 
 class CheckPage(Themed, QWidget):
@@ -124,12 +126,15 @@ class CheckPage(Themed, QWidget):
         self.copy.clicked.connect(self.copy_results)
         self.copy.setEnabled(False)
         self._is_busy = False
-        self.tokens_label = PlainLabel(tr("Tokens"), self)
+        self.tokens_label = PlainLabel(tr("Tokens"))
         self.summary.hide()
-        controls = arrange(
-            QHBoxLayout(), PlainLabel(label, self), self.choice, self.tokens_label, self.tokens, STRETCH,
-            self.copy, self.button, spacing=12,
-        )  # fmt: skip
+        fields = FlowRow(self, 12)
+        for caption_label, field in ((PlainLabel(label), self.choice), (self.tokens_label, self.tokens)):
+            pair = QWidget(fields)
+            arrange(QHBoxLayout(pair), caption_label, field, margins=0, spacing=8)
+            fields.flow.addWidget(pair)
+        top = Qt.AlignmentFlag.AlignTop
+        controls = arrange(QHBoxLayout(), (fields, 1), (self.copy, 0, top), (self.button, 0, top), spacing=12)
         self._column = arrange(
             QVBoxLayout(self), WrappedLabel(introduction, self), controls, self.summary, margins=0, spacing=12
         )
@@ -172,9 +177,8 @@ class CheckPage(Themed, QWidget):
     @Slot()
     def copy_results(self) -> None:
         """Copy the sentence and the table."""
-        model, across = self.table.model(), Qt.Orientation.Horizontal
-        head = [str(model.headerData(column, across)) for column in range(self.table.columnCount())]
-        rows = [[name for name in head if name]]
+        heads = (self.table.horizontalHeaderItem(column) for column in range(self.table.columnCount()))
+        rows = [[item.text() for item in heads if item is not None and item.text()]]
         rows += [row[: len(rows[0])] for row in self.table.texts()]
         QGuiApplication.clipboard().setText(f"{self.summary.text()}\n\n{to_csv(rows)}")
 
@@ -373,7 +377,7 @@ def _rank_text(group: RankGroup) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return words.percent(share)
 
 
 def _distance(value: float) -> str:

@@ -179,9 +179,9 @@ class RunPairPage(Themed, QWidget):
         self._content = content = QWidget(self)
         self._texts_row = QWidget(content)
         arrange(QHBoxLayout(self._texts_row), (self.texts[0], 1), (self.texts[1], 1), margins=0, spacing=12)
-        self._heading = set_up(PlainLabel(tr("Elimination"), content), role="heading")
+        self._heading = set_up(PlainLabel(tr("Elimination").upper(), content), role="heading")
         self._list = arrange(QVBoxLayout(), spacing=4)
-        self._plot_heading = set_up(PlainLabel(tr("Margin against spread"), content), role="heading")
+        self._plot_heading = set_up(PlainLabel(tr("Margin against spread").upper(), content), role="heading")
         self._plot_note = set_up(WrappedLabel("", content), role="muted")
         arrange(
             QVBoxLayout(content), self.summary, self.reason, self.advice, self._texts_row, self._heading, self._list,
@@ -192,8 +192,9 @@ class RunPairPage(Themed, QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(content)
-        foot = arrange(QHBoxLayout(), self.copy, (self.status, 1), self.try_out, spacing=8)
-        arrange(QVBoxLayout(self), pickers, (area, 1), foot, margins=0, spacing=12)
+        self.foot = QWidget(self)
+        arrange(QHBoxLayout(self.foot), self.copy, (self.status, 1), self.try_out, margins=0, spacing=8)
+        arrange(QVBoxLayout(self), pickers, (area, 1), self.foot, margins=0, spacing=12)
 
     # What is shown
 

@@ -262,7 +262,7 @@ class ModelPage(QScrollArea):
         self.variants.activated.connect(self._on_variant)
         self.variants.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.variants.setMinimumContentsLength(_VARIANT_LENGTH)
-        self.variants_heading = set_up(PlainLabel(tr("GGUF file")), role="heading")
+        self.variants_heading = set_up(PlainLabel(tr("GGUF file").upper()), role="heading")
 
     def _make_buttons(self) -> None:
         self.buttons = {}

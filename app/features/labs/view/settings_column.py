@@ -10,6 +10,10 @@ from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.inputs import ComboBox
 from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.screen import available_rect
+
+MAX_SHARE = 0.46
+"""Largest part of the screen's width for the column."""
 
 
 class SettingsColumn(Themed, QScrollArea):
@@ -22,13 +26,14 @@ class SettingsColumn(Themed, QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(label)
         self.page = QWidget(self)
         self.column = arrange(QVBoxLayout(self.page), margins=(0, 0, 12, 0), spacing=4)
         self.setWidget(self.page)
 
     def restyle(self, theme: Theme) -> None:
-        self.setFixedWidth(theme.px(self._width))
+        self.setFixedWidth(min(theme.px(self._width), round(MAX_SHARE * available_rect(self).width())))
 
     def make_heading(self, text: str) -> QLabel:
         """Return a heading for the settings below it."""

@@ -7,7 +7,8 @@ from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.themed import Themed
-from decodescope.core.likelihood import Bounds, bounds_text
+from decodescope.core import words
+from decodescope.core.likelihood import ProbabilityBounds, bounds_text
 from decodescope.resources.language import tr
 
 _HEIGHT, _BAR = 40, 16
@@ -19,11 +20,11 @@ class BoundsBar(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._bounds = Bounds(0.0, 1.0)
+        self._bounds = ProbabilityBounds(0.0, 1.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.show_bounds(self._bounds)
 
-    def show_bounds(self, bounds: Bounds) -> None:
+    def show_bounds(self, bounds: ProbabilityBounds) -> None:
         """Show these bounds."""
         self._bounds = bounds
         self.setAccessibleName(tr("Probability: {bounds}").format(bounds=bounds_text(bounds)))
@@ -57,5 +58,5 @@ class BoundsBar(Themed, QWidget):
             )
             left = share * width - (0 if share == 0 else theme.px(60) if share == 1 else theme.px(30))
             box = QRectF(left, top, theme.px(60), self.height() - top)
-            painter.drawText(box, int(side | Qt.AlignmentFlag.AlignTop), f"{share:.0%}".replace("%", " %"))
+            painter.drawText(box, int(side | Qt.AlignmentFlag.AlignTop), words.percent_text(f"{100 * share:.0f}"))
         painter.end()

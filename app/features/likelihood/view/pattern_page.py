@@ -29,12 +29,12 @@ from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core.likelihood import (
     AnswerPrefix,
-    Bounds,
     PatternProbability,
+    ProbabilityBounds,
     TextPattern,
     bounds_text,
     explain_pattern,
-    percent,
+    probability_text,
 )
 from decodescope.resources.language import mark, tr, trn
 
@@ -102,7 +102,7 @@ class SettingsPanel(Themed, ScrollArea):
 
 
 class PrefixTree(Themed, QTreeWidget):
-    """Beginnings of answers as a tree; a beginning lies under the longest one that it continues."""
+    """Beginnings of answers as a tree; a beginning is a child of the longest one that it continues."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -140,7 +140,7 @@ class PrefixTree(Themed, QTreeWidget):
                 path.pop()
             before = path[-1][0] if path else ""
             shares = (row.probability, row.matching, row.undecided)
-            item = QTreeWidgetItem([_shown(row, before), *map(percent, shares)])
+            item = QTreeWidgetItem([_shown(row, before), *map(probability_text, shares)])
             item.setData(0, Qt.ItemDataRole.UserRole, row.text)
             item.setToolTip(0, _tooltip(row))
             for column in range(1, 4):
@@ -268,7 +268,7 @@ class PatternPage(QFrame):
 
     def show_start(self) -> None:
         """Show that a search has begun."""
-        self._show_bounds(Bounds(0.0, 1.0))
+        self._show_bounds(ProbabilityBounds(0.0, 1.0))
         self.tree.clear()
         self.problem.hide()
         self.sentences.setText(tr("Reading the prompt…"))
@@ -295,7 +295,7 @@ class PatternPage(QFrame):
         self.pattern.ensurePolished()
         self.pattern.setFixedHeight((_LINES + 1) * self.pattern.fontMetrics().lineSpacing())
 
-    def _show_bounds(self, bounds: Bounds) -> None:
+    def _show_bounds(self, bounds: ProbabilityBounds) -> None:
         self.headline.setText(bounds_text(bounds))
         self.bar.show_bounds(bounds)
         for part in (self.headline, self.bar, self.tree):

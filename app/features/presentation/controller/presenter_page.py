@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QSize, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.features.presentation.controller.presenter import Presenter
 from decodescope.app.features.presentation.controller.step_controls import StepControls
 from decodescope.app.features.presentation.panel.presenter_window import SIZE, PresenterContent, PresenterWindow
 from decodescope.app.theme.theme import Theme
+from decodescope.app.widgets.dialog import WINDOW_FRAME
+from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr, trn
 
 _SECOND = 1000
@@ -26,7 +28,8 @@ class PresenterPageController(QObject):
         super().__init__(presenter)
         self._presenter, self._controls = presenter, steering
         self.page = PresenterWindow(parent_window)
-        self.page.resize(*(theme.px(side) for side in SIZE))
+        size = QSize(*(theme.px(side) for side in SIZE))
+        self.page.resize(size.boundedTo(available_rect(parent_window).size() - WINDOW_FRAME))
         self._stopwatch = QElapsedTimer()
         self._clock_timer = QTimer(self, interval=_SECOND)
         self._clock_timer.timeout.connect(self._show_time)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QVBoxLayout, QWidget
 
 from decodescope.app.features.presentation.store import KINDS, PNGS, WEBM, webm_unsupported_reason
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.inputs import ComboBox, DoubleSpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -32,16 +33,13 @@ class DemoOptions(NamedTuple):
     """`light`, `dark`, or empty for the current theme."""
 
 
-class DemoDialog(QDialog):
+class DemoDialog(BaseDialog):
     """Options of a demo recording. Emits `chosen(Demo)` on Save."""
 
     chosen = Signal(object)
 
     def __init__(self, steps: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("demoDialog")
-        self.setWindowTitle(tr("Record demo"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "demoDialog", tr("Record demo"))
         self._steps = steps
         self.kind, self.size_box, self.theme = ComboBox(self), ComboBox(self), ComboBox(self)
         self.speed_box = DoubleSpinBox(self)
@@ -76,17 +74,21 @@ class DemoDialog(QDialog):
         self.speed_box.valueChanged.connect(self._update_message)
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
-        for title, field in (
+        form = QGridLayout()
+        form.setHorizontalSpacing(18)
+        form.setVerticalSpacing(10)
+        form.setColumnStretch(1, 1)
+        for row, (title, field) in enumerate((
             (tr("Format"), self.kind),
             (tr("Speed"), self.speed_box),
             (tr("Size"), self.size_box),
             (tr("Theme"), self.theme),
-        ):
+        )):  # fmt: skip
             field.setAccessibleName(title)
             label = PlainLabel(title, self)
             label.setBuddy(field)
-            form.addRow(label, field)
+            form.addWidget(label, row, 0)
+            form.addWidget(field, row, 1)
         buttons = QDialogButtonBox(self)
         self.save = buttons.addButton(tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)

@@ -6,15 +6,17 @@ from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from decodescope.app.theme.theme import Theme, panel_stylesheet
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
+from decodescope.app.widgets.tab_order import TabOrder
 from decodescope.resources.language import tr
 
 
@@ -99,9 +101,11 @@ class PresenterWindow(Themed, QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.clock, self.elapsed, self.progress = PlainLabel(), PlainLabel(), PlainLabel()
         self.current, self.reason, self.notes, self.next_step = (WrappedLabel() for _ in range(4))
+        self._order = TabOrder(self, lambda: (self,))
         self._buttons: list[IconButton] = []
         self._headings: list[QLabel] = []
         self._lay_out()
+        self.play.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_content(self, content: PresenterContent) -> None:
         """Show these texts."""
@@ -142,6 +146,10 @@ class PresenterWindow(Themed, QWidget):
                                     (self.next_step, 13, 400)):  # fmt: skip
             label.setStyleSheet(f"font-size: {theme.font_pixels(size)}px; font-weight: {weight};")
 
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        """Move the focus with Tab and Shift+Tab, in reading order."""
+        return self._order.move_focus(forwards)
+
     def closeEvent(self, event: QCloseEvent) -> None:
         super().closeEvent(event)
         self.closed.emit()
@@ -162,25 +170,25 @@ class PresenterWindow(Themed, QWidget):
         area.setWidget(words)
         self._column = arrange(QVBoxLayout(self), head, (area, 1), self._controls())
 
-    def _controls(self) -> QGridLayout:
+    def _controls(self) -> QHBoxLayout:
         self.play = set_up(QPushButton(), role="primary", clicked=self.played)
         self.speed, self.view = PlainLabel(), PlainLabel()
         leave = set_up(QPushButton(tr("End")), tooltip=tr("End the presentation (Esc)"), clicked=self.exitRequested)
-        grid = QGridLayout()
-        row: list[QWidget] = [
-            self._button("step-back", tr("One step back"), self.stepped, -1),
-            self.play,
-            self._button("step-forward", tr("One step forward"), self.stepped, 1),
-            *self._between_buttons(self.speed, tr("Slower"), tr("Faster"), self.paceChanged),
-            *self._between_buttons(self.view, tr("Previous view"), tr("Next view"), self.viewChanged),
-        ]
-        grid.setHorizontalSpacing(10)
-        for place, part in enumerate(row):
-            grid.addWidget(part, 0, place)
-        grid.setColumnStretch(len(row), 1)
-        grid.addWidget(leave, 0, len(row) + 1)
+        groups = FlowRow(self, 10)
+        for parts in (
+            (
+                self._button("step-back", tr("One step back"), self.stepped, -1),
+                self.play,
+                self._button("step-forward", tr("One step forward"), self.stepped, 1),
+            ),
+            self._between_buttons(self.speed, tr("Slower"), tr("Faster"), self.paceChanged),
+            self._between_buttons(self.view, tr("Previous view"), tr("Next view"), self.viewChanged),
+        ):
+            group = QWidget(groups)
+            arrange(QHBoxLayout(group), *parts, margins=0, spacing=10)
+            groups.flow.addWidget(group)
         self.show_playing(False)
-        return grid
+        return arrange(QHBoxLayout(), (groups, 1), (leave, 0, Qt.AlignmentFlag.AlignBottom), margins=0, spacing=10)
 
     def _between_buttons(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
         """Place a label between two buttons that change its value."""

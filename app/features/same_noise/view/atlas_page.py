@@ -15,9 +15,9 @@ from decodescope.app.features.same_noise.state import (
     PageState,
     atlas_table,
     first_differing_word,
-    format_value,
     mean_probability,
     round_value_in,
+    value_label,
     varied_setting,
 )
 from decodescope.app.features.same_noise.view.atlas_map import AtlasMap, range_text
@@ -222,8 +222,8 @@ class AtlasPage(NoisePage):
             before = result.text_of(number - 1).replace("\n", "↵") if number else ""
             marked = first_differing_word(shown, before) if number else None
             rows.append((
-                Cell(f"{number + 1:,}", number), Cell(format_value(one.low), one.low),
-                Cell(format_value(one.high), one.high), Cell(words.percent(share), share),
+                Cell(f"{number + 1:,}", number), Cell(value_label(one.low), one.low),
+                Cell(value_label(one.high), one.high), Cell(words.percent(share), share),
                 Cell(words.percent(mean), mean),
                 Cell(shown + (" …" if one.ending == "unfinished" else ""), shown, marked.start if marked else None),
             ))  # fmt: skip
@@ -254,7 +254,7 @@ class AtlasPage(NoisePage):
         self.slider.setValue(number)
         self.slider.blockSignals(False)
         self.table.select_number(number)
-        share = words.percent((one.high - one.low) / (atlas.high - atlas.low))
+        share = words.percent((one.high - one.low) / (atlas.high - atlas.low), is_exact=True)
         place = tr("Text {number:,} of {count:,} · {range} · {share} of the range").format(
             number=number + 1, count=len(atlas), range=range_text(self._result, number, self._lower_name), share=share
         )

@@ -79,7 +79,6 @@ class NoisePage(View):
         self.scroll_area = set_up(ScrollArea(self), accessible_name=title)
         self.scroll_area.setWidgetResizable(True)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.scroll_area.setWidget(self.body)
         arrange(QVBoxLayout(self), self.scroll_area, margins=0)
         self.status.setMinimumWidth(1)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QGridLayout,
     QHBoxLayout,
@@ -21,6 +20,7 @@ from decodescope.app.features.tours.state import Lesson, TourError
 from decodescope.app.theme.theme import Theme, theme_for
 from decodescope.app.theme.themed import surrounding_theme
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.plain_text import PlainLabel, caption
 from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr, trn
@@ -53,9 +53,9 @@ class LessonCard(QPushButton):
         return self._column.totalHeightForWidth(width)
 
 
-class LessonPage(QDialog):
+class LessonPage(BaseDialog):
     """Start page of the lessons. `chosen(name)`: start a lesson; `sheetRequested`: save the printable sheet;
-    `restartRequested`: forget the progress and the class's runs.
+    `restartRequested`: delete the progress and the class's runs.
     """
 
     chosen = Signal(str)
@@ -71,10 +71,8 @@ class LessonPage(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         """`done`: names of finished lessons; `has_records`: whether there are runs for a sheet."""
-        super().__init__(parent)
-        set_up(self, name="lessonPage", accessible_name=tr("Lessons"))
-        self.setWindowTitle(tr("Lessons"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(parent, "lessonPage", tr("Lessons"))
+        self.setAccessibleName(tr("Lessons"))
         self.cards = [LessonCard(n, lesson, lesson.name in done) for n, lesson in enumerate(lessons, 1)]
         for card, lesson in zip(self.cards, lessons, strict=True):
             card.clicked.connect(lambda _checked=False, name=lesson.name: self._choose(name))
@@ -131,9 +129,9 @@ class LessonPage(QDialog):
         )
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
-        foot = arrange(QHBoxLayout(), self.progress, STRETCH, self.restart, self.sheet, buttons)
+        foot = arrange(QHBoxLayout(), STRETCH, self.restart, self.sheet, buttons, spacing=theme.px(8))
         margins = (theme.px(20), theme.px(16), theme.px(20), theme.px(16))
-        arrange(QVBoxLayout(self), intro, scroll, foot, margins=margins, spacing=theme.px(12))
+        arrange(QVBoxLayout(self), intro, scroll, self.progress, foot, margins=margins, spacing=theme.px(12))
         room = available_rect(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from decodescope.app.features.tours.state import Tour, TourError
 from decodescope.app.theme.theme import Theme, theme_for
 from decodescope.app.theme.themed import surrounding_theme
 from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
@@ -40,17 +41,14 @@ class TourCard(QPushButton):
         return self._column.totalHeightForWidth(width)
 
 
-class TourChooser(QDialog):
+class TourChooser(BaseDialog):
     """Tour chooser. Emits `chosen(name)` and closes."""
 
     chosen = Signal(str)
 
     def __init__(self, tours: Sequence[Tour], problems: Sequence[TourError], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("tourChooser")
-        self.setWindowTitle(tr("Guided tours"))
+        super().__init__(parent, "tourChooser", tr("Guided tours"))
         self.setAccessibleName(tr("Guided tours"))
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.cards = [TourCard(number, tour) for number, tour in enumerate(tours, 1)]
         for card, tour in zip(self.cards, tours, strict=True):
             card.clicked.connect(lambda _checked=False, name=tour.name: self._choose(name))
@@ -62,7 +60,7 @@ class TourChooser(QDialog):
 
     def _lay_out(self, problems: Sequence[TourError], theme: Theme) -> None:
         page = QWidget()
-        grid = self._grid = arrange(QGridLayout(page), spacing=theme.space(10))
+        grid = self._grid = arrange(QGridLayout(page), margins=0, spacing=theme.space(10))
         for column in range(COLUMNS):
             grid.setColumnStretch(column, 1)
         for number, card in enumerate(self.cards):
@@ -72,6 +70,7 @@ class TourChooser(QDialog):
             grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
         scroll = self._scroll = set_up(QScrollArea(widgetResizable=True), accessible_name=tr("Guided tours"))
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(page)
         intro = PlainLabel(
             tr("Each tour plays in this window with a real model and takes about a minute."), wordWrap=True
@@ -79,7 +78,8 @@ class TourChooser(QDialog):
         intro.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
-        arrange(QVBoxLayout(self), intro, scroll, buttons)
+        margins = (theme.px(20), theme.px(16), theme.px(20), theme.px(16))
+        arrange(QVBoxLayout(self), intro, scroll, buttons, margins=margins, spacing=theme.px(12))
         room = available_rect(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
 
@@ -87,7 +87,6 @@ class TourChooser(QDialog):
         """Give all cards the height that the longest text needs at this width."""
         super().resizeEvent(event)
         width = (self._scroll.viewport().width() - self._grid.horizontalSpacing()) // COLUMNS
-        margins = self._grid.contentsMargins()
-        height = max((card.height_for(width - margins.left()) for card in self.cards), default=0)
+        height = max((card.height_for(width) for card in self.cards), default=0)
         for card in self.cards:
             card.setFixedHeight(height)

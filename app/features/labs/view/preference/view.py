@@ -23,6 +23,7 @@ from decodescope.app.features.labs.view.preference.training_pages import PpoPage
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.dialog import page_scroll_area
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.resources.language import mark, tr
 
@@ -96,9 +97,9 @@ class PreferenceView(QFrame):
             "sft": self.sft, "draw": self.collect, "reward": self.reward, "ppo": self.ppo
         }  # fmt: skip
         arrange(QVBoxLayout(self), self.strip, (self.pages, 1), margins=(20, 16, 20, 16), spacing=14)
-        for task, _ in PAGES:
+        for task, title in PAGES:
             page = self.page_of[task]
-            self.pages.addWidget(page)
+            self.pages.addWidget(page_scroll_area(page, tr(title)))
             page.startWanted.connect(self.startWanted)
             page.stopWanted.connect(self.stopWanted)
         self.reward.queryWanted.connect(self.startWanted)
@@ -109,7 +110,7 @@ class PreferenceView(QFrame):
     def show_page(self, task: Task) -> None:
         """Show the page of a task."""
         self.strip.set_current(task)
-        self.pages.setCurrentWidget(self.page_of[task])
+        self.pages.setCurrentIndex([name for name, _ in PAGES].index(task))
 
     def show_state(self, finished_tasks: Set[Task], busy: Task | None) -> None:
         """Show which steps are finished, and which task is running."""

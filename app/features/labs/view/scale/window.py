@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from decodescope.app.features.labs.view.scale.memory_page import ScaleMemoryPage
@@ -11,7 +11,7 @@ from decodescope.app.features.labs.view.scale.residual_page import ResidualPage
 from decodescope.app.features.labs.view.scale.ring_page import RingPage
 from decodescope.app.features.labs.view.scale.run_page import DistributedRunPage
 from decodescope.app.features.labs.view.scale.scale_page import ScalePage
-from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.building import arrange
 from decodescope.app.widgets.buttons import MenuButton, SegmentedControl
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.resources.language import tr
@@ -45,7 +45,7 @@ class ScaleView(BaseDialog):
             ("residual", tr("ZeRO-R")),
             ("run", tr("Run")),
         )
-        self.choice = SegmentedControl(titles, tr("Page"), self)
+        self.choice = SegmentedControl(titles, tr("Page"), self, wraps=True)
         self.choice.chosen.connect(self.show_page)
         self._lay_out()
         self.show_page("memory")
@@ -55,6 +55,8 @@ class ScaleView(BaseDialog):
     def show_page(self, name: str) -> None:
         """Show one of the pages."""
         self.choice.set_value(name)
+        if not self.isVisible():
+            self.choice.focus_value()
         for other, page in self.pages.items():
             page.setVisible(other == name)
         self.pageChanged.emit()
@@ -74,7 +76,7 @@ class ScaleView(BaseDialog):
         column = arrange(QVBoxLayout(self), margins=(20, 16, 20, 16), spacing=14)
         takes = ((tr("Save as picture or data…"), self.exportWanted.emit), (tr("Copy text"), self.copyWanted.emit))
         self.export_button = MenuButton("scaleTake", tr("Export"), tr("Export this page"), takes, self)
-        row = arrange(QHBoxLayout(), self.choice, STRETCH, self.export_button)
+        row = arrange(QHBoxLayout(), (self.choice, 1), (self.export_button, 0, Qt.AlignmentFlag.AlignTop))
         column.addLayout(row)
         for page in self.pages.values():
             column.addWidget(page, 1)

@@ -18,12 +18,15 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "place": lambda value: f"{value + 1:,.0f}",
     "share": words.percent,
+    "ratio": partial(words.percent, is_exact=True),
     "decimal": lambda value: f"{value:.6g}",
     "degree": lambda value: words.decimal(value, 2),
     "bits": lambda value: words.decimal(value, 1),
     "bytes": words.size,
 }
-"""Format of each kind of number; indices are shown counted from 1."""
+"""Format of each kind of number; indices are shown counted from 1. A share is a probability, which may be rounded; a
+ratio is one of counts, and exact.
+"""
 RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,

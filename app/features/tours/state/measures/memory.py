@@ -92,7 +92,7 @@ def parting(one: Run, other: Run) -> MeasureValue:
     return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), None)
 
 
-@measure("share", runs=2, may_be_missing=True)
+@measure("ratio", runs=2, may_be_missing=True)
 def bytes_beside(one: Run, other: Run) -> MeasureValue:
     """Cache size of the first run at the end, as a fraction of that of the second."""
     small, whole = last_bytes(one), last_bytes(other)

@@ -64,7 +64,7 @@ def pruned(run: Run) -> MeasureValue:
     return sum(one.fate == "pruned" for one in _candidates(run))
 
 
-@measure("share", may_be_missing=True)
+@measure("ratio", may_be_missing=True)
 def pruned_share(run: Run) -> MeasureValue:
     """Fraction of the considered continuations that were pruned."""
     found = _candidates(run)
@@ -147,7 +147,7 @@ def accepted(run: Run) -> MeasureValue:
     return sum(len(entry.accepted) for entry in _rounds(run))
 
 
-@measure("share", may_be_missing=True)
+@measure("ratio", may_be_missing=True)
 def acceptance(run: Run) -> MeasureValue:
     """Fraction of the draft tokens that were accepted."""
     count = sum(len(entry.nodes) for entry in _rounds(run))

@@ -66,7 +66,7 @@ def vocabulary(run: Run) -> MeasureValue:
     return run.started.vocabulary if run.started and run.started.vocabulary else None
 
 
-@measure("share", may_be_missing=True)
+@measure("ratio", may_be_missing=True)
 def repeated_share(run: Run) -> MeasureValue:
     """Fraction of 4-grams that occurred earlier in the text."""
     found = list(repeats(run.tokens))
