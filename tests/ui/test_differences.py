@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
@@ -310,3 +311,13 @@ def test_window_is_open_on_the_same_page_after_a_change_of_the_language(qtbot: Q
         switch.choose(code)
         qtbot.waitUntil(lambda code=code: current_language() == code, timeout=WAIT_MS)
         assert window.parts.differences.page == NEAR_MISSES
+
+
+def test_shown_page_keeps_the_size_of_a_small_window(qtbot: QtBot, dialog: DifferenceDialog) -> None:
+    """Long sentences that were set while their page was hidden make the window no higher."""
+    page = dialog.drafts
+    page.show_message("A sentence that is longer than a narrow column. " * 6)
+    dialog.resize(860, 560)
+    dialog.show_page(DRAFTS)
+    QApplication.processEvents()
+    assert (dialog.width(), dialog.height()) == (860, 560)
