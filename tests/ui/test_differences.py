@@ -246,6 +246,7 @@ def test_stopped_test_of_an_engine_keeps_its_state_also_in_a_new_window(
         dialog.close()
     page = differences.open().drafts
     assert page.is_busy
+    assert page.tokens.value() == 99
     page.button.click()
     qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
     assert page.summary.text().startswith("Stopped. No sign of a difference")

@@ -50,6 +50,8 @@ class DifferenceController(QObject):
         """The query of the other two pages in progress."""
         self._answers: dict[str, Answer] = {}
         """The last answer of each of these pages, by name; they outlive the window."""
+        self._choices: dict[str, tuple[str, int]] = {}
+        """What was chosen last on each of these pages, and the number of tokens."""
         session.answered.connect(self._on_answered)
 
     @property
@@ -78,13 +80,12 @@ class DifferenceController(QObject):
                 signal.connect(slot)
             dialog.destroyed.connect(self._on_closed)
             self._list_models()
+            for page in (dialog.near_misses, dialog.drafts):
+                page.choose(*self._choices.get(page.objectName(), (page.choice.currentData(), page.tokens.value())))
             for answer in self._answers.values():
                 self._show_check(answer)
             if self._check is not None:
                 self._page_of(self._check).set_busy(True)
-            if self._answers:  # the pages with their results were all visible for a moment
-                dialog.layout().activate()
-                dialog.resize(size)
         else:
             self._list_models()
         self._list_runs()
@@ -277,6 +278,7 @@ class DifferenceController(QObject):
         if self._check is not None:
             self._page_of(self._check).set_busy(False)
         self._check = query
+        self._choices[page.objectName()] = page.choice.currentData(), page.tokens.value()
         for name in [name for name, answer in self._answers.items() if self._page_of(answer.query) is page]:
             del self._answers[name]
         page.set_busy(True)

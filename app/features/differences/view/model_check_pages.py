@@ -109,6 +109,7 @@ class CheckPage(Themed, QWidget):
 
     def __init__(self, parent: QWidget, name: str, introduction: str, label: str, tokens: int) -> None:
         super().__init__(parent)
+        self.setObjectName(f"{name}Page")
         self.choice = set_up(ComboBox(self), name=f"{name}Choice", accessible_name=label)
         self.choice.setMinimumContentsLength(24)
         self.choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -151,6 +152,11 @@ class CheckPage(Themed, QWidget):
         for name, title in choices:
             self.choice.addItem(caption(title), name)
         self.choice.setCurrentIndex(max(self.choice.findData(before), 0))
+
+    def choose(self, name: str, tokens: int) -> None:
+        """Choose an entry of the list, if it is still there, and a number of tokens."""
+        self.choice.setCurrentIndex(max(self.choice.findData(name), 0))
+        self.tokens.setValue(tokens)
 
     def show_message(self, text: str, role: str = "") -> None:
         """Show a sentence; `role`: muted or danger, empty for a result."""
