@@ -60,6 +60,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.decoding.score_cache import ScoreCache
     from decodescope.core.decoding.speculation.drafters.compatibility import why_not_draft
     from decodescope.core.differences.draft_check import DraftCheck, DraftStep, check_draft
+    from decodescope.core.differences.engine_check import EngineCheck, RankGroup, check_engine
     from decodescope.core.differences.near_misses import NearMiss, NearMisses, near_misses
     from decodescope.core.differences.run_difference import (
         DifferenceCheck,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from decodescope.core.events import CallFacts
-    from decodescope.core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.adapters.adapter_choice import AdapterSource
     from decodescope.core.models.loaded_model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
@@ -73,7 +73,7 @@ class Request:
     run without them.
     """
 
-    adapters: Sequence[Choice] | None = None
+    adapters: Sequence[AdapterSource] | None = None
     """LoRA adapters of this run, each a path or a pair of a path and a strength; () for none. None: those that the
     model uses anyway (`core.load(…, adapters=)`).
     """

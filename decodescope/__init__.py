@@ -24,6 +24,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+if sys.flags.optimize > 1:
+    raise ImportError(
+        "decodescope cannot run under -OO or PYTHONOPTIMIZE=2: they remove docstrings, which transformers reads. "
+        "Start Python without them."
+    )
+
 if TYPE_CHECKING:
     from decodescope.core import *  # noqa: F403
 

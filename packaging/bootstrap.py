@@ -175,7 +175,7 @@ def workers(arguments: list[str]) -> list[str]:
 
 
 def _is_choice(argument: str) -> bool:
-    """Whether an argument of pytest chooses tests or the number of processes."""
+    """Return whether an argument of pytest chooses tests or the number of processes."""
     if argument.startswith(("-n", "-k", "-s", "--numprocesses", "--dist", "--tx", "--pdb", "--trace", "no:xdist")):
         return True
     return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -14,7 +15,7 @@ from decodescope.app.control.model_choice import ModelChoice
 from decodescope.app.control.model_list import ENGINE
 from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.panels.adapter_panel import AdapterEntry, AdapterPanel
-from decodescope.app.session.queries.adapter_check import AdapterInfo, AdapterQuery
+from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.storage.settings import ModelsSection
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
@@ -22,13 +23,47 @@ from decodescope.core import AdapterChoice, adapters, words
 from decodescope.resources.language import tr, trc
 
 if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
     from decodescope.app.session.queries.base import Answer
 
 
+class AdapterInfo(NamedTuple):
+    """Properties of an adapter."""
+
+    kind: str
+    """Kind of adapter and file, for people."""
+    base: str
+    """The model it was trained for; empty if unknown."""
+    ranks: tuple[int, ...]
+    layers: int
+    """Number of layers that it changes."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class AdapterQuery(Query):
+    """Query whether an adapter fits the loaded model, and what it is; None if the model is not loaded, or remote."""
+
+    path: str
+
+    def run(self, models: LocalModels, report: Report) -> AdapterInfo | None:
+        """Load the adapter, again if its files have changed, and describe it. Raises DecodescopeError."""
+        model = models.find(self.load)
+        if model is None:
+            return None
+        if model.adapters.is_outdated(self.path):
+            model.adapters.remove(self.path)
+        found = model.adapters.load(self.path, self.load.allow_pickle)
+        return AdapterInfo(found.kind, found.base, found.ranks, len(found.layers), found.nbytes)
+
+
 class AdapterController(QObject):
-    """Keeps the panel and the saved lists in sync. `changed`: an adapter was added, removed, switched or weighted."""
+    """Keeps the panel and the saved lists in sync. `changed`: an adapter was added, removed, switched or weighted;
+    `listed(entries)`: the list was shown or changed.
+    """
 
     changed = Signal()
+    listed = Signal(object)
 
     def __init__(
         self, panel: AdapterPanel, model: ModelChoice, loading: ModelLoadController, settings: ModelsSection,
@@ -47,6 +82,11 @@ class AdapterController(QObject):
         self.show_model()
 
     @property
+    def entries(self) -> Sequence[AdapterEntry]:
+        """The adapters of the selected model."""
+        return self._panel.entries
+
+    @property
     def choices(self) -> tuple[AdapterChoice, ...]:
         """The adapters that are switched on, with their strengths."""
         return tuple(AdapterChoice(one.path, one.strength) for one in self._panel.entries if one.is_on)
@@ -56,7 +96,15 @@ class AdapterController(QObject):
         """Show the adapters of the selected model."""
         saved = self._settings.adapters.get(self._model.name, [])
         self._panel.set_entries([AdapterEntry(*one) for one in saved] if self._accepts_adapters else [])
+        self.listed.emit(self.entries)
         self._check_all()
+
+    @Slot(str, bool)
+    def switch(self, path: str, is_on: bool) -> None:
+        """Switch an adapter of the list on or off."""
+        entries = [one._replace(is_on=is_on) if one.path == path else one for one in self.entries]
+        self._panel.set_entries(entries)
+        self._on_changed()
 
     @property
     def _accepts_adapters(self) -> bool:
@@ -118,6 +166,7 @@ class AdapterController(QObject):
         if name and self._panel.entries:
             self._settings.adapters[name] = [list(one) for one in self._panel.entries]
         self.changed.emit()
+        self.listed.emit(self.entries)
 
     @Slot()
     def _check_all(self) -> None:

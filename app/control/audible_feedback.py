@@ -111,7 +111,7 @@ class SoundEffectController(QObject):
 
     @Slot(bool)
     def set_presenting(self, on: bool) -> None:
-        """When presenting, play sounds during playback, not during generation."""
+        """Play sounds during playback instead of generation when presenting."""
         self._is_presenting = on
 
     @Slot(str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from decodescope.app.control.messages import Messages
 from decodescope.app.control.persistence import ChatSaver
+from decodescope.app.panels.adapter_panel import AdapterEntry
 from decodescope.app.panels.centre import Centre
 from decodescope.app.panels.chat_composer import ChatComposer
 from decodescope.app.panels.prompt_panel import PromptPanel
@@ -44,12 +45,14 @@ class AnswerRequest(NamedTuple):
 class ChatController(QObject):
     """Connects the prompt panel, the input below the views, and the chat views to the conversation.
 
-    `answerRequested(AnswerRequest)`; `sendRequested`: run or stop; `promptRequested`: focus the editor; `settled`: the
-    conversation can be saved; `settingsRequested(mapping)`: apply the settings of a chat or a turn.
+    `answerRequested(AnswerRequest)`; `sendRequested`: run or stop; `adapterSwitched(path, is on)`;
+    `promptRequested`: focus the editor; `settled`: the conversation can be saved; `settingsRequested(mapping)`: apply
+    the settings of a chat or a turn.
     """
 
     answerRequested = Signal(object)
     sendRequested = Signal()
+    adapterSwitched = Signal(str, bool)
     promptRequested = Signal()
     settled = Signal()
     settingsRequested = Signal(object)
@@ -62,6 +65,7 @@ class ChatController(QObject):
         self._context: int | None = None
         self._composer: ChatComposer | None = None
         self._button_mode = "run"
+        self._adapters: Sequence[AdapterEntry] = ()
         self.is_run_own: Callable[[], bool] = _always
         """Returns whether the run that has just started was started in this window, not by another program."""
         prompt.set_message(self.conversation.draft)
@@ -88,7 +92,9 @@ class ChatController(QObject):
             self._composer = ChatComposer(self._prompt.examples)
             self._composer.sendRequested.connect(self.sendRequested)
             self._composer.exampleChosen.connect(self._prompt.exampleChosen)
+            self._composer.adapterSwitched.connect(self.adapterSwitched)
             self._composer.set_mode(self._button_mode)
+            self._composer.show_adapters(self._adapters)
         return self._composer
 
     @property
@@ -242,6 +248,13 @@ class ChatController(QObject):
         self._button_mode = mode
         if self._composer is not None:
             self._composer.set_mode(mode)
+
+    @Slot(object)
+    def show_adapters(self, entries: Sequence[AdapterEntry]) -> None:
+        """Show the adapters of the model beside the input."""
+        self._adapters = entries
+        if self._composer is not None:
+            self._composer.show_adapters(entries)
 
     @Slot()
     def follow_settings(self) -> None:

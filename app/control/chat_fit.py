@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from decodescope.app.control.chat import ChatController
 from decodescope.app.control.requests import RequestBuilder
 from decodescope.app.panels.prompt_panel import PromptPanel
-from decodescope.app.session.queries.base import Answer
-from decodescope.app.session.queries.chat_fit import ChatFit, ChatFitQuery
+from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.conversation import RESTART
-from decodescope.app.state.worker_messages import is_turns
+from decodescope.app.state.worker_messages import RunRequest, is_turns
 from decodescope.resources.language import tr, trn
+
+if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
 
 DELAY_MS = 400
 """Delay after the last change."""
 COUNT_FROM = 0.6
 """Estimated fraction of the context from which tokens are counted exactly."""
+
+
+class ChatFit(NamedTuple):
+    """The fit of a chat to the context of its model."""
+
+    tokens: int
+    """Tokens of all messages."""
+    kept_tokens: int
+    """Tokens of the messages that are sent."""
+    room: int
+    """Tokens reserved for the answer."""
+    context: int
+    dropped: int
+    """Number of messages that are left out."""
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether even the new messages alone do not fit."""
+        return self.kept_tokens >= self.context
+
+
+@dataclass(frozen=True)
+class ChatFitQuery(Query):
+    """Query for the fit of a chat; None if its model has no limit, is not loaded, or runs on another machine."""
+
+    replaces_earlier = True
+    yields_to_runs = True
+
+    request: RunRequest
+
+    def run(self, models: LocalModels, report: Report) -> ChatFit | None:
+        """Count with the tokenizer and the chat template of the loaded model. Raises DecodescopeError."""
+        from decodescope.app.session.worker_jobs import fit_chat, has_bounded_context
+
+        model = models.find(self.load)
+        if model is None or model.context is None or not has_bounded_context(model, self.request):
+            return None
+        fitted = fit_chat(model, self.request)
+        dropped = len(self.request.prompt) - len(fitted.kept)
+        return ChatFit(fitted.tokens, fitted.kept_tokens, fitted.room, model.context, dropped)
 
 
 class ChatFitController(QObject):

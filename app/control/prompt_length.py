@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
@@ -11,18 +13,47 @@ from decodescope.app.control.messages import PROMPT_TOO_LONG, Messages
 from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.control.registry_choice import RegistryChoice
 from decodescope.app.panels.prompt_panel import PromptPanel
-from decodescope.app.session.queries.base import Answer
-from decodescope.app.session.queries.token_count import TokenCount, TokenCountQuery
+from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import ErrorReport, Prompt, is_turns
 from decodescope.core import caches, words
 from decodescope.core.errors import PromptError, PromptTooLongError
 from decodescope.resources.language import tr
 
+if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
+
 DELAY_MS = 250
 """Delay after the last key."""
 SHORTEN, OTHER_MODEL, ENDLESS_CACHE = "shorten", "other_model", "endless_cache"
 """Names of the offers for a prompt that is too long."""
+
+
+class TokenCount(NamedTuple):
+    """Length of a prompt and of the model's context, in tokens."""
+
+    tokens: int
+    context: int | None
+    """None for a model without a limit."""
+
+
+@dataclass(frozen=True)
+class TokenCountQuery(Query):
+    """Query for the number of tokens of a prompt, for the loaded model; None if it is another one."""
+
+    replaces_earlier = True
+
+    prompt: Prompt = ""
+
+    def run(self, models: LocalModels, report: Report) -> TokenCount | None:
+        """Count without running the model. Raises what `core.encode` raises."""
+        from decodescope import core
+
+        model = models.find(self.load)
+        if model is None:
+            return None
+        prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
+        return TokenCount(len(core.encode(model, prompt, unbounded=True)) if prompt else 0, model.context)
 
 
 class PromptLengthController(QObject):
@@ -55,7 +86,7 @@ class PromptLengthController(QObject):
 
     @property
     def error(self) -> ErrorReport | None:
-        """Why the prompt cannot be run; None if it can, or is not counted yet.
+        """The reason why the prompt cannot be run; None if it can, or is not counted yet.
 
         A chat is shortened by leaving out its oldest turns, so that its length alone is no reason.
         """

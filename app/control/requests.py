@@ -62,7 +62,7 @@ class RunInput:
 
     @property
     def error(self) -> ErrorReport | None:
-        """Why the model cannot read the input, if that is known already."""
+        """The reason why the model cannot read the input, if that is known already."""
         return self._length.error if self._media.takes.text else None
 
     @property
@@ -103,7 +103,7 @@ class RequestBuilder:
 
     @property
     def input_error(self) -> ErrorReport | None:
-        """Why the model cannot read the input, if that is known before the run."""
+        """The reason why the model cannot read the input, if that is known before the run."""
         return self._input.error
 
     @property

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from decodescope.app.panels.parameter_panel import ParameterPanel
 from decodescope.app.panels.words_editor import WordsEditor
-from decodescope.app.session.queries.base import Answer
-from decodescope.app.session.queries.word_spellings import WordSpellingsQuery
+from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
+
+if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
 
 DELAY_MS = 200
 """Delay after the last change."""
 _ANY_CASE = "{setting}_any_case"
 """Name of the setting by which the words of a setting are also spelled with capital letters."""
+
+
+@dataclass(frozen=True)
+class WordSpellingsQuery(Query):
+    """Query for the spellings of words by the loaded model of that name."""
+
+    model: str
+    words: tuple[str, ...]
+    any_case: bool = False
+    """Whether the words are also spelled with capital letters."""
+    setting: str = ""
+    """Name of the setting that contains the words."""
+    yields_to_runs: ClassVar[bool] = True
+
+    def run(self, models: LocalModels, report: Report) -> dict[str, list[list[str]]]:
+        """Return the texts of the tokens of each spelling by word; empty if the model is not loaded."""
+        from decodescope import core
+
+        model = models.find(self.model)
+        if model is None or model.tokenizer is None:
+            return {}
+        return {word: core.word_spelling_texts(model, word, self.any_case) for word in self.words}
 
 
 class WordSpellingsController(QObject):

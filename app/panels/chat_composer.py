@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from decodescope.app.panels.adapter_panel import AdapterEntry
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.labels import ElidedLabel
-from decodescope.app.widgets.plain_text import PlainLabel, tooltip
-from decodescope.resources.language import mark, tr
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.core import adapters, cut_short
+from decodescope.resources.language import join_names, mark, tr, trn
 
 SEND_MODES = {"run": mark("Send"), "stop": mark("Stop"), "stopping": mark("Stopping…")}
 KEY_HINTS = {
     True: mark("Enter sends · Shift+Enter starts a new line"),
     False: mark("Shift+Enter sends · Enter starts a new line"),
 }
+MAX_ADAPTER_NAME = 28
+"""Maximum length of the name of an adapter in the button, in characters."""
 BUSY_HINT = mark("An answer is being written. Esc stops it.")
 
 
 class ChatComposer(Themed, QFrame):
     """Holds the prompt editor while messages are written.
 
-    Emits `sendRequested` (also to stop an answer) and `exampleChosen(example)`.
+    Emits `sendRequested` (also to stop an answer), `exampleChosen(example)` and `adapterSwitched(path, is on)`.
     """
 
     sendRequested = Signal()
     exampleChosen = Signal(object)
+    adapterSwitched = Signal(str, bool)
 
     def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -44,11 +50,18 @@ class ChatComposer(Themed, QFrame):
         self.send = set_up(QPushButton(tr("Send")), name="sendButton", role="primary", clicked=self.sendRequested)
         self.send.setCursor(Qt.CursorShape.PointingHandCursor)
         self.examples = self._examples_button()
+        self.adapters = set_up(QToolButton(), name="chatAdapters", accessible_name=tr("Adapters"))
+        self.adapters.setToolTip(tooltip(tr("Adapters for the next answer")))
+        self.adapters.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.adapters.setMenu(QMenu(self.adapters))
+        self.adapters.menu().aboutToShow.connect(self._fill_adapters)
+        self._entries: Sequence[AdapterEntry] = ()
+        self.adapters.hide()
         self.hint = set_up(ElidedLabel(), role="muted", name="sendHint")
         self._mode, self._enter_sends = "run", True
         self._row = arrange(QHBoxLayout(), spacing=8)
         self._foot = QWidget(self)
-        arrange(QHBoxLayout(self._foot), self.examples, (self.hint, 1), margins=0, spacing=8)
+        arrange(QHBoxLayout(self._foot), self.examples, self.adapters, (self.hint, 1), margins=0, spacing=8)
         self._column = arrange(QVBoxLayout(self), self.warning, self._row, self._foot, spacing=4)
         self._row.addWidget(self.send, 0, Qt.AlignmentFlag.AlignBottom)
         self._update()
@@ -78,9 +91,30 @@ class ChatComposer(Themed, QFrame):
         self.warning.setText(text)
         self.warning.setVisible(bool(text))
 
+    def show_adapters(self, entries: Sequence[AdapterEntry]) -> None:
+        """List the adapters of the model, those in use with a check mark; hide the button if there are none."""
+        self._entries = entries
+        names = [adapters.adapter_name(one.path) for one in entries if one.is_on]
+        count = trn("{n:,} adapter", "{n:,} adapters", len(names)).format(n=len(names))
+        text = cut_short(names[0], MAX_ADAPTER_NAME) if len(names) == 1 else count if names else tr("No adapter")
+        self.adapters.setText(f"{caption(text)} ⌄")
+        self.adapters.setAccessibleDescription(join_names(names))
+        self.adapters.setVisible(bool(entries))
+
+    @Slot()
+    def _fill_adapters(self) -> None:
+        """Fill the menu before it opens: its own actions change the list."""
+        menu = self.adapters.menu()
+        menu.clear()
+        for one in self._entries:
+            action = menu.addAction(caption(adapters.adapter_name(one.path)))
+            action.setCheckable(True)
+            action.setChecked(one.is_on)
+            action.triggered.connect(partial(self.adapterSwitched.emit, one.path, not one.is_on))
+
     def restyle(self, theme: Theme) -> None:
         self._column.setContentsMargins(theme.px(26), theme.space(10), theme.px(26), theme.space(8))
-        for part in (self.hint, self.examples, self.warning):
+        for part in (self.hint, self.examples, self.adapters, self.warning):
             part.setFont(theme.font(12))
         self.send.setMinimumWidth(theme.px(76))
 

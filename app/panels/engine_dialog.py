@@ -123,7 +123,7 @@ class EngineDialog(BaseDialog):
         self.setMinimumWidth(min(theme.px(520), available_rect(self).width() - WINDOW_FRAME.width()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Enter, list the models from a field, or press the focused button; no default button is pressed."""
+        """List the models on Enter in a field, or press the focused button; no default button is pressed."""
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
         elif isinstance(button := self.focusWidget(), QPushButton):

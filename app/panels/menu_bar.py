@@ -26,7 +26,7 @@ _GROUP_LOCATIONS = {"views": (VIEW, 0, ""), "theme": (VIEW, 3, mark("Theme"))}
 RECENT_SECTION = 1
 
 
-class Choice(NamedTuple):
+class MenuChoice(NamedTuple):
     """A checkable line of a choice group."""
 
     value: str
@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 class ChoiceGroup(NamedTuple):
     """Exclusive group of checkable lines: the views, the themes."""
 
-    choices: Sequence[Choice]
+    choices: Sequence[MenuChoice]
     current: Callable[[], str]
     choose: Callable[[str], object]
     is_available: Callable[[str], bool]

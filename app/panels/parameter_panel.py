@@ -261,7 +261,7 @@ class ParameterPanel(Themed, QWidget):
 
     @property
     def open_groups(self) -> dict[str, bool]:
-        """Which groups were opened or closed by hand, by English title; with `/more`, their rarely used rows."""
+        """The groups that were opened or closed by hand, by English title; with `/more`, their rarely used rows."""
         return dict(self._states)
 
     def restore_groups(self, states: Mapping[str, bool]) -> None:

@@ -149,7 +149,7 @@ class ParameterRow(Themed, QWidget):
 
     @property
     def problem(self) -> str:
-        """Why the typed text is invalid; empty if it is valid."""
+        """The reason why the typed text is invalid; empty if it is valid."""
         return self.editor.problem
 
     def set_value(self, value: Any) -> None:

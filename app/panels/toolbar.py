@@ -266,7 +266,7 @@ class Toolbar(Themed, QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """In a narrow window, hide the name first, then labels that are also in tooltips."""
+        """Hide the name first in a narrow window, then labels that are also in tooltips."""
         width = self.width() / self._theme.scale
         self.brand.setVisible(width >= BRAND_MIN_WIDTH)
         self.seed.label.setVisible(width >= KEYS_MIN_WIDTH)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
-from decodescope.app.session.queries.base import Answer
-from decodescope.app.session.queries.native_step import NativeStepQuery
+from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import AVAILABLE_STATES, DecodeBackend
 
 if TYPE_CHECKING:
+    from decodescope.app.session.local_models import LocalModels
     from decodescope.core import BuildResult
 
 IDLE_MS = 4000
@@ -27,6 +28,20 @@ def build_kernels(cancel: threading.Event) -> BuildResult:
     from decodescope import core
 
     return core.build_kernels(cancel)
+
+
+@dataclass(frozen=True)
+class NativeStepQuery(Query):
+    """Query whether the loaded model of that name uses native code."""
+
+    model: str
+
+    def run(self, models: LocalModels, report: Report) -> bool:
+        """Return whether native decode steps work, trying them once if needed; False if the model is not loaded."""
+        from decodescope import core
+
+        model = models.find(self.model)
+        return model is not None and core.has_native_step(model)
 
 
 class KernelBuilder(QObject):

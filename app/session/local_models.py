@@ -161,6 +161,10 @@ class LocalModels:
         _check_memory(request)
         return _load_model(request)
 
+    def load_other_beside(self, request: RunRequest, name: str) -> core.LoadedModel:
+        """Load another model as `load_beside`, on the device of the request and without its permissions."""
+        return self.load_beside(_draft_load_request(request, name))
+
     def load_drafters(self, request: RunRequest) -> list[core.LoadedModel]:
         """Return the run's draft models, loading missing ones and releasing others."""
         kept = {name: draft for name, draft in self._drafters.items() if not _is_outdated(draft)}

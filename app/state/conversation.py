@@ -13,10 +13,11 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from decodescope.app.state.run import Run
-from decodescope.core import cut_short
+from decodescope.core import adapters, cut_short
 from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.thinking import AnswerThinking, split_text
 from decodescope.resources.language import tr, trn
@@ -126,6 +127,19 @@ def settings_of(run: Run) -> dict[str, Any]:
     return {name: value for name, value in request_to_json(run.request).items() if name not in _NOT_SETTINGS}
 
 
+def adapters_in(settings: Mapping[str, Any]) -> list[str]:
+    """Return the adapters in saved settings by name, each with its strength unless that is 1."""
+    found = settings.get("adapters")
+    return [
+        adapters.adapter_name(str(path)) + ("" if strength == 1 else f" × {strength:g}")
+        for path, strength in (one for one in (found if isinstance(found, list | tuple) else ()) if _is_adapter(one))
+    ]
+
+
+def _is_adapter(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[1], int | float)
+
+
 @plain(eq=False)
 class ConversationTurn:
     """A message of the chat, and the turns that reply to it.
@@ -204,6 +218,19 @@ class ConversationTurn:
     def model(self) -> str:
         """Name of the model that wrote it; empty if none did."""
         return str(self.made_with.get("load", {}).get("model", ""))
+
+    @property
+    def author(self) -> str:
+        """Model and adapters that wrote it, such as `storyteller + pirate × 0.5`; empty if no run did."""
+        return " + ".join([name for name in (Path(self.model).name,) if name] + adapters_in(self.made_with))
+
+    @property
+    def is_author_new(self) -> bool:
+        """Whether model and adapters differ from those of the answer before; without one, whether it has adapters."""
+        before = self.parent
+        while before is not None and not before.author:
+            before = before.parent
+        return bool(adapters_in(self.made_with)) if before is None else self.author not in ("", before.author)
 
     @property
     def tokens(self) -> tuple[TurnToken, ...]:

@@ -173,7 +173,7 @@ class ErrorReport(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a run ended; every ended run has exactly one outcome."""
+    """The end of a run; every ended run has exactly one outcome."""
 
     kind: OutcomeKind
     message: str = ""

@@ -48,13 +48,13 @@ def chat_to_json(chat: Conversation) -> dict[str, Any]:
 
 
 def chat_to_markdown(chat: Conversation) -> str:
-    """Return the shown turns as Markdown, each under a heading with its role and, for an answer, its model."""
+    """Return the shown turns as Markdown, each under a heading with its role and an answer's model and adapters."""
     titles = {"system": tr("System prompt"), "user": tr("You"), "assistant": tr("Answer")}
     parts = [f"# {chat.name}"]
     if chat.system:
         parts.append(f"## {titles['system']}\n\n{chat.system}")
     for turn in chat.turns:
-        model = f" ({Path(turn.model).name})" if turn.model else ""
+        model = f" ({turn.author})" if turn.author else ""
         parts.append(f"## {titles.get(turn.role, turn.role)}{model}\n\n{turn.text}")
     return "\n\n".join(parts) + "\n"
 
@@ -157,7 +157,9 @@ def _read_chat(item: Any, number: int, problems: list[str]) -> Conversation | No
     system = item.get("system") or item.get("system_prompt")
     if is_text(system):
         chat.system = str(system)
-    if item.get("format") == FORMAT and (root := _own_turns(item)) is not None:
+    if (item.get("format") == FORMAT or "messages" not in item) and (
+        root := _own_turns(item, where, problems)
+    ) is not None:
         chat.root = root
         return chat
     messages = _messages(item)
@@ -175,10 +177,15 @@ def _read_chat(item: Any, number: int, problems: list[str]) -> Conversation | No
     return chat if chat.root.replies or chat.system else None
 
 
-def _own_turns(item: Mapping[str, Any]) -> ConversationTurn | None:
-    """Return the turns of an own export; None if they are damaged, so that its messages are used."""
-    turns, problems = usable_turns(dict(item))
-    return parse_turns(turns) if turns and not problems else None
+def _own_turns(item: Mapping[str, Any], where: str, problems: list[str]) -> ConversationTurn | None:
+    """Return the turns of an own export, or of a file of the settings folder; None if there are none, or if they are
+    damaged and it has messages too.
+    """
+    turns, lost = usable_turns(dict(item))
+    if not turns or (lost and "messages" in item):
+        return None
+    problems += [f"{where}: {problem}" for problem in lost]
+    return parse_turns(turns)
 
 
 def _messages(item: Mapping[str, Any]) -> list[Any] | None:

@@ -46,7 +46,7 @@ from decodescope.app.storage.settings import (
 )
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
 from decodescope.core.thinking import AnswerThinking
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_names, mark, tr, trn
 
 FOLDER = "chats"
 VERSION = 1
@@ -99,6 +99,7 @@ class ChatStore:
         """Open the chat that was written or opened last; return a new one if there is none, or if another window has
         it open. What cannot be read is set aside and named in `notices`.
         """
+        self._report_single_chat()
         self._purge()
         latest = max(self._files(), key=_modified, default=None)
         if latest is not None:
@@ -313,6 +314,19 @@ class ChatStore:
 
     def _lock_path(self, chat: str) -> Path:
         return self.folder / f"{chat}.lock"
+
+    def _report_single_chat(self) -> None:
+        """At the first start with a list of chats, name the chat of a program that had one only; its file stays."""
+        if self.folder.is_dir():
+            return
+        found = sorted(path.name for path in self.folder.parent.glob("chat*.json"))
+        if found:
+            self.notices.append(
+                tr(
+                    "The settings folder has a chat of an earlier version: {names}. It is unchanged. Read it with "
+                    "“Import chats…” in the menu of the list of chats."
+                ).format(names=join_names(found))
+            )
 
     def _purge(self) -> None:
         """Remove what killed programs left: partial files, and chats deleted a day ago."""

@@ -55,6 +55,18 @@ class ExamplePrompt(NamedTuple):
         return format_turns(self.messages) if self.is_chat else self.prompt
 
 
+STORY_MODELS = {"zh_CN": "storyteller-chinese"}
+"""Language code → bundled model that writes stories in it; English is the default."""
+
+
+def first_example(language: str) -> ExamplePrompt | None:
+    """Return the example of a text for the bundled story model of a language; None if there is no such model."""
+    model = STORY_MODELS.get(language)
+    if model is None or not Path(str(resources.path("models", model))).exists():
+        return None
+    return next((one for one in load_examples() if one.model == model and not one.is_chat), None)
+
+
 def load_examples(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[ExamplePrompt]:
     """Load the examples of a file, by default the bundled one; an empty list if it is missing.
 

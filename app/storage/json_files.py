@@ -75,7 +75,7 @@ MAX_COPIES = 999
 
 
 class StorageError(DecodescopeError):
-    """One of the program's files could not be written; the data is still in memory."""
+    """A file of the program could not be written; the data is still in memory."""
 
     title = mark("Could not save")
 

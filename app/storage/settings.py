@@ -307,7 +307,7 @@ class ModelsSection(SettingsSection):
 
 @plain()
 class ChatSection(SettingsSection):
-    """How the chat behaves."""
+    """Settings of the chat."""
 
     enter_sends: bool = field(default=True, metadata=_FLAG)
     """Enter sends the message and Shift+Enter starts a new line; the other way round if False."""
@@ -317,7 +317,7 @@ class ChatSection(SettingsSection):
 
 @plain()
 class HistorySection(SettingsSection):
-    """Whether and how much run history is saved."""
+    """Settings of the run history."""
 
     keep: bool = field(default=True, metadata=_FLAG)
     budget_mib: int = field(default=512, metadata={"check": up_to(MAX_HISTORY_MIB)})
@@ -331,7 +331,7 @@ class HistorySection(SettingsSection):
 
 @plain()
 class UpdatesSection(SettingsSection):
-    """Whether new versions are checked for."""
+    """Settings of the check for new versions."""
 
     check: bool = field(default=False, metadata=_FLAG)
     agreed: bool = field(default=False, metadata=_FLAG)
@@ -342,7 +342,7 @@ class UpdatesSection(SettingsSection):
 
 @plain()
 class WindowLayout(SettingsSection):
-    """Which parts of the window are open, and its position."""
+    """The open parts of the window, and its position."""
 
     setup: bool = field(default=True, metadata=_FLAG)
     inspector: bool = field(default=True, metadata=_FLAG)

@@ -32,6 +32,13 @@ def _chosen_code(choice: str) -> str:
     return next((code for name in preferred if (code := _supported_code(name))), ENGLISH)
 
 
+def system_language() -> str:
+    """Return the code of the first of the system's languages that the program has, even if its translations are not
+    compiled; English without one.
+    """
+    return _chosen_code(SYSTEM)
+
+
 def set_language(choice: str) -> None:
     """Switch the interface to this language; it applies to texts created later. Raises KeyError for an unknown code."""
     code = resolve_language(choice)

@@ -66,7 +66,7 @@ class ScrollArea(QScrollArea):
 
 
 def changes_text_size(event: QWheelEvent) -> bool:
-    """Whether a wheel event changes the text size."""
+    """Return whether a wheel event changes the text size."""
     return bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
 
 

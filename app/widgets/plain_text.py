@@ -32,7 +32,7 @@ def as_plain_text(text: str) -> str:
 
 
 def _is_tag(rest: str) -> bool:
-    """Whether the text after `<` can begin a tag; `a < b` and `<3` cannot."""
+    """Return whether the text after `<` can begin a tag; `a < b` and `<3` cannot."""
     first = rest.lstrip()[:1]
     return first.isalnum() or first in ("!", "?", "/")
 
@@ -66,7 +66,7 @@ def escape_html(text: str) -> str:
 
 
 def might_be_rich(text: str) -> bool:
-    """Whether Qt would show `text` as HTML."""
+    """Return whether Qt would show `text` as HTML."""
     from PySide6.QtGui import Qt as Gui  # the function is declared in QtGui
 
     return Gui.mightBeRichText(text)

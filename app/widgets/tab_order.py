@@ -61,7 +61,7 @@ def _panel_index(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
 
 
 def _is_plain_scroller(widget: QWidget, others: Sequence[QWidget]) -> bool:
-    """Whether the widget is a scroll area whose contents take the focus themselves."""
+    """Return whether the widget is a scroll area whose contents take the focus themselves."""
     return isinstance(widget, QScrollArea) and any(
         other is not widget and widget.isAncestorOf(other) for other in others
     )

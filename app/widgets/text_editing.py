@@ -18,7 +18,7 @@ def focused_field() -> TextField | None:
 
 
 def can_apply(name: str) -> bool:
-    """Whether `undo`, `redo`, `cut`, `paste` or `select_all` would have an effect in the focused text field."""
+    """Return whether `undo`, `redo`, `cut`, `paste` or `select_all` would have an effect in the focused text field."""
     field = focused_field()
     if field is None:
         return False
@@ -37,7 +37,7 @@ def can_apply(name: str) -> bool:
 
 
 def can_copy() -> bool:
-    """Whether something can be copied: selected text in a field, or the selection of a view."""
+    """Return whether something can be copied: selected text in a field, or the selection of a view."""
     field = focused_field()
     return _has_selection(field) if field is not None else QApplication.focusWidget() is not None
 

@@ -63,7 +63,7 @@ from decodescope.app.panels.window_layout import SideSplitter, WindowBody
 from decodescope.app.session.session import Session
 from decodescope.app.storage import examples
 from decodescope.app.storage.settings_file import SettingsStore
-from decodescope.app.theme.language import missing_notice
+from decodescope.app.theme.language import SYSTEM, missing_notice, system_language
 from decodescope.app.views import VIEWS
 from decodescope.app.views.inspector.panel import Inspector
 from decodescope.app.views.timeline import Timeline
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
 def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> WindowParts:
     """Build the parts of the window; `language` is that of the command line."""
     store.drop_invalid_values()
+    _choose_first_model(store, language or store.settings.appearance.language)
     session = Session(engine, window)
     services = create_services(store, session, LanguageSwitch(store.settings.appearance, session, language))
     window.set_rebuild(partial(_rebuild, window))
@@ -127,6 +128,17 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
         _show_missing_translations(parts, notice)
     services.language_switch.languageChosen.connect(partial(_check_translations, window))
     return parts
+
+
+def _choose_first_model(store: SettingsStore, language: str) -> None:
+    """At the first start, choose the story model of the system's language and a prompt in it. Later starts use what was
+    chosen last.
+    """
+    choices = store.settings.choices
+    if language != SYSTEM or choices.model or store.path.exists():
+        return
+    if (example := examples.first_example(system_language())) is not None:
+        choices.model, choices.prompt = example.model, example.text
 
 
 def _check_translations(window: MainWindow, choice: str) -> None:
@@ -326,7 +338,7 @@ def _build_controllers(
         palette=PaletteController(body, settings.habits),
         plugins=PluginController(body, services.plugins, chosen, messages),
         likelihood=LikelihoodController(body, session, requests, loading),
-        differences=DifferenceController(body, session, services.history, requests, chosen.model),
+        differences=DifferenceController(body, session, services.history, requests, chosen.model, loading),
         serving=ServingController(body, session, loading, adapters, settings.compute, messages),
         same_noise=SameNoiseController(
             body, SameNoiseParts(session, chosen, requests, loading, setup, runs, taking.export)

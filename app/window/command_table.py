@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMainWindow
 
 from decodescope.app.panels.commands import MAX_VIEW_KEYS, scheme_titles
-from decodescope.app.panels.menu_bar import Choice, ChoiceGroup
+from decodescope.app.panels.menu_bar import ChoiceGroup, MenuChoice
 from decodescope.app.theme.language import SYSTEM
 from decodescope.app.views import VIEWS
 from decodescope.app.widgets import text_editing
@@ -207,14 +207,14 @@ class WindowMenuState:
         appearance, centre, switch = parts.settings.appearance, parts.centre, parts.services.language_switch
         self.groups: Mapping[str, ChoiceGroup] = {
             "views": ChoiceGroup(
-                [Choice(spec.name, tr(spec.title), f"Ctrl+{number + 1}" if number < MAX_VIEW_KEYS else "")
+                [MenuChoice(spec.name, tr(spec.title), f"Ctrl+{number + 1}" if number < MAX_VIEW_KEYS else "")
                  for number, spec in enumerate(VIEWS)],
                 lambda: centre.columns[0].current_name,
                 centre.show_view,
                 lambda name: name in centre.columns[0].available_names,
             ),
             "theme": ChoiceGroup(
-                [Choice(name, tr(title)) for name, title in scheme_titles()],
+                [MenuChoice(name, tr(title)) for name, title in scheme_titles()],
                 lambda: appearance.theme,
                 parts.appearance.set_theme,
                 lambda _name: True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -36,6 +36,8 @@ class RunFeed(QObject):
     def __init__(self, session: Session, centre: Centre, status: StatusLine, messages: Messages) -> None:
         super().__init__(centre)
         self._session, self._centre, self._status, self._messages = session, centre, status, messages
+        self.answers_client: Callable[[], bool] = _never
+        """Returns whether the latest run answers a client of the server, who receives its errors and notices."""
         self._long_stop_timer = QTimer(self)
         self._long_stop_timer.setSingleShot(True)
         self._long_stop_timer.timeout.connect(self._on_long_stop)
@@ -68,7 +70,7 @@ class RunFeed(QObject):
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
         """Update for a batch of events; show at once that memory ran out."""
         for event in events:
-            if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
+            if isinstance(event, core.events.Notice) and event.kind == "memory_fallback" and not self.answers_client():
                 self._messages.show_notice(event.message, tr("Memory ran out; run continues"))
         if len(run.sequences) != max(1, self._centre.sequence_combo.count()):
             self._centre.update_sequence_selector(run)
@@ -77,9 +79,10 @@ class RunFeed(QObject):
     @Slot(object)
     def on_finished(self, outcome: Outcome) -> None:
         """Show the outcome of the run."""
-        self._status.show_outcome(outcome.message, is_failure=outcome.kind == "failed")
+        is_own = not self.answers_client()
+        self._status.show_outcome(outcome.message, is_failure=outcome.kind == "failed" and is_own)
         run = self._session.run
-        if run is not None and run.notices and outcome.error is None:
+        if run is not None and run.notices and outcome.error is None and is_own:
             self._messages.show_notice("\n".join(notice.message for notice in run.notices), tr("About this run"))
         self.runEnded.emit()
 
@@ -112,7 +115,8 @@ class RunFeed(QObject):
             self._status.show_model(model)
         else:
             self._status.show_state(tr("No model loaded"))
-        self._messages.show_error(error)
+        if not self.answers_client():
+            self._messages.show_error(error)
 
     @Slot()
     def _on_long_stop(self) -> None:
@@ -124,3 +128,7 @@ class RunFeed(QObject):
             ),
             tr(_STILL_STOPPING),
         )
+
+
+def _never() -> bool:
+    return False

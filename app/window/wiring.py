@@ -89,6 +89,8 @@ def _connect_chat(parts: WindowParts) -> None:
     """Connect session and chat."""
     session, chat = parts.session, parts.chat
     chat.is_run_own = lambda: session.busy
+    chat.show_adapters(parts.adapters.entries)
+    parts.run_feed.answers_client = lambda: parts.serving.has_started_run
     for signal, slot in (
         (session.runStarted, chat.on_started),
         (session.promptTrimmed, chat.on_trimmed),
@@ -98,6 +100,8 @@ def _connect_chat(parts: WindowParts) -> None:
         (parts.run_feed.buttonStateChanged, chat.set_button_mode),
         (parts.dialogs.changed, chat.follow_settings),
         (chat.settled, parts.services.chat_saver.save),
+        (parts.adapters.listed, chat.show_adapters),
+        (chat.adapterSwitched, parts.adapters.switch),
         (chat.answerRequested, parts.runs.answer),
         (chat.sendRequested, parts.runs.run_or_stop),
         (chat.settingsRequested, parts.settings_controller.apply_saved_settings),

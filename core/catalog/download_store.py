@@ -1,4 +1,4 @@
-"""Where downloads are stored: in huggingface_hub's own cache and layout, so that all programs on this machine find the
+"""The store of downloads: in huggingface_hub's own cache and layout, so that all programs on this machine find the
 model.
 
     models--owner--name/blobs/DIGEST                 a file's bytes; DIGEST.incomplete while downloading

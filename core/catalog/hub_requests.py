@@ -41,7 +41,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 class LfsInfo(msgspec.Struct):
-    """How the hub stores a large file (LFS)."""
+    """The hub's pointer to a large file (LFS)."""
 
     size: _Size
     sha256: _Text

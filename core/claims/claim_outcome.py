@@ -11,7 +11,7 @@ from decodescope.core.claims.claim_measures import measure_of
 from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimMeasure, Fields
 from decodescope.core.errors import StudyError
 from decodescope.core.strategies import select
-from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, Estimate, estimate, paired_differences
+from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, MeanEstimate, estimate, paired_differences
 from decodescope.resources.language import mark, tr, trn
 
 Verdict = Literal["holds", "does_not_hold", "cannot_be_told"]
@@ -93,7 +93,7 @@ def outcome_from_json(data: Fields) -> ClaimOutcome:
     return outcome
 
 
-def compare(baseline: CellValues, tested: CellValues, seed: int = 0) -> Estimate | None:
+def compare(baseline: CellValues, tested: CellValues, seed: int = 0) -> MeanEstimate | None:
     """Return the mean paired difference, tested − baseline, with its interval: a cluster bootstrap over prompts, then
     seeds. None without a common prompt.
     """
@@ -101,7 +101,7 @@ def compare(baseline: CellValues, tested: CellValues, seed: int = 0) -> Estimate
 
 
 def verdict_of(
-    claim: Claim, measure: ClaimMeasure, baseline_mean: float | None, found: Estimate | None
+    claim: Claim, measure: ClaimMeasure, baseline_mean: float | None, found: MeanEstimate | None
 ) -> tuple[Verdict, Reason]:
     """Return the verdict, and why.
 

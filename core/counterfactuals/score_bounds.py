@@ -72,7 +72,7 @@ class _SplitError(Exception):
 
 
 @dataclass(slots=True)
-class _Bounds:
+class _ScoreBounds:
     """Bounds on scores and order for low < θ ≤ high, and which tokens are left."""
 
     lower: FloatArray
@@ -188,7 +188,7 @@ class _StepSolver:
             return family.intercepts, self._noise
         return family.intercepts + self._noise, family.slopes
 
-    def _bounds(self, low: float, high: float, *, exclusive: bool) -> tuple[ScoreFamily, _Bounds]:
+    def _bounds(self, low: float, high: float, *, exclusive: bool) -> tuple[ScoreFamily, _ScoreBounds]:
         """Return the family after all stages and the bounds for low < θ ≤ high; for θ = high if not `exclusive`."""
         family, bounds = self._family, None
         for stage in self._following:
@@ -210,7 +210,7 @@ class _StepSolver:
                     bounds.restrict(left, left)
         return family, self._new_bounds(family, low, high) if bounds is None else bounds
 
-    def _new_bounds(self, family: ScoreFamily, low: float, high: float) -> _Bounds:
+    def _new_bounds(self, family: ScoreFamily, low: float, high: float) -> _ScoreBounds:
         return _score_bounds(family, low, high, self._ranks if family is self._family else None)
 
 
@@ -243,7 +243,7 @@ def _stable_ranks(scores: FloatArray) -> FloatArray:
     return ranks
 
 
-def _score_bounds(family: ScoreFamily, low: float, high: float, ranks: FloatArray | None) -> _Bounds:
+def _score_bounds(family: ScoreFamily, low: float, high: float, ranks: FloatArray | None) -> _ScoreBounds:
     constant = family.intercepts
     left = np.isfinite(constant)
     ends: tuple[FloatArray, FloatArray] | None = None
@@ -268,7 +268,7 @@ def _score_bounds(family: ScoreFamily, low: float, high: float, ranks: FloatArra
     rank_bounds = order if ranks is None else (ranks, ranks)
     lines = None if family.divides or ends is not None else (low, high, first, second)
     critical = np.full(len(left), math.nan)
-    return _Bounds(lower, upper, *order, *rank_bounds, left.copy(), left.copy(), ends, critical, lines)
+    return _ScoreBounds(lower, upper, *order, *rank_bounds, left.copy(), left.copy(), ends, critical, lines)
 
 
 def _apply_by_token(family: ScoreFamily, process: TokenFunction, low: float, high: float) -> ScoreFamily:
@@ -304,7 +304,7 @@ def _apply_by_token(family: ScoreFamily, process: TokenFunction, low: float, hig
 # Cuts. Each restricts the bounds to the tokens that it certainly and possibly keeps.
 
 
-def _cut_count(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_count(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep scores that are not below the k-th largest."""
     smallest, largest = (math.floor(limits[0]) + 1 if varies else int(limits[0])), int(limits[1])
     certain = bounds.order_lower >= _kth_largest(bounds.order_upper[bounds.possible], smallest)
@@ -317,7 +317,7 @@ def _cut_count(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> No
 
 
 def _refine_ranks(
-    bounds: _Bounds, lines: tuple[float, float, FloatArray, FloatArray], left: BoolArray, count: int
+    bounds: _ScoreBounds, lines: tuple[float, float, FloatArray, FloatArray], left: BoolArray, count: int
 ) -> None:
     """Decide undecided tokens by the exact number of lines above theirs, or note where that number crosses `count`.
 
@@ -356,14 +356,14 @@ def _kth_largest(values: FloatArray, count: int) -> float:
     return float(np.partition(values, len(values) - max(count, 1))[len(values) - max(count, 1)])
 
 
-def _cut_mass(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_mass(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep tokens with less than this probability before them."""
     lower, upper = _mass_before(bounds, bounds.rank_lower, bounds.rank_upper)
     _keep_by_mass(bounds, lower, upper, limits, varies)
 
 
 def _keep_by_mass(
-    bounds: _Bounds, lower: FloatArray, upper: FloatArray, limits: tuple[float, float], varies: bool
+    bounds: _ScoreBounds, lower: FloatArray, upper: FloatArray, limits: tuple[float, float], varies: bool
 ) -> None:
     if varies:
         _note_critical(bounds, lower, upper)
@@ -373,12 +373,14 @@ def _keep_by_mass(
     bounds.restrict(certain, (lower < limits[1]) | (lower <= 0))
 
 
-def _note_critical(bounds: _Bounds, lower: FloatArray, upper: FloatArray) -> None:
+def _note_critical(bounds: _ScoreBounds, lower: FloatArray, upper: FloatArray) -> None:
     """Remember where a token begins or ceases to be kept, if that is known exactly."""
     bounds.critical = np.where(lower == upper, upper, math.nan)
 
 
-def _mass_before(bounds: _Bounds, order_lower: FloatArray, order_upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _mass_before(
+    bounds: _ScoreBounds, order_lower: FloatArray, order_upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return bounds [V] on the probability, among the tokens left, of those that are larger in the given order."""
     is_settled = bool((bounds.certain == bounds.possible).all())
     if is_settled and bounds.scale_ends is not None and order_lower is order_upper:
@@ -415,7 +417,7 @@ def _sum_above(order: FloatArray, values: FloatArray, limits: FloatArray) -> Flo
     return found
 
 
-def _cut_ratio(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_ratio(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep tokens of at least this fraction of the highest probability."""
     best = _best_bounds(bounds)
     with np.errstate(divide="ignore"):
@@ -429,13 +431,13 @@ def _cut_ratio(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> No
         bounds.restrict(bounds.lower >= best[1] + high, (bounds.upper >= best[0] + low) | is_best)
 
 
-def _best_bounds(bounds: _Bounds) -> tuple[float, float]:
+def _best_bounds(bounds: _ScoreBounds) -> tuple[float, float]:
     """Return bounds on the highest score of the tokens left."""
     least = bounds.lower[bounds.certain].max() if bounds.certain.any() else -math.inf
     return float(least), float(bounds.upper[bounds.possible].max())
 
 
-def _probability_bounds(bounds: _Bounds) -> tuple[FloatArray, FloatArray]:
+def _probability_bounds(bounds: _ScoreBounds) -> tuple[FloatArray, FloatArray]:
     """Return bounds [V] on the probability of each token among those left, if it is."""
     least, most = np.exp(bounds.lower), np.exp(bounds.upper)
     in_least, in_most = np.where(bounds.certain, least, 0.0), np.where(bounds.possible, most, 0.0)
@@ -445,7 +447,7 @@ def _probability_bounds(bounds: _Bounds) -> tuple[FloatArray, FloatArray]:
     return np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0)
 
 
-def _keep_probable(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _keep_probable(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep tokens of at least this probability, and the best one."""
     lower, upper = _probability_bounds(bounds)
     best_certain, best_possible = _is_best(bounds)
@@ -456,7 +458,7 @@ def _keep_probable(bounds: _Bounds, limits: tuple[float, float], varies: bool) -
         bounds.restrict((lower >= limits[1]) | best_certain, (upper >= limits[0]) | best_possible)
 
 
-def _is_best(bounds: _Bounds) -> tuple[BoolArray, BoolArray]:
+def _is_best(bounds: _ScoreBounds) -> tuple[BoolArray, BoolArray]:
     """Return which tokens certainly and possibly have the highest score."""
     least = bounds.order_lower[bounds.certain].max() if bounds.certain.any() else -math.inf
     possible = bounds.possible & (bounds.order_upper >= least)
@@ -466,7 +468,7 @@ def _is_best(bounds: _Bounds) -> tuple[BoolArray, BoolArray]:
     return certain, possible
 
 
-def _entropy_bounds(bounds: _Bounds) -> tuple[float, float]:
+def _entropy_bounds(bounds: _ScoreBounds) -> tuple[float, float]:
     """Return bounds on the entropy of the tokens left, in nats."""
     lower, upper = _probability_bounds(bounds)
     lower = np.where(bounds.certain, lower, 0.0)
@@ -478,14 +480,14 @@ def _entropy_bounds(bounds: _Bounds) -> tuple[float, float]:
     return max(float(found[0]), 0.0), min(float(found[1]), math.log(max(int(bounds.possible.sum()), 1)))
 
 
-def _cut_entropy(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_entropy(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep tokens of at least the probability min(ε, √ε · exp(−entropy)), and the best one."""
     entropy = _entropy_bounds(bounds)
     low, high = (min(limits[n], math.sqrt(limits[n]) * math.exp(-entropy[1 - n])) for n in (0, 1))
     _keep_probable(bounds, (low, high), False)
 
 
-def _cut_typical(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_typical(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep the tokens whose surprise is closest to the entropy, with less than this probability before them."""
     entropy, (lower, upper) = _entropy_bounds(bounds), _probability_bounds(bounds)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -497,7 +499,7 @@ def _cut_typical(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> 
     _keep_by_mass(bounds, *_mass_before(bounds, *order), limits, varies)
 
 
-def _cut_deviation(bounds: _Bounds, limits: tuple[float, float], varies: bool) -> None:
+def _cut_deviation(bounds: _ScoreBounds, limits: tuple[float, float], varies: bool) -> None:
     """Keep scores within this many standard deviations of the highest one."""
     lower, upper = bounds.order_lower, bounds.order_upper
     kept = bounds.possible
@@ -518,7 +520,7 @@ def _cut_deviation(bounds: _Bounds, limits: tuple[float, float], varies: bool) -
     bounds.restrict(certain, upper >= best_low - limits[1] * deviation_high)
 
 
-_CUTS: dict[str, Callable[[_Bounds, tuple[float, float], bool], None]] = {
+_CUTS: dict[str, Callable[[_ScoreBounds, tuple[float, float], bool], None]] = {
     "count": _cut_count, "mass": _cut_mass, "ratio": _cut_ratio, "probability": _keep_probable,
     "entropy": _cut_entropy, "typical": _cut_typical, "deviation": _cut_deviation,
 }  # fmt: skip

@@ -196,7 +196,7 @@ class TokenFlips(NamedTuple):
         return next((one for one in self.segments if value <= one.high), self.segments[-1])
 
     def flips_at(self, value: float) -> bool:
-        """Whether another token is chosen at a value."""
+        """Return whether another token is chosen at a value."""
         return self.at(value).id != self.id
 
 
@@ -312,7 +312,7 @@ def _word_ids(model: LoadedModel, setting: str, word: object) -> tuple[int, ...]
     return tuple(ids)
 
 
-class _Reader:
+class _ModelReader:
     """A text that the model has read, and for guidance the same text after the negative prompt."""
 
     def __init__(self, run: DecodingRun, guided: bool) -> None:
@@ -335,7 +335,7 @@ class _Reader:
         ids = torch.tensor([[token]], device=self._device)
         return self.forward(ids).last, self._guide(ids).last if self._guide is not None else None
 
-    def fork(self) -> _Reader:
+    def fork(self) -> _ModelReader:
         """Return an independent reader of the same text."""
         twin = copy(self)
         twin.forward = self.forward.fork()
@@ -351,17 +351,17 @@ _COPY: frozenset[CacheOperation] = frozenset({"copy"})
 class _SharedReader:
     """A reader from which several branches continue."""
 
-    reader: _Reader
+    reader: _ModelReader
     users: int
 
-    def take(self) -> _Reader:
+    def take(self) -> _ModelReader:
         """Return a reader for one of the branches; the last one takes the reader itself."""
         self.users -= 1
         return self.reader.fork() if self.users else self.reader
 
 
 @dataclass(slots=True)
-class _Branch:
+class _TextBranch:
     """A text and the values for which it is written."""
 
     domain: list[tuple[float, float]]
@@ -384,12 +384,12 @@ class _Branch:
 class _Texts:
     """Finished texts, and branches to continue, the widest first."""
 
-    finished: list[_Branch] = field(default_factory=list)
-    waiting: list[tuple[float, int, _Branch]] = field(default_factory=list)
+    finished: list[_TextBranch] = field(default_factory=list)
+    waiting: list[tuple[float, int, _TextBranch]] = field(default_factory=list)
     covered: float = 0.0
     _numbers: Iterator[int] = field(default_factory=count)
 
-    def add(self, branch: _Branch) -> None:
+    def add(self, branch: _TextBranch) -> None:
         """Add a branch."""
         if branch.stop is None:
             heapq.heappush(self.waiting, (-branch.width, next(self._numbers), branch))
@@ -397,7 +397,7 @@ class _Texts:
             self.finished.append(branch)
             self.covered += branch.width
 
-    def next(self) -> _Branch:
+    def next(self) -> _TextBranch:
         """Remove and return the branch with the widest intervals."""
         return heapq.heappop(self.waiting)[-1]
 
@@ -461,15 +461,15 @@ class _AtlasExplorer:
     def explore(self, max_passes: int, progress: Callable[[AtlasProgress], object] | None) -> SettingAtlas:
         """Follow the texts until all are finished, or up to a limit."""
         run, texts, passes = self.run, _Texts(), 0
-        texts.add(_Branch([(self._low, self._high)], run.text.copy(), run.stopping.tail))
+        texts.add(_TextBranch([(self._low, self._high)], run.text.copy(), run.stopping.tail))
         total = self._high - self._low
         while texts.waiting and passes < max_passes and not run.is_cancelled():
-            branch: _Branch | None = texts.next()
-            reader = branch.shared.take() if branch and branch.shared else _Reader(run, self._guidance is not None)
+            branch: _TextBranch | None = texts.next()
+            reader = branch.shared.take() if branch and branch.shared else _ModelReader(run, self._guidance is not None)
             while branch is not None:
                 logits = reader.feed(branch.ids[-1]) if branch.ids else reader.start()
                 passes += 1
-                going_on = list[_Branch]()
+                going_on = list[_TextBranch]()
                 for child in self._children(branch, *logits):
                     if child.stop is None:
                         going_on.append(child)
@@ -488,7 +488,7 @@ class _AtlasExplorer:
 
     def follow(self, ids: Sequence[int], progress: Callable[[int], object] | None) -> FlipMap:
         """Find the choices at each token of one text."""
-        reader, rows = _Reader(self.run, self._guidance is not None), list[TokenFlips]()
+        reader, rows = _ModelReader(self.run, self._guidance is not None), list[TokenFlips]()
         pieces = self._model.pieces
         for step, token in enumerate(ids):
             if self.run.is_cancelled():
@@ -520,7 +520,7 @@ class _AtlasExplorer:
         following, noise = self._following(text), self._noise.gumbel(self._picker.first_position + step)
         return raw, [part for low, high in domain for part in self._solve(family, following, noise, low, high)]
 
-    def _children(self, branch: _Branch, logits: torch.Tensor, guide: torch.Tensor | None) -> list[_Branch]:
+    def _children(self, branch: _TextBranch, logits: torch.Tensor, guide: torch.Tensor | None) -> list[_TextBranch]:
         """Return the texts with one more token, each with its values."""
         raw, parts = self._choices(branch.ids, branch.domain, logits, guide)
         domains: dict[int, list[tuple[float, float]]] = {}
@@ -536,14 +536,16 @@ class _AtlasExplorer:
             return [Segment(low, high, int(noise.argmax()))]  # the branch is dropped
         return solve_step(family, following, noise, low, high, self._is_whole)
 
-    def _child(self, branch: _Branch, token: int, domain: list[tuple[float, float]], log_probability: float) -> _Branch:
+    def _child(
+        self, branch: _TextBranch, token: int, domain: list[tuple[float, float]], log_probability: float
+    ) -> _TextBranch:
         run, stream = self.run, branch.stream.copy()
         ids, text = (*branch.ids, token), branch.text + stream.push(token)
         stop, tail = run.stopping.natural_end(token, branch.tail)
         stop = run.apply_grammar(stop or run.stopping.reached_limit(len(ids)), ids)
         if stop is not None:
             text += stream.flush()
-        return _Branch(domain, stream, tail, ids, text, branch.log_probability + log_probability, None, stop)
+        return _TextBranch(domain, stream, tail, ids, text, branch.log_probability + log_probability, None, stop)
 
     def _family(
         self, text: torch.Tensor, ids: tuple[int, ...], raw: torch.Tensor, guide: torch.Tensor | None

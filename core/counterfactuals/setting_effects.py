@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from decodescope.core import processors
 from decodescope.core.checks.arguments import check_integer
 from decodescope.core.errors import ParameterError, StrategyError
 from decodescope.core.events import Event, RunStarted, Stage, TokenChosen
+from decodescope.core.events.run import HasEvents
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import Settings
 from decodescope.core.processors.pipeline_stages import stage_label
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from decodescope.core.decoding.processor_pipeline import ActiveStage
     from decodescope.core.decoding.run import DecodingRun
     from decodescope.core.decoding.score_cache import ScoreCache, StepLogits
-    from decodescope.core.decoding.step_replayer import StepRng
     from decodescope.core.models.loaded_model import LoadedModel
     from decodescope.core.request import Request
 
@@ -37,13 +37,6 @@ MAX_SHAPLEY_STAGES = 6
 """Number of stages up to which all subsets are computed: 64 pipelines per token."""
 _TAIL = 0.025
 """Probability on each side of the interval of differing tokens."""
-
-
-class HasEvents(Protocol):
-    """A run with its events."""
-
-    @property
-    def events(self) -> Sequence[Event]: ...
 
 
 class SettingEffect(NamedTuple):
@@ -353,7 +346,6 @@ class _StageReplay:
         count = len(stages)
         sizes = range(count + 1) if count <= MAX_SHAPLEY_STAGES else (0, count - 1, count)
         self.subsets = [subset for size in sizes for subset in combinations(range(count), size)]
-        self._dice: StepRng | None = None
         keeps_state = is_stateful(run.pipeline) or any(stage.processor.needs_every_token for stage in stages)
         self._draws = {n: 0 for n, stage in enumerate(stages) if stage.processor.uses_rng}
         self._numbers: dict[int, torch.Tensor] = {}

@@ -1,4 +1,4 @@
-"""Whether a logits processor bans tokens: the one rule for captured processors and for those of plug-ins."""
+"""Recognize logits processors that ban tokens: the one rule for captured processors and for those of plug-ins."""
 
 from __future__ import annotations
 

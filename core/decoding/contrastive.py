@@ -100,6 +100,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     history, raw = HiddenStateHistory(output.hidden[-1][0]), run.replace_invalid(output.last)
     run.forward.expand(k)
     while True:
+        run.counters.check_overdue()
         scores = run.pipeline.trace(ids.tensor, raw)
         run.check_before_choice(scores, step)
         evaluated = score_candidates(run, scores[-1][0], history, k, alpha)

@@ -145,7 +145,7 @@ class DolaReplay(StepReplayer):
             )
 
     def has_same_input(self, other: StepReplayer) -> bool:
-        """Whether the other replayer contrasts the same layers."""
+        """Return whether the other replayer contrasts the same layers."""
         return isinstance(other, DolaReplay) and other._contrast.layers == self._contrast.layers
 
     def pipeline_input(self, output: ForwardOutput) -> StepLogits:

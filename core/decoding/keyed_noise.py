@@ -99,7 +99,7 @@ class KeyedNoise:
 
     def __init__(self, seed: int, keys: Words) -> None:
         """Use a seed, of which 64 bits count, and the keys [V] of the tokens (`token_keys`)."""
-        self._seed = seed & (1 << 64) - 1
+        self._seed, self._keys = seed & (1 << 64) - 1, keys
         self._low, self._high = keys & np.uint64(_WORD), keys >> np.uint64(32)
 
     def gumbel(self, position: int, draw: int = 0) -> FloatArray:
@@ -108,10 +108,60 @@ class KeyedNoise:
         noise: FloatArray = -np.log(-np.log1p(-_unit_numbers(words)))
         return noise
 
+    def after_text(self, text: bytes, occurrence: int) -> KeyedNoise:
+        """Return the noise of the same seed that belongs to a text before the token, and to how often that text has
+        occurred.
+        """
+        seed, key = self._seed.to_bytes(8, "little"), occurrence.to_bytes(8, "little")
+        digest = hashlib.blake2b(text, digest_size=8, key=seed, salt=key, person=b"context").digest()
+        return KeyedNoise(int.from_bytes(digest, "little"), self._keys)
+
     def uniform(self, position: int, draw: int = 0) -> float:
         """Return a number in (0, 1) for the `draw`-th random stage of a position; independent of the Gumbel noise."""
         words = philox((draw, 0, position & _WORD, _MAX_DRAWS), self._seed)
         return float(_unit_numbers(words))
+
+
+CONTEXT_BYTES = 12
+"""Bytes of equal text after which two texts share their noise again, with noise keyed by text; about three words."""
+
+
+class TextNoise:
+    """Noise of one seed that is keyed by the text before each token, not by its position.
+
+    The key is the end of the answer so far, `CONTEXT_BYTES` long, and how often it has occurred in the answer. Two
+    texts with the same end have the same noise, wherever it is, so they can run together again after a word was
+    inserted or removed. No key occurs twice in a text: each text alone has independent noise at every step.
+    """
+
+    def __init__(self, noise: KeyedNoise, spellings: Sequence[bytes]) -> None:
+        """Use the noise of a seed, and the bytes of all tokens [V] (`context_spellings`)."""
+        self._noise, self._spellings = noise, spellings
+        self._text, self._counts = b"", dict[bytes, int]()
+        self.step = self._next()
+
+    def _next(self) -> KeyedNoise:
+        occurrence = self._counts[self._text] = self._counts.get(self._text, -1) + 1
+        return self._noise.after_text(self._text, occurrence)
+
+    def add(self, token: int) -> None:
+        """Add a token to the answer: `step` is then the noise of the one after it, at position 0."""
+        self._text = (self._text + self._spellings[token])[-CONTEXT_BYTES:]
+        self.step = self._next()
+
+
+def context_spellings(model: SpelledModel) -> list[bytes]:
+    """Return what each token of a model adds to the text before the next one, [V]: its bytes; the name of a special
+    token; without a tokenizer, its id in four bytes.
+    """
+    spelled = model.token_bytes if model.tokenizer is not None else None
+    if spelled is None:
+        return [token.to_bytes(4, "little") for token in range(model.vocabulary)]
+    names = model.pieces
+    return [
+        names[token].encode("utf-8", "surrogatepass") if data is None else data
+        for token, data in enumerate(spelled[: model.vocabulary])
+    ]
 
 
 def _unit_numbers(words: Sequence[Words]) -> FloatArray:

@@ -172,7 +172,7 @@ class PrefixReuse:
             self._store.put(self._model, self._backend, self._options, ids[:read], forward.cache)
 
     def _is_unsupported(self, forward: Forward) -> bool:
-        """Whether reuse is impossible: an encoder–decoder's text starts from scratch, and a custom cache cannot be
-        copied.
+        """Return whether reuse is impossible: an encoder–decoder's text starts from scratch, and a custom cache cannot
+        be copied.
         """
         return self._model.is_encoder_decoder or forward.cache is None or memory_kind(self._model) == "inside"

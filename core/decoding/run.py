@@ -320,11 +320,11 @@ class DecodingRun:
         """After a stop during prefill, store what has been read for later runs."""
         self._reuse.store_text(self.forward, self.inputs.cache_keys, 1)
 
-    def finish_step(self, step: int, rows: int = 1) -> Iterator[Event]:
-        """Finish a step of all sequences: measure the cache at intervals, and restart the step's clock. `rows`: the
-        cache's rows.
+    def finish_step(self, step: int, rows: int = 1, is_latest: bool = True) -> Iterator[Event]:
+        """Finish a step of all sequences: measure the cache at intervals of steps and of time, and restart the step's
+        clock. `rows`: the cache's rows; `is_latest`: no later step was computed already.
         """
-        if is_cache_measured(step, rows):
+        if is_cache_measured(step, rows) or (is_latest and self.counters.is_measure_overdue):
             yield self.measure_cache(step)
         self.counters.restart_clock()
 

@@ -33,6 +33,8 @@ from decodescope.core.system.gpu import device_memory
 
 _MEASURE_INTERVAL = 16
 """Steps between two measurements of the cache."""
+MAX_MEASURE_SECONDS = 0.5
+"""Seconds after which it is measured at the next step, so that the figure is as fresh as the number of tokens."""
 
 
 def is_cache_measured(step: int, rows: int = 1) -> bool:
@@ -70,6 +72,9 @@ class RunCounters:
     _prefill_seconds: float = field(default=0.0, init=False)
     _new_tokens: int = field(default=0, init=False)
     _peak_bytes: int = field(default=0, init=False)
+    _last_measure_time: float = field(default_factory=time.perf_counter, init=False)
+    is_measure_overdue: bool = field(default=False, init=False)
+    """Whether the cache is measured after the current step, whatever its number (`check_overdue`)."""
     _memory: PeakMemory = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +98,11 @@ class RunCounters:
         """Start timing the next token."""
         self._last_token_time = time.perf_counter()
 
+    def check_overdue(self) -> bool:
+        """Decide at the beginning of a step whether the last measurement of the cache is too old; return it."""
+        self.is_measure_overdue = time.perf_counter() - self._last_measure_time > MAX_MEASURE_SECONDS
+        return self.is_measure_overdue
+
     def set_length(self, tokens: int) -> None:
         """Set the token count for beam search; speed metrics refer to one hypothesis, finally the best."""
         self._first_token_time = self._first_token_time or time.perf_counter()
@@ -101,6 +111,7 @@ class RunCounters:
     def measure(self, backend: CacheBackend, forward: Forward, step: int) -> CacheMeasured:
         """Return the current size of the cache in bytes."""
         now = backend.measure(forward.cache)
+        self._last_measure_time, self.is_measure_overdue = time.perf_counter(), False
         self._peak_bytes = max(self._peak_bytes, now.bytes)
         return CacheMeasured(
             step,

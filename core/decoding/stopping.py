@@ -70,7 +70,7 @@ def _ends_after(text: bytes, string: bytes, start: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """Why a sequence ended; fields as in SequenceFinished."""
+    """The reason why a sequence ended; fields as in SequenceFinished."""
 
     reason: Ending
     string: str = ""

@@ -12,7 +12,7 @@ import torch
 
 from decodescope.core.caches.tensors.cache_operations import crop, tokens_read
 from decodescope.core.decoding.forward.forward_pass import ForwardOutput
-from decodescope.core.decoding.keyed_noise import KeyedNoise, token_keys
+from decodescope.core.decoding.keyed_noise import KeyedNoise, TextNoise, context_spellings, token_keys
 from decodescope.core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.score_cache import StepLogits
@@ -107,6 +107,7 @@ class StepEventWriter:
             step.choice.stats is not None  # nothing is left to compute in a batch
             or len(self._pending) == _BATCH_STEPS
             or is_cache_measured(number)
+            or run.counters.is_measure_overdue
             or time.perf_counter() - self._batch_started > _MAX_WAIT_SECONDS
             or any(track.stop for _, track, _ in step.appended)
             or run.is_cancelled()
@@ -130,7 +131,7 @@ class StepEventWriter:
                     readings[place * len(self._sequences) + row], step.scores, row, step.observers
                 )
                 yield from run.writer.emit_token(track, note, reading, self._method, step.layer, seconds=share)
-            yield from run.finish_step(step.number)
+            yield from run.finish_step(step.number, is_latest=step is waiting[-1])
 
     def write_all(self, steps: Iterable[Event]) -> Iterator[Event]:
         """Emit the events of `steps`, then those of the pending steps: after an error too, the text so far is shown."""
@@ -227,6 +228,37 @@ class KeyedPicker:
     def move_to(self, position: int) -> None:
         """Go to a position of the answer, its required beginning included."""
         self._position, self._draws = position, 0
+
+
+class TextKeyedPicker(KeyedPicker):
+    """Samples one text by noise that is keyed by the text before each token (`TextNoise`)."""
+
+    def __init__(self, run: DecodingRun, seed: int) -> None:
+        super().__init__(run, [seed])
+        self._context = TextNoise(self._noise[0], context_spellings(run.model))
+        for token in run.inputs.beginning:
+            self._context.add(token)
+
+    @property
+    def step_noise(self) -> KeyedNoise:
+        """The noise of the next token, at position 0."""
+        return self._context.step
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+        """Return the token of scores [1, V]."""
+        token = int((scores[0].double().cpu().numpy() + self.step_noise.gumbel(0)).argmax())
+        self.add(token)
+        return torch.tensor([token], device=scores.device)
+
+    def uniform(self, rows: int) -> torch.Tensor:
+        """Return a number in (0, 1) for the text; different for each call at one token."""
+        self._draws += 1
+        return torch.tensor([self.step_noise.uniform(0, self._draws)] * rows, device=self._device)
+
+    def add(self, token: int) -> None:
+        """Go on to the noise after a token."""
+        self._context.add(token)
+        self._draws = 0
 
 
 class KeyedReplay(StepReplayer):
@@ -432,12 +464,13 @@ def _decode_steps(
         forward.epilogue = None if run.settings.get("remove_invalid_values") else GreedyEpilogue(run.request.top_n)
     runs_ahead = feeds_unread and forward.can_retract
     while True:
+        is_measured = run.counters.check_overdue() or is_cache_measured(step)
         chosen, scores, pending = _choose_tokens(run, ids.tensor, picker, funnel, output, step)
         following: ForwardOutput | Exception | None = None
         if feeds_unread:  # before the next pass, which may overwrite them
             ids.append(chosen[:, None])
             is_last = run.stopping.reached_limit(step + 1) is not None or run.is_cancelled()
-            if runs_ahead and not is_last and not is_cache_measured(step):
+            if runs_ahead and not is_last and not is_measured:
                 try:
                     following = forward(chosen[:, None])
                 except Exception as error:  # raised below, unless the text has ended

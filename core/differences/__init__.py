@@ -1,1 +1,1 @@
-"""Why two runs differ: the first difference, and its cause by elimination."""
+"""Explain why two runs differ: the first difference, and its cause by elimination."""

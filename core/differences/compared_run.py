@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, TypeAlias
 
 from decodescope.core.errors import ComparisonError, DecodescopeError, ParameterError
 from decodescope.core.events import Event, Finished, PromptToken, RunStarted, SequenceFinished, TokenChosen
+from decodescope.core.events.run import HasEvents
 from decodescope.core.parameter import short_repr
 from decodescope.core.request import Request
 from decodescope.resources.language import join_sentences, tr
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from decodescope.core.remote.remote_model import RemoteModel
 
     Model: TypeAlias = LoadedModel | RemoteModel
-
-
-@runtime_checkable
-class HasEvents(Protocol):
-    """A run with its events, such as a `Result`."""
-
-    @property
-    def events(self) -> Sequence[Event]: ...
 
 
 RunLike: TypeAlias = "HasEvents | Iterable[Event] | str | PathLike[str] | tuple[Model, Request]"

@@ -1,4 +1,4 @@
-"""How well a draft model fits its target: acceptance position by position, the effect of every rule, and findings."""
+"""Measure how well a draft model fits its target: acceptance by position, the effect of every rule, and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two prompts differ: special tokens at the start, the chat template, white space, or a part that is missing."""
+"""Explain how two prompts differ: special tokens at the start, the chat template, white space, or a missing part."""
 
 from __future__ import annotations
 

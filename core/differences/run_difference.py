@@ -1,4 +1,4 @@
-"""Why two runs differ: the first difference of their texts, and its cause by elimination.
+"""Explain why two runs differ: the first difference of their texts, and its cause by elimination.
 
 What could be the cause is taken in order: prompt, model, precision, cache, program, settings, random numbers, stop
 rules, rounding. Recorded scores exclude most of it: if the model's scores at the first differing token are equal, only
@@ -81,7 +81,7 @@ class DifferenceCheck(NamedTuple):
 
 
 class FirstDifference(NamedTuple):
-    """Where two texts first differ."""
+    """The place where two texts first differ."""
 
     position: int
     """Index of the first differing token of A: the number of equal ones before it."""

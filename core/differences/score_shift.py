@@ -1,7 +1,7 @@
-"""How far the scores of two runs differ: at the first differing token, and on the tokens before it. Imports no torch.
+"""Measure how far the scores of two runs differ: at the first differing token, and on the tokens before it.
 
 All values are differences of natural logarithms of probabilities, in which a constant added to all scores cancels: the
-margin of a choice is ln p(its token) − ln p(the other run's token).
+margin of a choice is ln p(its token) − ln p(the other run's token). Imports no torch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def rounding_limit(*precisions: str) -> float:
 
 
 class Spread(NamedTuple):
-    """How far margins of the same tokens after the same text differ between two runs, before the first difference."""
+    """Differences of the margins of the same tokens after the same text, in two runs, before they first differ."""
 
     margins: int
     """Number of margins compared."""
@@ -61,7 +61,7 @@ class StepShift(NamedTuple):
 
     @property
     def shift(self) -> float:
-        """How far the raw margin moved from A to B, in nats; at least this much if a margin is a bound."""
+        """The shift of the raw margin from A to B, in nats; at least this much if a margin is a bound."""
         return abs(self.raw[0] - self.raw[1])
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a rule for verifying drafts is lossless: the exact distribution of the token that it emits at a step.
+"""Check whether a rule for verifying drafts is lossless: the exact distribution of the token that it emits at a step.
 
 p is the model's distribution, q that of the draft, ν that of the emitted token. A rule is lossless where ν = p. NumPy
 only.
@@ -11,9 +11,9 @@ The sequential test is a betting martingale: Shafer 2021, Testing by betting; it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -197,12 +197,17 @@ def rule_effects(steps: Iterable[tuple[Distribution, Distribution]]) -> RuleEffe
     return found
 
 
+_BET_TEMPERATURES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0)
+"""Temperatures of the alternatives that are bet on; a sharper or flatter distribution is the most frequent fault."""
+
+
 class SequentialTest:
     """Tests whether tokens come from given distributions, and may be stopped at any time.
 
-    Each token is bet on: the wealth is multiplied by b(x) / p(x), where p is the distribution that is tested, and b is
-    a prediction from the tokens before: their frequencies, mixed with p. If all tokens come from their p, the wealth is
-    a martingale with start 1, so it ever reaches 1/α with a probability of at most α (Ville). Then `is_rejected`.
+    Each token is bet on: the wealth is multiplied by b(x) / p(x), where p is the distribution that is tested, and b a
+    prediction made before the token was known. Half of the start is bet on the frequencies of the tokens before, mixed
+    with p; the rest on p at other temperatures. If all tokens come from their p, the wealth is a martingale with start
+    1, so it ever reaches 1/α with a probability of at most α (Ville). Then `is_rejected`.
     """
 
     def __init__(self, level: float = 0.05, prior: float = 20.0) -> None:
@@ -210,30 +215,57 @@ class SequentialTest:
         check_number("level", level, 1e-12, 1.0)
         check_number("prior", prior, 1e-6)
         self._level, self._prior = level, prior
-        self._counts: dict[int, int] = {}
+        self._counts: dict[Hashable, dict[int, int]] = {}
+        starts = [0.5, *[0.5 / len(_BET_TEMPERATURES)] * len(_BET_TEMPERATURES)]
+        self._log_wealths = np.log(starts)
         self.count = 0
         self.log_wealth = 0.0
         """Natural logarithm of the wealth now."""
         self.highest = 0.0
         """Its maximum so far."""
 
-    def add(self, token: int, p: Distribution) -> bool:
+    def add(
+        self, token: int, p: Distribution, *, context: Hashable = None, unseen: Collection[int] = (),
+        sizes: Distribution | None = None,
+    ) -> bool:  # fmt: skip
         """Add a sample and the distribution [V] that it should have; return whether the hypothesis is rejected.
 
-        Raises ParameterError for values that are no distribution, and for tokens outside it.
+        `context`: what p depends on, such as the text before; frequencies are counted for each context. `unseen`:
+        tokens that may be drawn without being reported, such as an end token. Nothing is bet on them. `sizes` [V]: how
+        many tokens of about equal probability each outcome stands for, by default 1; it changes the bets only. Raises
+        ParameterError for values that are no distribution, and for tokens outside it.
         """
         tested, _ = _distributions(p, p)
         if not 0 <= token < len(tested):
             raise ParameterError(
                 tr("Token {token} is outside the distribution.").format(token=token), tr("Pass its index."), "token"
             )
-        seen = sum(self._counts.values())
-        bet = (self._prior * tested[token] + self._counts.get(token, 0)) / (self._prior + seen)
-        self.log_wealth += math.log(bet) - math.log(tested[token]) if tested[token] > 0 else math.inf
-        self._counts[token] = self._counts.get(token, 0) + 1
+        counts = self._counts.setdefault(context, {})
         self.count += 1
-        self.highest = max(self.highest, self.log_wealth)
+        if token not in unseen:
+            kept = np.isin(np.arange(len(tested)), list(unseen))
+            self._bet(token, tested, kept, counts, np.ones_like(tested) if sizes is None else np.asarray(sizes))
+        counts[token] = counts.get(token, 0) + 1
         return self.is_rejected
+
+    def _bet(
+        self, token: int, tested: FloatArray, kept: np.ndarray[Any, np.dtype[np.bool_]], counts: Mapping[int, int],
+        sizes: FloatArray,
+    ) -> None:  # fmt: skip
+        """Multiply the wealths by b(token) / p(token); each b has the mass of p on the tokens that are not `kept`."""
+        if tested[token] <= 0:
+            self._log_wealths[:] = math.inf
+        else:
+            free = np.where(kept, 0.0, tested)
+            mass, seen = float(free.sum()), sum(n for one, n in counts.items() if not kept[one])
+            bets = [mass * (self._prior * free[token] / mass + counts.get(token, 0)) / (self._prior + seen)]
+            for temperature in _BET_TEMPERATURES:
+                powers = sizes * (free / sizes / free.max()) ** (1 / temperature)
+                bets.append(mass * float(powers[token] / powers.sum()))
+            with np.errstate(divide="ignore"):
+                self._log_wealths += np.log(bets) - math.log(tested[token])
+        self.log_wealth = float(np.logaddexp.reduce(self._log_wealths))
+        self.highest = max(self.highest, self.log_wealth)
 
     @property
     def is_rejected(self) -> bool:
@@ -244,3 +276,10 @@ class SequentialTest:
     def p_value(self) -> float:
         """An upper bound on the probability of such wealth without a difference, valid at any time."""
         return min(1.0, math.exp(-self.highest))
+
+    @property
+    def likeliest_temperature(self) -> float | None:
+        """The temperature whose bets won the most; None if bets on frequencies won more, or none has won."""
+        best = int(self._log_wealths.argmax())
+        has_won = math.isfinite(self.log_wealth) and self._log_wealths[best] > 0
+        return _BET_TEMPERATURES[best - 1] if best and has_won else None

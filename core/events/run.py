@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from decodescope.core.common.size_terms import Term
 
@@ -27,6 +28,15 @@ RunEnd = Literal["completed", "stopped"]
 @dataclass(frozen=True, slots=True)
 class Event:
     """Base class of everything `core.stream` yields."""
+
+
+@runtime_checkable
+class HasEvents(Protocol):
+    """A run with its events, such as a `Result`."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events in order."""
 
 
 @dataclass(frozen=True, slots=True)

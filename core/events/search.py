@@ -45,7 +45,7 @@ class DraftNode:
 
 @dataclass(frozen=True, slots=True)
 class DrafterChoice:
-    """Which of several drafters a round used, and why."""
+    """The drafter that a round used, of several, and the reason."""
 
     asked: int
     reason: ChoiceReason

@@ -62,8 +62,8 @@ class CapturedRun(Result):
 
     @property
     def why_not_repeated(self) -> str:
-        """Why a run of `request` may give other ids, in sentences; empty if it gives the same, on the same device and
-        with the same versions and weights.
+        """Reasons why a run of `request` may give other ids, in sentences; empty if it gives the same, on the same
+        device and with the same versions and weights.
         """
         return why_not_repeated(tuple(self.request.call_facts))
 

@@ -13,6 +13,7 @@ from decodescope.core.caches.tensors.cache_operations import measure_storages
 from decodescope.core.common.hf_generation import WITHOUT_EFFECT, non_default
 from decodescope.core.decoding.prompt import to_prompt_tokens
 from decodescope.core.decoding.sequences import (
+    MAX_MEASURE_SECONDS,
     AppendedToken,
     SequenceState,
     build_token_event,
@@ -107,6 +108,7 @@ class RunWriter:
         self._first_token = self._prefill_seconds = 0.0
         self._cache = Measurement(0, 0)
         self._peak = 0
+        self._measured_at = self._started
         stream = TextStream(model.tokenizer, prompt.start[: len(prompt.start) - len(prompt.beginning)], model.pieces)
         self._beginning = tuple(self._beginning_tokens(stream))
         self.sequences = [SequenceState(number, stream.copy()) for number in range(sequences)]
@@ -164,9 +166,13 @@ class RunWriter:
             self.emit(stop_sequence(sequence, stop))
 
     def measure_cache(self, step: int, cache: Cache | None, rows: int, is_due: bool = False) -> None:
-        """Emit CacheMeasured at every sixteenth step, or if it `is_due`. The cache is shared by `rows` runs."""
-        if not is_due and not is_cache_measured(step):
+        """Emit CacheMeasured at every sixteenth step, after half a second, or if it `is_due`. The cache is shared by
+        `rows` runs.
+        """
+        now = time.perf_counter()
+        if not is_due and not is_cache_measured(step) and now - self._measured_at < MAX_MEASURE_SECONDS:
             return
+        self._measured_at = now
         try:
             self._cache = _share_of(measure_storages(cache), rows)
         except Exception:  # a cache class of the caller with an unknown layout has no size to report

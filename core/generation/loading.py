@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from decodescope.core.remote import is_address
 
 if TYPE_CHECKING:
-    from decodescope.core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.adapters.adapter_choice import AdapterSource
     from decodescope.core.models.layer_offload import MemoryLimit
     from decodescope.core.models.loaded_model import LoadedModel
     from decodescope.core.remote.remote_model import RemoteModel
@@ -28,7 +28,7 @@ def load(
     key: str | None = None,
     allow_plain: bool = False,
     memory_limit: MemoryLimit | None = None,
-    adapters: Sequence[Choice] = (),
+    adapters: Sequence[AdapterSource] = (),
     progress: bool = False,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a Hub model already on this disk; nothing is downloaded. An address,

@@ -1,4 +1,4 @@
-"""How many CPU threads a model's single decoding steps use: measured once per machine and size of model."""
+"""Choose the number of CPU threads of a model's decoding steps: measured once per machine and size of model."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class GbnfError(ValueError):
 @lru_cache(maxsize=32)
 def to_lark(grammar: str) -> str:
     """Return a Lark grammar with the same texts; its rule `start` is the grammar's `root`. Raises GbnfError."""
-    return _Reader(grammar).read()
+    return _GrammarReader(grammar).read()
 
 
 def gbnf_problem(grammar: str) -> str:
@@ -53,7 +53,7 @@ def gbnf_problem(grammar: str) -> str:
 
 
 @dataclass
-class _Reader:
+class _GrammarReader:
     """Reads one grammar from left to right and writes the rules of the translation."""
 
     text: str

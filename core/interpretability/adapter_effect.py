@@ -17,7 +17,7 @@ from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
-    from decodescope.core.models.adapters.adapter_choice import Choice
+    from decodescope.core.models.adapters.adapter_choice import AdapterSource
 
 
 class AdapterChange(NamedTuple):
@@ -45,7 +45,7 @@ class AdapterEffect(NamedTuple):
 
 @isolated
 def adapter_effect(
-    model: LoadedModel, ids: Sequence[int], step: int, *, adapters: Sequence[Choice] | None = None,
+    model: LoadedModel, ids: Sequence[int], step: int, *, adapters: Sequence[AdapterSource] | None = None,
     source: int | None = None, media: Sequence[str | Path] = (), top_n: int = 5,
 ) -> AdapterEffect:  # fmt: skip
     """Return what the adapters changed at the step that chose `ids[step]` after `ids[:step]`.

@@ -1,4 +1,4 @@
-"""How likely an answer is, and which settings wrote it.
+"""Compute how likely an answer is, and which settings wrote it.
 
     bounds = core.pattern_probability(model, request, ["Yes", "No"])
     found = core.infer_settings(model, text, given=prompt)
@@ -15,9 +15,9 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as _NAMES:
     from decodescope.core.likelihood.pattern_probability import (
         AnswerPrefix,
-        Bounds,
         PatternProbability,
         PatternProgress,
+        ProbabilityBounds,
         pattern_probability,
     )
     from decodescope.core.likelihood.sentences import (

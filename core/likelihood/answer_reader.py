@@ -20,8 +20,8 @@ YES, OPEN, NO = 1, 0, -1
 """Whether an answer matches: whatever follows; depends on what follows; never."""
 
 
-class _TextState(NamedTuple):
-    """All about a text that decides how further tokens are judged."""
+class _AnswerState(NamedTuple):
+    """The properties of a text that decide how further tokens are judged."""
 
     states: tuple[int, ...]
     """States of the patterns."""
@@ -51,7 +51,7 @@ class AnswerReader:
         self._run, self._bytes = run, data
         self._automata = [PatternAutomaton(pattern) for pattern in patterns]
         drops_space = run.model.strips_first_space(run.start_ids)
-        first = _TextState((0,) * len(patterns), b"", drops_space, run.stopping.tail)
+        first = _AnswerState((0,) * len(patterns), b"", drops_space, run.stopping.tail)
         self._states, self._numbers = [first], {first: 0}
         self._following: dict[int, IntArray] = {}
         self._verdicts: dict[int, tuple[int, ...]] = {}
@@ -104,7 +104,7 @@ class AnswerReader:
             if drops_space:
                 text, drops_space = text.removeprefix(" "), False
         states = tuple(one.read(number, text) for one, number in zip(self._automata, own.states, strict=True))
-        key = _TextState(states, pending, drops_space, tail, stop is not None)
+        key = _AnswerState(states, pending, drops_space, tail, stop is not None)
         if key not in self._numbers:
             self._numbers[key] = len(self._states)
             self._states.append(key)

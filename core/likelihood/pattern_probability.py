@@ -51,7 +51,7 @@ _BATCH_RATIO = 0.2
 """Beginnings at least this likely, compared with the likeliest one, are read with it."""
 
 
-class Bounds(NamedTuple):
+class ProbabilityBounds(NamedTuple):
     """Sure bounds of a probability."""
 
     lower: float
@@ -90,9 +90,9 @@ class PatternProbability(ResultRows[AnswerPrefix]):
     """
 
     patterns: tuple[TextPattern, ...]
-    bounds: tuple[Bounds, ...]
+    bounds: tuple[ProbabilityBounds, ...]
     """Bounds for each pattern."""
-    any_bounds: Bounds
+    any_bounds: ProbabilityBounds
     """Bounds for at least one of the patterns."""
     prefixes: int
     """Number of beginnings that the model has read."""
@@ -125,8 +125,8 @@ class PatternProgress(NamedTuple):
     """The state of a search."""
 
     prefixes: int
-    bounds: tuple[Bounds, ...]
-    any_bounds: Bounds
+    bounds: tuple[ProbabilityBounds, ...]
+    any_bounds: ProbabilityBounds
     snapshot: Callable[[], PatternProbability]
     """Returns the result so far; to be called before the search goes on."""
 
@@ -255,18 +255,18 @@ class _Tally:
     any_yes: float = 0.0
     any_no: float = 0.0
 
-    def bounds(self) -> tuple[Bounds, ...]:
+    def bounds(self) -> tuple[ProbabilityBounds, ...]:
         """Return the bounds of each pattern."""
         return tuple(_bounds(yes, no) for yes, no in zip(self.yes, self.no, strict=True))
 
-    def any_bounds(self) -> Bounds:
+    def any_bounds(self) -> ProbabilityBounds:
         """Return the bounds for any of them."""
         return _bounds(self.any_yes, self.any_no)
 
 
-def _bounds(yes: float, no: float) -> Bounds:
+def _bounds(yes: float, no: float) -> ProbabilityBounds:
     lower = min(max(yes, 0.0), 1.0)
-    return Bounds(lower, max(lower, min(1.0, 1.0 - no)))
+    return ProbabilityBounds(lower, max(lower, min(1.0, 1.0 - no)))
 
 
 @dataclass(slots=True)

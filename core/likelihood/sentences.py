@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from decodescope.resources.language import join_names, tr, trn
 
 if TYPE_CHECKING:
-    from decodescope.core.likelihood.pattern_probability import Bounds, PatternProbability
+    from decodescope.core.likelihood.pattern_probability import PatternProbability, ProbabilityBounds
     from decodescope.core.likelihood.setting_posterior import Ridge, SettingPosterior
 
 _SURE, _UNLIKELY = 0.9, 0.1
@@ -30,7 +30,7 @@ def _percent_text(number: str) -> str:
     return tr("{number} %").format(number=number)
 
 
-def bounds_text(bounds: Bounds) -> str:
+def bounds_text(bounds: ProbabilityBounds) -> str:
     """Return bounds as a range in percent, with as many digits as tell them apart."""
     digits = 1 if bounds.gap >= 2e-3 else 2 if bounds.gap >= 2e-4 else 3
     low, high = percent(bounds.lower, digits), percent(bounds.upper, digits)

@@ -1,4 +1,4 @@
-"""Which settings wrote a text: the posterior of temperature, top-k, top-p and min-p, from one reading of the text.
+"""Infer which settings wrote a text: the posterior of temperature, top-k, top-p and min-p, from one reading.
 
 For each token, the sets of tokens that the three filters keep are nested in the order of the model's scores. One sum
 over that order therefore gives the probability of the written token for all settings of a grid. A small part of each

@@ -89,13 +89,13 @@ def _scan(folders: Iterable[os.DirEntry[str]]) -> Iterator[CachedModel]:
             if (found := _find_snapshot(folder.path)) is not None:
                 snapshot, stats = found
                 yield CachedModel(name, Path(snapshot), None, stats)
-        except _DamagedError as error:
+        except _DamagedRepositoryError as error:
             yield CachedModel(name, Path(folder.path), str(error))
         except (OSError, ValueError) as error:
             yield CachedModel(name, Path(folder.path), tr("its cache cannot be read: {error}").format(error=error))
 
 
-class _DamagedError(Exception):
+class _DamagedRepositoryError(Exception):
     """Describes what is wrong with a repository in the cache."""
 
 
@@ -103,13 +103,15 @@ def _find_snapshot(folder: str) -> tuple[str, FileStats] | None:
     """Return the snapshot's folder and the status of its entries, or None if nothing was downloaded.
 
     The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond per repository: a list of
-    thousands of models would take seconds. Raises _DamagedError, OSError.
+    thousands of models would take seconds. Raises _DamagedRepositoryError, OSError.
     """
     snapshots = f"{folder}{os.sep}snapshots"
     commits = _commits(snapshots)
     main = _read_main(f"{folder}{os.sep}refs{os.sep}main")
     if main is not None and main not in commits:
-        raise _DamagedError(tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_MAX_QUOTED]))
+        raise _DamagedRepositoryError(
+            tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_MAX_QUOTED])
+        )
     if not commits:
         return None
     if main is None:
@@ -119,7 +121,7 @@ def _find_snapshot(folder: str) -> tuple[str, FileStats] | None:
     missing: set[str] = set()
     _modified_time(snapshot, stats, missing)
     if needed := sorted(_needed_names(snapshot, stats, missing)):
-        raise _DamagedError(
+        raise _DamagedRepositoryError(
             tr("its cache is damaged: the content of {file} is missing").format(file=needed[0][:_MAX_QUOTED])
         )
     return snapshot, stats
@@ -150,7 +152,7 @@ def _commits(snapshots: str) -> set[str]:
     try:
         entries = list(os.scandir(snapshots))
     except (FileNotFoundError, NotADirectoryError):
-        raise _DamagedError(tr("its cache is damaged: the folder “snapshots” is missing")) from None
+        raise _DamagedRepositoryError(tr("its cache is damaged: the folder “snapshots” is missing")) from None
     for entry in entries:
         if entry.is_dir():
             found.add(entry.name)
@@ -158,7 +160,7 @@ def _commits(snapshots: str) -> set[str]:
 
 
 def _read_main(path: str) -> str | None:
-    """Return the commit that `main` refers to, or None without such a reference. Raises _DamagedError."""
+    """Return the commit that `main` refers to, or None without such a reference. Raises _DamagedRepositoryError."""
     try:
         about = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -173,7 +175,9 @@ def _read_main(path: str) -> str | None:
     except UnicodeDecodeError:
         commit = ""
     if not commit.isalnum():
-        raise _DamagedError(tr("its cache is damaged: {reference} is not a valid reference").format(reference=path))
+        raise _DamagedRepositoryError(
+            tr("its cache is damaged: {reference} is not a valid reference").format(reference=path)
+        )
     return commit
 
 

@@ -92,7 +92,7 @@ one may end up without its tied weights.
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """How to build a model: transformers' config and the matching auto class."""
+    """The plan of a model: transformers' config and the matching auto class."""
 
     path: Path
     config: PreTrainedConfig

@@ -21,7 +21,7 @@ from decodescope.core.common.text import cut_short
 from decodescope.core.errors import CorruptWeightsError, ModelError, ParameterError, UnknownArchitectureError
 from decodescope.core.events import ModelIdentity
 from decodescope.core.models import catalog, token_bytes
-from decodescope.core.models.adapters.adapter_choice import Choice, check_adapters
+from decodescope.core.models.adapters.adapter_choice import AdapterSource, check_adapters
 from decodescope.core.models.adapters.adapter_set import AdapterSet
 from decodescope.core.models.chat_templates import render_chat
 from decodescope.core.models.config_validation import PACKED, QUANTIZED_FORMATS, stays_quantized
@@ -405,7 +405,7 @@ def load(
     allow_pickle: bool = False,
     allow_remote_code: bool = False,
     memory_limit: MemoryLimit | None = None,
-    adapters: Sequence[Choice] = (),
+    adapters: Sequence[AdapterSource] = (),
 ) -> LoadedModel:
     """Load a local model like `core.load`, which documents the arguments. Raises the same errors."""
     choices = check_adapters(adapters)

@@ -1,4 +1,4 @@
-"""How a tokenizer's decoder converts tokens to text, and which special tokens it skips."""
+"""Recognize how a tokenizer's decoder converts tokens to text, and which special tokens it skips."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def byte_alphabet() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class TokenScheme:
-    """How the tokens of a vocabulary represent text."""
+    """The way in which the tokens of a vocabulary represent text."""
 
     byte_level: bool = False
     """Each character of a token represents a byte, by `byte_alphabet`."""

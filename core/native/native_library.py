@@ -111,7 +111,7 @@ class RotaryTableStruct(ctypes.Structure):
 
 
 class HeadLayoutStruct(ctypes.Structure):
-    """Where the heads lie in a token's joined queries, keys and values, in numbers."""
+    """The places of the heads in a token's joined queries, keys and values, in numbers."""
 
     _fields_ = (("next_group", c_int64), ("keys", c_int64), ("values", c_int64), ("next_key", c_int64))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from decodescope.core.events import BeamStep, Event, TokenChosen
 from decodescope.core.notebook.result_rows import make_dataframe
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from decodescope.core.events.run import HasEvents
 
 _TOKEN_FIELDS = (
     "sequence", "step", "id", "piece", "text", "probability", "raw_probability", "log_probability",
@@ -19,14 +21,6 @@ _BEAM_FIELDS = (
     "node", "parent", "id", "piece", "probability", "raw_probability", "log_probability", "score", "normalized", "rank",
     "fate", "group",
 )  # fmt: skip
-
-
-class HasEvents(Protocol):
-    """A run with its events."""
-
-    @property
-    def events(self) -> list[Event]:
-        """The events in order."""
 
 
 def event_columns(events: Iterable[Event]) -> dict[str, list[object]]:

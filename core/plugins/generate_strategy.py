@@ -152,7 +152,7 @@ class _RunStopped(BaseException):
     """Raised in the function when it calls the model after the run was stopped."""
 
 
-class _RunRecorder:
+class _FunctionCallObserver:
     """Receives the events of the one run that the function makes (`CallObserver`)."""
 
     def __init__(self, run: DecodingRun) -> None:
@@ -220,7 +220,7 @@ def _decode(run: DecodingRun, function: GenerateFunction) -> Iterator[Event]:
     from decodescope.core.events import Finished, RunStarted
     from decodescope.core.generate_recording.generate_hooks import GenerateHooks, generating_module
 
-    module, is_closed, recorder = generating_module(run.model), threading.Event(), _RunRecorder(run)
+    module, is_closed, recorder = generating_module(run.model), threading.Event(), _FunctionCallObserver(run)
     assert module is not None  # every model that is loaded generates text
 
     def call(put: Callable[[Event], None]) -> None:
@@ -251,7 +251,7 @@ def _decode(run: DecodingRun, function: GenerateFunction) -> Iterator[Event]:
 
 
 def _call(
-    run: DecodingRun, function: GenerateFunction, module: torch.nn.Module, recorder: _RunRecorder
+    run: DecodingRun, function: GenerateFunction, module: torch.nn.Module, recorder: _FunctionCallObserver
 ) -> None:  # fmt: skip
     """Call the function with the run's seed. Raises PluginError for a result without token ids."""
     import torch

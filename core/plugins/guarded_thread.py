@@ -57,15 +57,15 @@ class _Job:
         self.done.set()
 
 
-class _End:
+class _IteratorEnd:
     """Marks the end of an iterator."""
 
 
-_END = _End()
+_END = _IteratorEnd()
 
 
 class _CodeTime:
-    """How long a call has spent in code of a plug-in, and how long ago the user stopped the run, in seconds."""
+    """The time that a call has spent in code of a plug-in, and the time since the user stopped the run, in seconds."""
 
     def __init__(self) -> None:
         self.inside = self.stopped = 0.0
@@ -106,7 +106,7 @@ class GuardedThread:
         """Call `function` in the thread with a callback, and yield what the callback receives while the call goes on.
         Raises like `call`, after everything that was received.
         """
-        items: SimpleQueue[T | _End] = SimpleQueue()
+        items: SimpleQueue[T | _IteratorEnd] = SimpleQueue()
 
         def produce() -> None:
             try:
@@ -124,7 +124,7 @@ class GuardedThread:
                 if self.failure is None:
                     self._check(job, spent)
                 continue
-            if isinstance(item, _End):
+            if isinstance(item, _IteratorEnd):
                 break
             spent = _CodeTime()
             yield item
@@ -218,7 +218,7 @@ def iterate_guarded(make_iterator: Callable[[], Iterator[T]], cancel: threading.
     try:
         while remaining:
             item = thread.call(lambda: next(iterator, _END))
-            if isinstance(item, _End):
+            if isinstance(item, _IteratorEnd):
                 break
             yield item
             remaining -= thread.failure is not None

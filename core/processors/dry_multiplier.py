@@ -71,7 +71,7 @@ def find_repeats(text: np.ndarray, breaks: np.ndarray, max_length: int) -> Itera
 
 
 class _BreakTable:
-    """Which of a model's tokens end a passage; each is looked up once, on first use."""
+    """The tokens of a model that end a passage; each is looked up once, on first use."""
 
     def __init__(self, pieces: TokenTextSource, vocabulary: int) -> None:
         import numpy as np

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from decodescope.core.errors import ParameterError
 from decodescope.core.parameter import THINKING, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
-from decodescope.core.thinking.budget import ThinkingWalker, TokenMark, start_state
+from decodescope.core.thinking.budget import ThinkingWalker, TokenizedMark, start_state
 from decodescope.core.thinking.marks import ThinkingMark
 from decodescope.core.thinking.recognition import is_open_after
 from decodescope.resources.language import mark, tr
@@ -29,7 +29,7 @@ MARKS = Parameter(
 )  # fmt: skip
 
 
-def token_marks(context: Context, setting: str) -> list[TokenMark]:
+def token_marks(context: Context, setting: str) -> list[TokenizedMark]:
     """Return the marks of the model, or those of the settings. Raises ParameterError if there are none."""
     given = str(context.settings.get(MARKS.name) or "").split()
     if given and len(given) != 2:
@@ -45,7 +45,7 @@ def token_marks(context: Context, setting: str) -> list[TokenMark]:
             tr("Turn the setting off, choose a model that thinks, or name the marks (thinking_marks)."),
             setting,
         )
-    return [TokenMark(one, tuple(encode_text(context, one.closing + one.header, setting))) for one in marks]
+    return [TokenizedMark(one, tuple(encode_text(context, one.closing + one.header, setting))) for one in marks]
 
 
 def encode_text(context: Context, text: str, setting: str) -> list[int]:

@@ -129,7 +129,6 @@ class PhraseBan:
                 _KEY,
             )  # fmt: skip
         self._tokens = model.token_bytes
-        self._folds = any_case
         cached = model.strategy_data.setdefault(_KEY, {})
         assert isinstance(cached, dict)
 

@@ -15,7 +15,7 @@ from decodescope.core.errors import EngineAccessError, EngineError, EngineUnreac
 from decodescope.core.remote import engines
 from decodescope.core.remote.address import Address, parse
 from decodescope.core.remote.client import EngineClient
-from decodescope.core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, EngineModel
 from decodescope.core.remote.http_stream import BrokenConnectionError, CancelledError, Timeouts
 from decodescope.resources.language import join_sentences, tr
 
@@ -34,11 +34,11 @@ class LocalEngine:
 
     title: str
     address: Address
-    models: tuple[ServedModel, ...] = ()
+    models: tuple[EngineModel, ...] = ()
     problem: str = ""
     """Why its models cannot be listed, with the remedy."""
 
-    def name_of(self, model: ServedModel) -> str:
+    def name_of(self, model: EngineModel) -> str:
         """Return the name of a model for `core.load`."""
         return str(replace(self.address, model=model.name))
 

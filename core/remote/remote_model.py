@@ -28,7 +28,7 @@ from decodescope.core.parameter import Parameter, check
 from decodescope.core.remote import engines
 from decodescope.core.remote.address import Address, keep_key, parse
 from decodescope.core.remote.client import EngineClient, short_timeout_client
-from decodescope.core.remote.engines.base import EngineKind, EngineListing, ServedModel
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, EngineModel
 from decodescope.core.remote.engines.formats import OFF_VALUES, is_count, is_model_name
 from decodescope.core.remote.http_stream import ResponseHead, Timeouts
 from decodescope.core.remote.responses import TokenTable
@@ -135,7 +135,7 @@ class EngineInfo:
     """An engine found at an address."""
 
     kind: EngineKind
-    models: tuple[ServedModel, ...] = ()
+    models: tuple[EngineModel, ...] = ()
     reports_probabilities: bool = True
     """Whether this version of the engine reports probabilities."""
 
@@ -209,16 +209,16 @@ def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> EngineKin
     return next(kinds, engines.registry[engines.FALLBACK])
 
 
-def _served_model(card: dict[str, object]) -> ServedModel:
+def _served_model(card: dict[str, object]) -> EngineModel:
     meta = card.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
     context = next((size for size in sizes if is_count(size)), None)
     vocabulary = meta.get("n_vocab")
-    return ServedModel(str(card["id"]), context, vocabulary if is_count(vocabulary) else 0)
+    return EngineModel(str(card["id"]), context, vocabulary if is_count(vocabulary) else 0)
 
 
-def select_model(engine: EngineInfo, address: Address) -> ServedModel:
+def select_model(engine: EngineInfo, address: Address) -> EngineModel:
     """Return the model that the address means. Raises ModelNotFoundError."""
     names = [model.name for model in engine.models]
     if not address.model and len(names) == 1:
@@ -228,7 +228,7 @@ def select_model(engine: EngineInfo, address: Address) -> ServedModel:
     if known is not None:
         return known
     if address.model and (not names or engine.kind.loads_any_model):
-        return ServedModel(address.model)
+        return EngineModel(address.model)
     raise _unknown_model_error(address, names)
 
 
@@ -252,7 +252,7 @@ class RemoteModel:
 
     client: EngineClient
     kind: EngineKind
-    served: ServedModel
+    served: EngineModel
     words: TokenTable = field(default_factory=TokenTable)
     reports_probabilities: bool = True
     """Whether the engine reports probabilities; detected in the first run."""

@@ -19,7 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.server.openai_api import Answer, ApiError, CompletionCall, ServedModel, parse_call, to_api_error
+from decodescope.core.server.call_fields import ApiError
+from decodescope.core.server.openai_api import ApiResponse, CompletionCall, ServedModel, parse_call, to_api_error
 from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class HttpServer:
         port: int = 0,
         on_call: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`port` 0: any free one. `on_call` receives a line about each answered call, in the server's thread.
+        """`port` 0: any free one. `on_call` receives a line about each call that ends, in the server's thread.
 
         Raises ServerError if the address cannot be used, or if the extra `server` is not installed.
         """
@@ -213,7 +214,7 @@ class HttpServer:
             self._waiting -= 1
 
     async def _run(self, call: CompletionCall, cancel: threading.Event, send: Send) -> None:
-        answer, stream = Answer(call), _EventStream(send)
+        answer, stream = ApiResponse(call), _EventStream(send)
         try:
             for request in call.requests():
                 answer.begin()
@@ -238,16 +239,26 @@ class HttpServer:
                 log.exception("A served run failed")
             if not stream.is_open:
                 raise translated from error
+            self.report_refusal(translated, call.is_chat)
             await stream.write(json.dumps(translated.body, ensure_ascii=False))
             await stream.close()
         else:
             usage = answer.body["usage"]
             self._on_call(
                 tr("{kind}: {prompt} + {new} tokens").format(
-                    kind="chat" if call.is_chat else "completion",
+                    kind=_call_kind(call.is_chat),
                     prompt=f"{usage['prompt_tokens']:,}", new=f"{usage['completion_tokens']:,}",
                 )
             )  # fmt: skip
+
+    def report_refusal(self, error: ApiError, is_chat: bool | None = None) -> None:
+        """Pass on a line about a call that gets an error; `is_chat` is None if its kind is not known."""
+        text = tr("{kind}: error {status}. {message}")
+        self._on_call(text.format(kind=_call_kind(is_chat), status=error.status, message=error.message))
+
+
+def _call_kind(is_chat: bool | None) -> str:
+    return "chat" if is_chat else "completion" if is_chat is not None else tr("call")
 
 
 class _Guard:
@@ -263,6 +274,7 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
         if scope["type"] == "http" and (error := self._refusal(scope)) is not None:
+            self._server.report_refusal(error)
             await _send_json(send, error.body, error.status, _headers(error))
             return
         await self._application(scope, receive, send)
@@ -295,6 +307,7 @@ class _Endpoint:
             watcher = asyncio.create_task(_watch(receive, cancel))
             await self._server.answer(call, cancel, send)
         except ApiError as error:
+            self._server.report_refusal(error, self._is_chat)
             await _send_json(send, error.body, error.status, _headers(error))
         finally:
             cancel.set()
@@ -327,19 +340,12 @@ async def _watch(receive: Receive, cancel: threading.Event) -> None:
     cancel.set()
 
 
-class _RunEnd:
-    """The end of a run in the queue of its events."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
 async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> AsyncIterator[Event]:
     """Yield the events of a run that computes in a thread; wait for its end in any case."""
     loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[Event | _RunEnd] = asyncio.Queue()
+    queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()  # ends with an error or None
 
-    def post(item: Event | _RunEnd) -> None:
+    def post(item: Event | BaseException | None) -> None:
         with suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(queue.put_nowait, item)
 
@@ -348,9 +354,9 @@ async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> 
             for event in runner(request, cancel):
                 post(event)
         except BaseException as error:  # it is raised in the loop
-            post(_RunEnd(error))
+            post(error)
         else:
-            post(_RunEnd(None))
+            post(None)
 
     thread = threading.Thread(target=work, name="served run", daemon=True)
     thread.start()
@@ -358,16 +364,16 @@ async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> 
     try:
         while True:
             item = await queue.get()
-            if isinstance(item, _RunEnd):
-                has_ended = True
-                if item.error is not None:
-                    raise item.error
+            has_ended = item is None or isinstance(item, BaseException)
+            if item is None:
                 return
+            if isinstance(item, BaseException):
+                raise item
             yield item
     finally:
         if not has_ended:
             cancel.set()
-            while not isinstance(await queue.get(), _RunEnd):
+            while isinstance(await queue.get(), Event):
                 pass
 
 

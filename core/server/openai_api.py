@@ -5,14 +5,12 @@ Source: https://platform.openai.com/docs/api-reference (chat, completions, model
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from decodescope.core.errors import (
     DecodescopeError,
@@ -24,14 +22,24 @@ from decodescope.core.errors import (
 )
 from decodescope.core.events import Ending, Event, Finished, RunStarted, SequenceFinished, TokenChosen
 from decodescope.core.request import Request
+from decodescope.core.server.call_fields import (
+    ApiError,
+    CallFields,
+    Json,
+    shown,
+    take_grammar,
+    take_settings,
+    translate_samplers,
+    unsupported,
+)
 from decodescope.resources.language import join_names, tr
-
-Json = dict[str, Any]
 
 MAX_TOKENS = 4096
 """Default length limit of a chat answer; OpenAI has none, but a small model may never end its text."""
 MAX_COMPLETION_TOKENS = 16
 """Default length limit of a text completion, as in OpenAI's API."""
+MAX_TEMPERATURE = 2.0
+"""As in OpenAI's API."""
 MAX_CHOICES = 16
 MAX_PROMPTS = 16
 MAX_STOP_STRINGS = 16
@@ -52,22 +60,6 @@ _API_NAMES = {
     "num_return_sequences": "n", "prompt": "prompt",
 }  # fmt: skip
 """Names in the API of the program's settings."""
-
-
-class ApiError(Exception):
-    """A call that cannot be answered, with the fields of OpenAI's error object."""
-
-    def __init__(
-        self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None, kind: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.message, self.status, self.param, self.code = message, status, param, code
-        self.kind = kind or ("server_error" if status >= 500 else "invalid_request_error")
-
-    @property
-    def body(self) -> Json:
-        """The JSON object."""
-        return {"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}}
 
 
 def to_api_error(error: BaseException, prompt: str = "prompt") -> ApiError:
@@ -149,79 +141,11 @@ class CompletionCall:
         ]
 
 
-class _Fields:
-    """Reads the fields of a body, each once; what is left at the end is refused by name."""
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        self._left = {name: value for name, value in body.items() if value is not None}
-
-    def take(self, name: str) -> Any:
-        return self._left.pop(name, None)
-
-    def number(self, name: str, default: float, low: float, high: float, above_low: bool = False) -> float:
-        value = self.take(name)
-        if value is None:
-            return default
-        valid = not isinstance(value, bool) and isinstance(value, int | float) and low <= value <= high
-        if not valid or (above_low and value == low):
-            raise ApiError(
-                tr("{name} is {value}. It must be a number from {low} to {high}.").format(
-                    name=name, value=_shown(value), low=f"{low:g}", high=f"{high:g}"
-                ),
-                param=name,
-            )
-        return float(value)
-
-    def integer(self, name: str, default: int, low: int, high: int) -> int:
-        value = self.take(name)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ApiError(
-                tr("{name} is {value}. It must be an integer from {low:,} to {high:,}.").format(
-                    name=name, value=_shown(value), low=low, high=high
-                ),
-                param=name,
-            )
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self.take(name)
-        if value is not None and not isinstance(value, bool):
-            raise ApiError(
-                tr("{name} is {value}. It must be true or false.").format(name=name, value=_shown(value)), param=name
-            )
-        return bool(value)
-
-    def refuse(self, name: str, neutral: Sequence[object], reason: str) -> None:
-        """Refuse a field of OpenAI's API, unless its value has no effect."""
-        value = self.take(name)
-        if value is not None and not any(_is_equal(value, one) for one in neutral):
-            text = tr("{name} is not supported: {reason}").format(name=name, reason=reason)
-            raise ApiError(text, param=name, code="unsupported_parameter")
-
-    def ignore(self, *names: str) -> None:
-        """Drop fields that do not change the text."""
-        for name in names:
-            self.take(name)
-
-    def end(self) -> None:
-        if self._left:
-            name = next(iter(self._left))
-            text = tr("Unknown parameter: {name}. Remove it.").format(name=name)
-            raise ApiError(text, param=name, code="unknown_parameter")
-
-
-def _is_equal(value: object, other: object) -> bool:
-    """Return whether values are equal; 0 is not false."""
-    return value == other and isinstance(value, bool) == isinstance(other, bool)
-
-
 def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCall:
     """Return the call that a body describes. Raises ApiError with the name of the field that is wrong."""
     if not isinstance(body, Mapping):
         raise ApiError(tr("The body is not a JSON object."))
-    fields = _Fields(body)
+    fields = CallFields(body)
     _check_model(fields.take("model"), model)
     prompts = (_messages(fields.take("messages")),) if is_chat else _prompts(fields.take("prompt"))
     settings = _sampling(fields)
@@ -232,9 +156,9 @@ def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCal
         settings["stop_strings"] = list(stop)
     if biases := _biases(fields.take("logit_bias")):
         settings["sequence_bias"] = biases
+    if grammar := take_grammar(fields):
+        settings["grammar"] = grammar
     if is_chat:
-        if grammar := _grammar(fields.take("response_format")):
-            settings["grammar"] = grammar
         wanted = fields.flag("logprobs")
         count = fields.integer("top_logprobs", 0, 0, MAX_TOP_LOGPROBS)
         if count and not wanted:
@@ -245,45 +169,16 @@ def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCal
         top_logprobs = None if count < 0 else count
         best_of = fields.integer("best_of", choices, 1, MAX_CHOICES)
         if best_of != choices:
-            raise ApiError(
-                tr("best_of is not supported: {reason}").format(reason=tr("ask for n texts and choose one.")),
-                param="best_of", code="unsupported_parameter",
-            )  # fmt: skip
+            raise unsupported("best_of", tr("only the n texts that are returned are written."), (choices,))
     is_streamed = fields.flag("stream")
     options = fields.take("stream_options")
     if options is not None and (not is_streamed or not isinstance(options, Mapping)):
         raise ApiError(tr("stream_options is an object, and needs stream: true."), param="stream_options")
-    _refuse_rest(fields)
+    fields.end()
     return CompletionCall(
         model, is_chat, prompts, settings, seed, choices, stop, top_logprobs, is_streamed,
         includes_usage=bool(options and options.get("include_usage")),
     )  # fmt: skip
-
-
-def _refuse_rest(fields: _Fields) -> None:
-    """Refuse by name what changes the text and has no counterpart here; ignore what does not change it."""
-    penalties = tr("use repetition_penalty, which the program has.")
-    fields.refuse("presence_penalty", (0,), penalties)
-    fields.refuse("frequency_penalty", (0,), penalties)
-    tools = tr("the model gets no tools.")
-    for name in ("tools", "functions"):
-        fields.refuse(name, ([],), tools)
-    for name in ("tool_choice", "function_call"):
-        fields.refuse(name, ("none", "auto"), tools)
-    fields.refuse("modalities", (["text"],), tr("answers are text."))
-    fields.refuse("audio", (), tr("answers are text."))
-    fields.refuse("prediction", (), tr("choose a draft model in the program instead."))
-    fields.refuse("reasoning_effort", ("none",), tr("the model decides how much it writes."))
-    fields.refuse("verbosity", ("medium",), tr("the model decides how much it writes."))
-    fields.refuse("web_search_options", (), tr("the model has no access to the network."))
-    fields.refuse("echo", (False,), tr("only new tokens are returned."))
-    fields.refuse("suffix", ("",), tr("the text is continued at its end only."))
-    fields.refuse("store", (False,), tr("the window keeps a history of its own."))
-    fields.ignore(
-        "user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
-        "parallel_tool_calls",
-    )  # fmt: skip
-    fields.end()
 
 
 def _check_model(name: object, model: ServedModel) -> None:
@@ -292,7 +187,7 @@ def _check_model(name: object, model: ServedModel) -> None:
     if name != model.name:
         raise ApiError(
             tr("There is no model {other} here. This server has “{name}”.").format(
-                other=_shown(name), name=model.name
+                other=shown(name), name=model.name
             ),
             404, param="model", code="model_not_found",
         )  # fmt: skip
@@ -314,19 +209,16 @@ def _message(value: object, place: str) -> Mapping[str, str]:
     if not isinstance(role, str) or role not in _ROLES:
         raise ApiError(
             tr("{place}.role is {value}. Supported: {names}.").format(
-                place=place, value=_shown(role), names=join_names(_ROLES)
+                place=place, value=shown(role), names=join_names(_ROLES)
             ),
             param=f"{place}.role",
         )
     for name in ("tool_calls", "function_call", "audio"):
         if value.get(name):
-            raise ApiError(
-                tr("{name} is not supported: {reason}").format(
-                    name=f"{place}.{name}", reason=tr("messages are text.")
-                ),
-                param=f"{place}.{name}", code="unsupported_parameter",
-            )  # fmt: skip
-    return {"role": _ROLES[role], "content": _content(value.get("content"), f"{place}.content")}
+            raise unsupported(f"{place}.{name}", tr("messages are text."))
+    message = {"role": _ROLES[role], "content": _content(value.get("content"), f"{place}.content")}
+    thinking = value.get("reasoning_content") if role == "assistant" else None
+    return {**message, "reasoning_content": thinking} if isinstance(thinking, str) and thinking else message
 
 
 def _content(value: object, place: str) -> str:
@@ -338,12 +230,7 @@ def _content(value: object, place: str) -> str:
         for index, part in enumerate(value):
             kind = part.get("type") if isinstance(part, Mapping) else None
             if kind != "text" or not isinstance(part.get("text"), str):
-                raise ApiError(
-                    tr("{name} is not supported: {reason}").format(
-                        name=f"{place}[{index}]", reason=tr("messages are text.")
-                    ),
-                    param=f"{place}[{index}]", code="unsupported_parameter",
-                )  # fmt: skip
+                raise unsupported(f"{place}[{index}]", tr("messages are text."))
             texts.append(part["text"])
         return "".join(texts)
     raise ApiError(tr("{place} is not text.").format(place=place), param=place)
@@ -366,23 +253,31 @@ def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _sampling(fields: _Fields) -> dict[str, object]:
+def _sampling(fields: CallFields) -> dict[str, object]:
     """Return the settings of sampling. Without them, OpenAI's defaults apply, not those of the model: temperature 1 and
     no filter.
     """
-    temperature = fields.number("temperature", 1.0, 0.0, 2.0)
+    translate_samplers(fields)
+    is_greedy = fields.take("do_sample") is False
+    temperature = fields.number("temperature", 1.0, 0.0, MAX_TEMPERATURE)
     top_p = fields.number("top_p", 1.0, 0.0, 1.0)
     top_k = fields.integer("top_k", 0, 0, 2**31)
-    min_p = fields.number("min_p", 0.0, 0.0, 1.0)
-    penalty = fields.number("repetition_penalty", 1.0, 0.0, 10.0, above_low=True)
-    settings: dict[str, object] = {"do_sample": temperature > 0 and top_p > 0, "repetition_penalty": penalty}
-    if settings["do_sample"]:
-        settings |= {"temperature": temperature, "top_p": top_p, "top_k": top_k}
-        settings |= {"min_p": min_p} if min_p else {}
-    return settings
+    samples = temperature > 0 and top_p > 0 and not is_greedy
+    try:
+        others = {**(_NEUTRAL if samples else _NEUTRAL_GREEDY), **take_settings(fields, samples)}
+    except ParameterError as error:
+        raise to_api_error(error) from error
+    if not samples:
+        return {"do_sample": False, **others}
+    return {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": top_k, **others}
 
 
-def _length(fields: _Fields, model: ServedModel, is_chat: bool) -> int:
+_NEUTRAL_GREEDY = {"repetition_penalty": 1.0}
+_NEUTRAL = {**_NEUTRAL_GREEDY, "min_p": 0.0}
+"""Values that switch off what models set by default in their files."""
+
+
+def _length(fields: CallFields, model: ServedModel, is_chat: bool) -> int:
     largest = model.context or 2**31
     usual = min(MAX_TOKENS, largest) if is_chat else MAX_COMPLETION_TOKENS
     limit = fields.integer("max_tokens", usual, 1, 2**31)
@@ -404,7 +299,7 @@ def _stop(value: object) -> tuple[str, ...]:
 
 def _biases(value: object) -> list[list[object]]:
     """Return the biases as the program's setting: [[token ids], bias]."""
-    if value is None:
+    if value is None or value == []:
         return []
     if not isinstance(value, Mapping) or len(value) > MAX_BIASES:
         raise ApiError(
@@ -419,35 +314,13 @@ def _biases(value: object) -> list[list[object]]:
         if not re.fullmatch(r"\d{1,9}", str(token)) or not is_number:
             raise ApiError(
                 tr("logit_bias has {token}: {value}. Give token ids, each with a number from -100 to 100.").format(
-                    token=_shown(token), value=_shown(bias)
+                    token=shown(token), value=shown(bias)
                 ),
                 param="logit_bias",
             )
         if bias:
             found.append([[int(token)], float(bias)])
     return found
-
-
-def _grammar(value: object) -> Json | None:
-    """Return the program's grammar of a response_format."""
-    kind = value.get("type") if isinstance(value, Mapping) else value
-    if value is None or kind == "text":
-        return None
-    if isinstance(value, Mapping) and kind == "json_object":
-        return {"json_schema": {"type": "object"}}
-    inner = value.get("json_schema") if isinstance(value, Mapping) and kind == "json_schema" else None
-    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
-        return {"json_schema": dict(inner["schema"])}
-    raise ApiError(
-        tr("response_format must be of the type text, json_object, or json_schema with a schema."),
-        param="response_format",
-    )
-
-
-def _shown(value: object) -> str:
-    """Return a value as JSON, shortened."""
-    text = json.dumps(value, ensure_ascii=True, default=str)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 @dataclass(slots=True)
@@ -504,7 +377,7 @@ class _Choice:
         return None if self.ending is None else _FINISH_REASONS.get(self.ending, "stop")
 
 
-class Answer:
+class ApiResponse:
     """The answer to a call: feed it the events of each request, in order."""
 
     def __init__(self, call: CompletionCall) -> None:
@@ -671,7 +544,7 @@ def _finite(value: float) -> float:
 
 def write_answer(call: CompletionCall, events: Callable[[Request], Iterator[Event]]) -> Json:
     """Return the complete answer to a call, from a function that runs a request."""
-    answer = Answer(call)
+    answer = ApiResponse(call)
     for request in call.requests():
         answer.begin()
         for event in events(request):

@@ -11,7 +11,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.studies.statistics import (
         MIN_PROMPTS,
         Difference,
-        Estimate,
+        MeanEstimate,
         Vote,
         best_of_k,
         difference,

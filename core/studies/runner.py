@@ -436,10 +436,10 @@ class StudyRunner:
     def _run_on_engines(self, chosen: StudyModel, queue: JobQueue) -> None:
         """Keep `in_flight` requests on every engine until all jobs are done. Raises StudyError if no engine is left."""
         self._start_clock()
-        engines = [_Engine(address) for address in chosen.engines]
+        engines = [_SharedEngine(address) for address in chosen.engines]
         failures: list[BaseException] = []
 
-        def work(engine: _Engine) -> None:
+        def work(engine: _SharedEngine) -> None:
             try:
                 self._work(engine, engines, queue)
             except BaseException as error:
@@ -474,7 +474,7 @@ class StudyRunner:
                 tr("Start the engines, and start the study again: it continues with what is missing."),
             )
 
-    def _work(self, engine: _Engine, engines: Sequence[_Engine], queue: JobQueue) -> None:
+    def _work(self, engine: _SharedEngine, engines: Sequence[_SharedEngine], queue: JobQueue) -> None:
         model: RemoteModel | None = None
         while not self.cancel.is_set() and not queue.is_stopped:
             if engine.wait_seconds() > 0:
@@ -529,7 +529,7 @@ class StudyRunner:
             raise self.store.write_error(error) from None
         return {**entry, "reply": f"{REPLIES}/{path.name}"}
 
-    def _note_loss(self, engine: _Engine, error: DecodescopeError) -> None:
+    def _note_loss(self, engine: _SharedEngine, error: DecodescopeError) -> None:
         if engine.note_loss(error):
             message = tr("{engine} does not answer; its requests go to the others. {reason}")
             self._report(message.format(engine=engine.address, reason=error.cause))
@@ -548,7 +548,7 @@ class RecordingClient(EngineClient):
             yield message
 
 
-class _Engine:
+class _SharedEngine:
     """One address, shared by its workers."""
 
     def __init__(self, address: str) -> None:

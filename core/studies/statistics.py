@@ -33,7 +33,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean over prompts, with its interval where there are enough prompts."""
 
     mean: float
@@ -50,7 +50,7 @@ class Estimate:
 class Difference:
     """A paired difference to the baseline cell."""
 
-    estimate: Estimate
+    estimate: MeanEstimate
     p: float | None
     """Two-sided probability of a difference of this size if there is none (sign-flip test over prompts); None with
     fewer than `MIN_PROMPTS` prompts.
@@ -64,7 +64,7 @@ def prompt_means(values: Values) -> Array:
     return np.array([math.fsum(one) / len(one) for one in values.values() if len(one)], dtype=np.float64)
 
 
-def estimate(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> Estimate | None:
+def estimate(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> MeanEstimate | None:
     """Return the mean over prompts and its interval; None without values. Equal arguments give equal intervals."""
     held = {prompt: list(one) for prompt, one in values.items() if len(one)}
     if not held:
@@ -74,10 +74,10 @@ def estimate(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> Estim
     mean = math.fsum(means) / count
     deviation = float(np.std(means, ddof=1)) if count > 1 else None
     if count < MIN_PROMPTS:
-        return Estimate(mean, None, None, count, texts, deviation)
+        return MeanEstimate(mean, None, None, count, texts, deviation)
     drawn = cluster_bootstrap(list(held.values()), resamples, seed)
     low, high = bca_limits(drawn, mean, leave_one_out(means))
-    return Estimate(mean, low, high, count, texts, deviation)
+    return MeanEstimate(mean, low, high, count, texts, deviation)
 
 
 def cluster_bootstrap(clusters: Sequence[Sequence[float]], resamples: int = RESAMPLES, seed: int = 0) -> Array:
@@ -234,7 +234,7 @@ def best_of_k(scores: Sequence[float], values: Sequence[float], k: int) -> float
 
 def curve(
     prompts: Mapping[Hashable, Sequence[float]], value_at: Callable[[Hashable, int], float], seed: int = 0
-) -> list[tuple[int, Estimate]]:
+) -> list[tuple[int, MeanEstimate]]:
     """Return (k, mean over prompts) for k = 1 up to the number of texts that every prompt has. The interval resamples
     prompts.
     """
@@ -287,7 +287,7 @@ def leader_confidence(first: int, second: int) -> float:
 def vote_accuracy(
     answers: Mapping[Hashable, Sequence[str | None]], right: Mapping[Hashable, Sequence[str]],
     resamples: int = RESAMPLES, seed: int = 0,
-) -> Estimate | None:  # fmt: skip
+) -> MeanEstimate | None:  # fmt: skip
     """Return the fraction of prompts whose majority is right. The interval (percentiles) resamples prompts, and the
     texts of each, whose majority is determined again.
     """
@@ -299,7 +299,7 @@ def vote_accuracy(
     mean = float(observed.mean())
     deviation = float(np.std(observed, ddof=1)) if count > 1 else None
     if count < MIN_PROMPTS:
-        return Estimate(mean, None, None, count, texts, deviation)
+        return MeanEstimate(mean, None, None, count, texts, deviation)
     generator = np.random.default_rng(seed)
     outcomes = np.empty((count, resamples))
     for row, (prompt, given) in zip(outcomes, held.items(), strict=True):
@@ -316,4 +316,4 @@ def vote_accuracy(
         rows = generator.integers(count, size=(count, len(columns)))
         drawn[columns] = outcomes[rows, columns].mean(axis=0)
     low, high = (float(limit) for limit in np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
-    return Estimate(mean, min(low, mean), max(high, mean), count, texts, deviation)
+    return MeanEstimate(mean, min(low, mean), max(high, mean), count, texts, deviation)

@@ -24,7 +24,7 @@ from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.parameter import short_repr
 from decodescope.core.studies import statistics
 from decodescope.core.studies.runner import StudyProgress, StudyRunner, StudyStore, describe_result
-from decodescope.core.studies.statistics import Estimate
+from decodescope.core.studies.statistics import MeanEstimate
 from decodescope.core.studies.study_file import StudyPlan, label_of, plan_jobs, read_study
 from decodescope.core.studies.study_summary import CellSummary, PilotEstimate, StudySummary
 from decodescope.core.studies.text_measures import (
@@ -395,7 +395,7 @@ class Study:
 
     def _best_of_curve(
         self, judged: Mapping[Hashable, Sequence[Row]], correct: Mapping[Hashable, Sequence[float]]
-    ) -> Sequence[tuple[int, Estimate]]:
+    ) -> Sequence[tuple[int, MeanEstimate]]:
         name = self.plan.best_of
         if not name:
             return ()

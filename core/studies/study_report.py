@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from decodescope.core.common.text import cut_short
-from decodescope.core.studies.statistics import Estimate
+from decodescope.core.studies.statistics import MeanEstimate
 from decodescope.core.studies.study_file import format_value
 from decodescope.core.studies.study_summary import CellSummary, StudySummary, interval_text, number_text, p_text
 from decodescope.core.studies.text_measures import Row
@@ -146,7 +146,7 @@ def _factor_cells(cell: CellSummary, factors: Sequence[str]) -> list[tuple[str, 
     return shown or [(_text(tr("all")), "")]
 
 
-def _estimate_cell(found: Estimate | None, digits: int) -> tuple[str, object]:
+def _estimate_cell(found: MeanEstimate | None, digits: int) -> tuple[str, object]:
     if found is None:
         return "–", None
     interval = interval_text(found, digits)
@@ -205,9 +205,9 @@ def _plots(summary: StudySummary) -> Iterator[str]:
             yield _heat_map(measure, factors, shown)
 
 
-def _plot(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tuple[CellSummary, Estimate]]) -> str:
+def _plot(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tuple[CellSummary, MeanEstimate]]) -> str:
     numeric = next((name for name in factors if all(_is_number(cell.factors.get(name)) for cell, _ in shown)), None)
-    series: dict[str, list[tuple[float, Estimate]]] = {}
+    series: dict[str, list[tuple[float, MeanEstimate]]] = {}
     if numeric is not None:
         for cell, one in shown:
             others = join_names(f"{n} {format_value(cell.factors.get(n, ''))}" for n in factors if n != numeric)
@@ -237,7 +237,7 @@ def _legend(series: Mapping[str, object]) -> str:
     return f'<div class="legend">{items}</div>'
 
 
-def _limits(estimates: Sequence[Estimate]) -> tuple[float, float]:
+def _limits(estimates: Sequence[MeanEstimate]) -> tuple[float, float]:
     values = [value for one in estimates for value in (one.mean, one.low, one.high) if value is not None]
     low, high = min(values), max(values)
     room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
@@ -256,7 +256,7 @@ def _tick_text(value: float) -> str:
     return f"{value:.3g}".replace("-", "−") if abs(value) < 1e5 else f"{value:.1e}".replace("-", "−")
 
 
-def _lines(series: Mapping[str, Sequence[tuple[float, Estimate]]], digits: int, x_name: str) -> str:
+def _lines(series: Mapping[str, Sequence[tuple[float, MeanEstimate]]], digits: int, x_name: str) -> str:
     """Return lines with intervals."""
     height, bottom = 240, 40
     every = [point for points in series.values() for point in points]
@@ -309,7 +309,7 @@ def _svg(height: int, label: str, parts: Sequence[str]) -> str:
     return f'<svg class="plot" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{content}</svg>'
 
 
-def _dots(measure: StudyMeasure, cells: Sequence[tuple[str, Estimate]]) -> str:
+def _dots(measure: StudyMeasure, cells: Sequence[tuple[str, MeanEstimate]]) -> str:
     """Return a dot with its interval for each cell."""
     shown = cells[:40]
     left, row, bottom = 170, 22, 28
@@ -335,7 +335,7 @@ def _dots(measure: StudyMeasure, cells: Sequence[tuple[str, Estimate]]) -> str:
     return _svg(height, measure.name, parts)
 
 
-def _heat_map(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tuple[CellSummary, Estimate]]) -> str:
+def _heat_map(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tuple[CellSummary, MeanEstimate]]) -> str:
     """Return a table over two settings, coloured by the mean."""
     first, second = factors
     means = {(str(cell.factors.get(first)), str(cell.factors.get(second))): one.mean for cell, one in shown}
@@ -381,7 +381,7 @@ def _answers(cells: Sequence[CellSummary]) -> str:
     return table + note + (f'<div class="plots">{plots}</div>' if plots else "")
 
 
-def _answer_estimates(cell: CellSummary) -> list[Estimate | None]:
+def _answer_estimates(cell: CellSummary) -> list[MeanEstimate | None]:
     return [cell.pass_at_k[0][1] if cell.pass_at_k else None, cell.majority]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from unicodedata import east_asian_width
 
 from decodescope.core.common.text import cut_short
-from decodescope.core.studies.statistics import Difference, Estimate, Vote
+from decodescope.core.studies.statistics import Difference, MeanEstimate, Vote
 from decodescope.core.studies.study_file import format_value
 from decodescope.core.studies.text_measures import StudyMeasure
 from decodescope.resources.language import tr, trn
@@ -26,14 +26,14 @@ class CellSummary:
     prompts: int
     failed: int
     """Number of runs that failed."""
-    estimates: Mapping[str, Estimate | None]
+    estimates: Mapping[str, MeanEstimate | None]
     """By measure; None if no text has a value."""
     differences: Mapping[str, Difference | None]
     """To the baseline, by measure; empty for the baseline itself, and without one."""
-    pass_at_k: Sequence[tuple[int, Estimate]] = ()
-    best_of_k: Sequence[tuple[int, Estimate]] = ()
+    pass_at_k: Sequence[tuple[int, MeanEstimate]] = ()
+    best_of_k: Sequence[tuple[int, MeanEstimate]] = ()
     """Correctness of the best of k texts by the study's `best_of` measure."""
-    majority: Estimate | None = None
+    majority: MeanEstimate | None = None
     """Fraction of prompts whose majority of answers is right; None without right answers."""
     votes: Mapping[str, Vote] = field(default_factory=dict)
     """The majority of each prompt with several texts, by prompt."""
@@ -80,14 +80,14 @@ def number_text(value: float, digits: int) -> str:
     return text.replace("-", "−")
 
 
-def interval_text(found: Estimate, digits: int) -> str:
+def interval_text(found: MeanEstimate, digits: int) -> str:
     """Return the interval of an estimate; empty without one."""
     if found.low is None or found.high is None:
         return ""
     return f"[{number_text(found.low, digits)}, {number_text(found.high, digits)}]"
 
 
-def estimate_text(found: Estimate | None, digits: int) -> str:
+def estimate_text(found: MeanEstimate | None, digits: int) -> str:
     """Return a mean with its interval."""
     return f"{number_text(found.mean, digits)} {interval_text(found, digits)}".rstrip() if found is not None else "–"
 

@@ -1,4 +1,4 @@
-"""Which source files belong to plug-ins, so that an exception or a hanging call can be attributed to one of them."""
+"""Register the source files of plug-ins, so that an exception or a hanging call can be attributed to one of them."""
 
 from __future__ import annotations
 

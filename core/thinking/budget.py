@@ -20,7 +20,7 @@ class TextPieces(Protocol):
         """Return the token's own text."""
 
 
-class TokenMark(NamedTuple):
+class TokenizedMark(NamedTuple):
     """A mark, and the tokens that close it."""
 
     mark: ThinkingMark
@@ -29,7 +29,7 @@ class TokenMark(NamedTuple):
 
 
 class ThinkingState(NamedTuple):
-    """Where a text is: before, inside or after its thinking."""
+    """The state of a text: before, inside or after its thinking."""
 
     mark: int = -1
     """Index of the mark that is open; −1 outside of thinking."""
@@ -51,7 +51,7 @@ class ThinkingWalker:
     """Follows texts through their thinking. `limit`: maximum number of its tokens; None for no limit."""
 
     def __init__(
-        self, marks: Sequence[TokenMark], pieces: TextPieces, limit: int | None, message: Sequence[int] = (),
+        self, marks: Sequence[TokenizedMark], pieces: TextPieces, limit: int | None, message: Sequence[int] = (),
         extension: Sequence[int] = (), start: ThinkingState | None = None,
     ) -> None:  # fmt: skip
         """Prepare for one run.
@@ -137,7 +137,7 @@ class ThinkingWalker:
         return state._replace(pending=closing[begun:] if begun else (*self._message, *closing))
 
 
-def start_state(marks: Sequence[TokenMark], is_open: Callable[[ThinkingMark], bool]) -> ThinkingState:
+def start_state(marks: Sequence[TokenizedMark], is_open: Callable[[ThinkingMark], bool]) -> ThinkingState:
     """Return the state at the end of a prompt. `is_open`: whether the prompt opened this mark."""
     opened = next((n for n, one in enumerate(marks) if is_open(one.mark)), -1)
     return ThinkingState(opened, tail="" if opened >= 0 else "\n")

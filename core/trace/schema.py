@@ -141,7 +141,7 @@ class FieldColumns:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How to read a file: the event class of each number, and the columns of every class."""
+    """The layout of a file: the event class of each number, and the columns of every class."""
 
     events: Mapping[int, str]
     unknown_events: Mapping[int, str]

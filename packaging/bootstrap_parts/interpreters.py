@@ -16,7 +16,7 @@ EXTRA_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
 
 def suits(version: tuple[int, ...], is_64_bit: bool = True) -> bool:
-    """Whether Decodescope's libraries exist for this Python."""
+    """Return whether Decodescope's libraries exist for this Python."""
     return OLDEST <= tuple(version[:2]) <= NEWEST and is_64_bit
 
 

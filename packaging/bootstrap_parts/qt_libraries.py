@@ -43,7 +43,7 @@ def needs(arguments: list[str]) -> str:
 
 
 def has_screen(variables: dict[str, str]) -> bool:
-    """Whether a window can be shown; only a Linux can be without a graphical session."""
+    """Return whether a window can be shown; only a Linux can be without a graphical session."""
     names = ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY", "DISPLAY")
     return not sys.platform.startswith("linux") or any(variables.get(name) for name in names)
 

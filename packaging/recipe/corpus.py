@@ -36,7 +36,7 @@ class Document:
 
 
 def is_held_out(text: str) -> bool:
-    """Whether this story or sentence belongs to the held-out split: a checksum of the text decides."""
+    """Return whether this story or sentence belongs to the held-out split: a checksum of the text decides."""
     return zlib.crc32(text.encode()) % HELD_OUT_SHARE == 0
 
 

@@ -41,7 +41,7 @@ class Phrase:
 
 
 def starts_with_vowel(word: str) -> bool:
-    """Whether French elides before this word (every ``h`` of this grammar is mute or absent)."""
+    """Return whether French elides before this word (every ``h`` of this grammar is mute or absent)."""
     return word[0] in VOWELS
 
 

@@ -15,7 +15,7 @@ from decodescope.app.state.conversation import RESTART, AnswerCost, Conversation
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import Outcome, RunRequest
 from decodescope.app.storage import chat_store
-from decodescope.app.storage.chat_formats import chat_to_json
+from decodescope.app.storage.chat_formats import chat_to_json, read_chats
 from decodescope.app.storage.chat_store import ChatStore, ChatUnavailableError
 from decodescope.core.events import PromptToken, RunStarted
 from decodescope.core.system import file_writing
@@ -53,6 +53,29 @@ def test_missing_folder_restores_empty_chat(config_dir: Path) -> None:
     talk, store = restored(config_dir)
     assert (talk.turns, talk.is_empty, store.notices) == ([], True, [])
     assert list(store.summaries()) == []
+
+
+def test_single_chat_of_an_earlier_version_is_named_once_left_alone_and_importable(config_dir: Path) -> None:
+    old = {"version": 1, "when_full": "drop", "turns": [
+        {"role": "user", "content": "Hi", "held": True},
+        {"role": "assistant", "content": "Hello!", "figures": [1, 2, 3]},
+        {"role": "user", "content": "Bye"},
+    ]}  # fmt: skip
+    config_dir.mkdir(exist_ok=True)
+    path = config_dir / "chat.json"
+    path.write_text(json.dumps(old), encoding="utf-8")
+    talk, store = restored(config_dir)
+    assert talk.is_empty
+    assert "chat.json" in " ".join(store.notices)
+    assert json.loads(path.read_text(encoding="utf-8")) == old
+    store.save(chat("Other"))
+    assert restored(config_dir)[1].notices == []
+    (imported,), problems = read_chats(path)
+    assert (contents(imported), problems) == (["Hi", "Hello!", "Bye"], [])
+    path.write_text(json.dumps({**old, "turns": [*old["turns"], {"role": 5}]}), encoding="utf-8")
+    (imported,), problems = read_chats(path)
+    assert contents(imported) == ["Hi", "Hello!", "Bye"]
+    assert problems == ["chat 1: 1 turn could not be read"]
 
 
 def test_saved_chat_is_restored_unchanged(config_dir: Path) -> None:

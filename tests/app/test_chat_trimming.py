@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from decodescope import core
+from decodescope.app.control.chat_fit import ChatFit, ChatFitQuery
 from decodescope.app.session.local_models import LocalModels
-from decodescope.app.session.queries.chat_fit import ChatFit, ChatFitQuery
 from decodescope.app.session.worker_jobs import trim_chat
 from decodescope.app.state.conversation import DROP, RESTART
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest

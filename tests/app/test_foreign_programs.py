@@ -27,7 +27,8 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
         "SillyTavern (text completion)",
         {"temp": 1.25, "top_p": 1, "min_p": 0.1, "rep_pen": 1, "do_sample": True, "mirostat_mode": 0,
          "mirostat_tau": 5, "mirostat_eta": 0.1, "freq_pen": 0.4, "dynatemp": False, "min_temp": 0.5, "max_temp": 3},
-        {"temperature": 1.25, "min_p": 0.1, "mirostat_tau": None, "dynatemp_high": None}, ("freq_pen",),
+        {"temperature": 1.25, "min_p": 0.1, "mirostat_tau": None, "dynatemp_high": None, "frequency_penalty": 0.4},
+        ("freq_pen: here it counts the tokens of the answer",),
     ),
     "mirostat of SillyTavern": (
         "SillyTavern (text completion)",
@@ -39,7 +40,7 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
         "SillyTavern (chat completion)",
         {"temperature": 0.9, "frequency_penalty": 0.2, "top_p": 0.8, "openai_max_context": 4095,
          "openai_max_tokens": 300, "stream_openai": True},
-        {"temperature": 0.9, "top_p": 0.8, "max_new_tokens": 300}, ("frequency_penalty", "context length"),
+        {"temperature": 0.9, "top_p": 0.8, "max_new_tokens": 300, "frequency_penalty": 0.2}, ("context length",),
     ),
     "preset of LM Studio": (
         "LM Studio",
@@ -71,6 +72,10 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
     "request of OpenAI": (
         "OpenAI", {"model": "x", "temperature": 0.2, "top_p": 0.9, "max_tokens": 256, "logit_bias": {"5": 3}},
         {"temperature": 0.2, "top_p": 0.9, "max_new_tokens": 256, "top_k": 0}, ("logit_bias", "model"),
+    ),
+    "request of OpenAI with penalties": (
+        "OpenAI", {"messages": [], "temperature": 1, "frequency_penalty": 0.5, "presence_penalty": -0.5},
+        {"frequency_penalty": 0.5, "presence_penalty": -0.5}, (),
     ),
     "greedy request of OpenAI": (
         "OpenAI", {"messages": [], "temperature": 0, "max_completion_tokens": 9}, {"max_new_tokens": 9}, (),

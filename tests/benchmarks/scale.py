@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decodescope.core.labs.scale import PIPELINES, RUNS, Measured, Options, Residual, measuring_memory
+from decodescope.core.labs.scale import PIPELINES, RUNS, Options, RankMeasurement, Residual, measuring_memory
 from decodescope.core.labs.scale import measure as measured
 
 PROCESSES, MICRO_BATCHES = 2, 4
@@ -35,5 +35,5 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
             yield "zeror: memory ÷ without", event.arenas[1].top / event.arenas[0].top
 
 
-def _lasts(found: Measured, by_the_clock: bool) -> float:
+def _lasts(found: RankMeasurement, by_the_clock: bool) -> float:
     return max(box.stop for box in (found.boxes if by_the_clock else found.expected_boxes))

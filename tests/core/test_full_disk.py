@@ -11,7 +11,7 @@ import pytest
 from decodescope import core
 from decodescope.core import labs
 from decodescope.core.errors import CacheError, DecodescopeError, FileNotWrittenError, TraceError
-from decodescope.core.labs.preference import Kept, ranked
+from decodescope.core.labs.preference import TrainingSaved, ranked
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.system.file_writing import temporary_folder
 from tests.core import tiny as models
@@ -76,7 +76,7 @@ def test_failed_training_leaves_no_partial_model_and_can_resume(
     with full_disk(room), pytest.raises(FileNotWrittenError):
         train()
     assert list(tmp_path.iterdir()) == []
-    assert isinstance(train()[-1], Kept)
+    assert isinstance(train()[-1], TrainingSaved)
     assert (tmp_path / "model.safetensors").is_file()
     assert (tmp_path / "config.json").is_file()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ from scipy.special import softmax
 from decodescope import core
 from decodescope.core.decoding.keyed_noise import (
     KeyedNoise,
+    TextNoise,
+    context_spellings,
     philox,
     posterior_noise,
     same_choice_probability,
@@ -100,6 +103,53 @@ def test_same_choice_probability_equals_the_share_of_posterior_noise() -> None:
     assert same_choice_probability(SCORES, SCORES.copy(), 1) == 1.0
     cut = np.where(np.arange(6) == 1, -np.inf, other)
     assert same_choice_probability(SCORES, cut, 1) == 0.0
+
+
+SPELLINGS = [b"a", b"bb", b"", b"the same words", b"c", b"d"]
+
+
+def test_noise_after_equal_text_is_equal_at_any_position_and_split() -> None:
+    one, other = (TextNoise(KeyedNoise(3, IDS), SPELLINGS) for _ in range(2))
+    for token in (0, 3):
+        one.add(token)
+    for token in (1, 4, 0, 3):
+        other.add(token)
+    assert (one.step.gumbel(0) == other.step.gumbel(0)).all()
+    in_parts = [b"a", b"same words", b"the "]
+    split = TextNoise(KeyedNoise(3, IDS), in_parts)
+    for token in (2, 1):
+        split.add(token)
+    assert (one.step.gumbel(0) == split.step.gumbel(0)).all()
+    assert one.step.uniform(0, 1) == other.step.uniform(0, 1)
+    assert not (one.step.gumbel(0) == TextNoise(KeyedNoise(4, IDS), SPELLINGS).step.gumbel(0)).any()
+
+
+def test_noise_after_repeated_text_is_drawn_again() -> None:
+    """A loop: every step has the same text before it, and a token without bytes changes nothing."""
+    noise, found = TextNoise(KeyedNoise(3, IDS), SPELLINGS), list[float]()
+    for token in (3, 3, 3, 2, 2):
+        noise.add(token)
+        found.append(float(noise.step.gumbel(0)[0]))
+    assert len(set(found)) == len(found)
+
+
+def test_texts_drawn_with_noise_by_text_follow_their_distribution() -> None:
+    """χ² of all texts of five tokens over two words: their contexts repeat within a text."""
+    shares, counts = np.log([0.6, 0.4]), Counter[tuple[int, ...]]()
+    for seed in range(1_500):
+        noise, text = TextNoise(KeyedNoise(seed, IDS[:2]), [b"twelve bytes", b"others"]), list[int]()
+        for _ in range(5):
+            text.append(int((shares + noise.step.gumbel(0)).argmax()))
+            noise.add(text[-1])
+        counts[tuple(text)] += 1
+    texts = list(itertools.product(range(2), repeat=5))
+    expected = [1_500 * np.exp(sum(shares[token] for token in text)) for text in texts]
+    assert stats.chisquare([counts[text] for text in texts], expected).pvalue > 1e-3
+
+
+def test_context_spellings_are_bytes_names_or_ids() -> None:
+    assert context_spellings(_spelled(b"a", None)) == [b"a", b"<1>"]
+    assert len(set(context_spellings(models.make("llama")))) == 61
 
 
 def _run(model: core.LoadedModel, seed: int, **settings: object) -> core.Result:

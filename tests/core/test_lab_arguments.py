@@ -44,10 +44,10 @@ RESIDUAL = s.Residual(
     0.0,
     (s.arena([]), s.arena([])),
 )
-COUNTED = s.Measured("ddp", PARTS, PARTS, (8, 8), 8, 8, (1.0,), (1.0,), 0.1)
+COUNTED = s.RankMeasurement("ddp", PARTS, PARTS, (8, 8), 8, 8, (1.0,), (1.0,), 0.1)
 BOXES = s.schedule(2, 2)
 ROW = v.Row("batch", "1")
-TIMED = [v.Measured(ROW, (2.0,), 8, 4.0), v.Measured(v.Row("batch", "2"), (3.0,), 8, 4.0)]
+TIMED = [v.RowMeasurement(ROW, (2.0,), 8, 4.0), v.RowMeasurement(v.Row("batch", "2"), (3.0,), 8, 4.0)]
 MISSING = Path("none.jsonl")
 
 
@@ -112,8 +112,9 @@ CALLS: Calls = {
     "explain_hand": (s.explain_hand, {"hand": s.Hand(0, 1, 0, True)}),
     "explain_measured": (s.explain_measured, {"found": COUNTED}),
     "explain_residual": (s.explain_residual, {"found": RESIDUAL}),
-    "explain_progress": (s.explain_progress, {"progress": s.Progress(0, "step", 1, 3, 77)}),
-    "Progress": (lambda **given: s.explain_progress(s.Progress(**given)), asdict(s.Progress(0, "step", 1, 3, 77))),
+    "explain_progress": (s.explain_progress, {"progress": s.RankProgress(0, "step", 1, 3, 77)}),
+    "RankProgress": (lambda **given: s.explain_progress(s.RankProgress(**given)),
+                     asdict(s.RankProgress(0, "step", 1, 3, 77))),
     "explain_estimate": (s.words.explain_estimate, {"estimate": s.estimate_setup(SMALL, CLUSTER, LAYOUT, TRAINING),
                                                       "layout": LAYOUT, "training": TRAINING}),
     "explain_remedy": (s.words.explain_remedy,
@@ -122,7 +123,7 @@ CALLS: Calls = {
                                             "sends_at_once": True}),
     "explain_box": (s.words.explain_box, {"box": BOXES[0]}),
     "explain_waiting": (s.words.explain_waiting, {"device": 0, "time": 1.0, "is_done": False}),
-    "explain_ground": (v.explain_ground, {"ground": v.Ground("tiny", "cpu", "float32", 8, 9.0, 1, 4)}),
+    "explain_reference": (v.explain_reference, {"reference": v.SpeedReference("tiny", "cpu", "float32", 8, 9.0, 1, 4)}),
     "explain_way": (v.explain_way, {"way": "batch", "found": TIMED}),
     "row_title": (v.row_title, {"row": ROW}),
     "Row": (lambda **given: v.row_title(v.Row(**given)), {"way": "drafts", "name": "plain"}),
@@ -137,13 +138,16 @@ STARTING: Calls = {
     "Options": (lambda **given: s.measuring("storyteller", "pipedream", options=s.Options(**given)),
                 asdict(s.Options())),
     "measuring_memory": (s.measuring_memory, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
-    "the speed lab's measuring": (v.measuring, {"asked": v.Asked("storyteller"), "cancel": None}),
-    "Asked": (lambda **given: v.measuring(v.Asked(**given)), asdict(v.Asked("storyteller"))),
+    "the speed lab's measuring": (v.measuring, {"asked": v.MeasurementRequest("storyteller"), "cancel": None}),
+    "MeasurementRequest": (lambda **given: v.measuring(v.MeasurementRequest(**given)),
+                           asdict(v.MeasurementRequest("storyteller"))),
 }  # fmt: skip
 RESULT_CLASSES = {
-    "Begun", "BestOf", "Compared", "Kept", "Pair", "PpoChecked", "PpoStep", "RewardChecked", "RewardModel",
-    "RewardStep", "SftChecked", "SftStep", "Stopped", "TokenReward", "Verdict", "Arena", "Chunk", "Hand", "Measured",
-    "Parts", "SetupEstimate", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
+    "Arena", "BestOf", "Chunk", "Hand", "MeasurementFinished", "Pair", "Parts", "PpoChecked", "PpoStep",
+    "RankMeasurement", "Remedy", "Residual", "RewardChecked", "RewardModel", "RewardStep", "RingStep",
+    "RowMeasurement", "RowPlan", "RowStarted", "SetupEstimate", "SftChecked", "SftStep", "SkippedRow",
+    "SpeedReference", "TextComparison", "TokenReward", "Traffic", "TrainingSaved", "TrainingStarted",
+    "TrainingStopped", "Verdict",
 }  # fmt: skip
 """Classes of results and events of a lab, which callers do not construct."""
 
@@ -216,7 +220,10 @@ def test_every_public_lab_function_is_covered(lab: Any) -> None:
         ),
         (lambda: s.estimate_setup(SMALL, CLUSTER, "zero1", TRAINING), r"Pass a decodescope\.labs\.scale\.Layout"),
         (lambda: p.kl_bound(0), "n is 0. It must be an integer from 1 to 1,000,000"),
-        (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
+        (
+            lambda: v.measuring(v.MeasurementRequest("storyteller", ways=("x",))),
+            "ways is 'x'. Choose one of: batch, weights",
+        ),
     ],
 )
 def test_parameter_error_names_cause_and_remedy(call: Callable[[], object], said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from decodescope import core
 from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
-from decodescope.core.labs.scale import Measured, Progress, measure, measuring, measuring_memory
+from decodescope.core.labs.scale import RankMeasurement, RankProgress, measure, measuring, measuring_memory
 from decodescope.core.labs.scale.ranks import expected_load
 from decodescope.core.labs.scale.ranks import run_measurement as inside
 from decodescope.core.labs.scale.ranks.expected_load import predicted_parts, predicted_traffic
@@ -20,7 +20,7 @@ from decodescope.core.labs.scale.ranks.model_outline import ModelOutline
 from decodescope.core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 
-def check(found: Measured) -> None:
+def check(found: RankMeasurement) -> None:
     assert found.ranks == found.predicted
     # parts of tensors that cannot be divided evenly differ by an element or two for each collective
     assert found.traffic == pytest.approx(found.expected_traffic, rel=1e-4)
@@ -57,7 +57,7 @@ def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
 
     def kill_one() -> None:
         for event in events:
-            assert isinstance(event, Progress)
+            assert isinstance(event, RankProgress)
             ids.add(event.process)
             if event.rank == 1 and event.stage == stage:
                 os.kill(event.process, signal.SIGKILL)
@@ -115,7 +115,7 @@ def test_failed_process_is_named_instead_of_a_lost_connection(
 def test_stop_ends_all_processes() -> None:
     cancel, ids = threading.Event(), set()
     for event in measuring("storyteller", "ddp", 2, cancel=cancel):
-        assert isinstance(event, Progress)
+        assert isinstance(event, RankProgress)
         ids.add(event.process)
         if len(ids) == 2:
             cancel.set()

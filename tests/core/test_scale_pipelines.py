@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.labs.scale import Measured, Options, measure, schedule
+from decodescope.core.labs.scale import Options, RankMeasurement, measure, schedule
 from decodescope.core.labs.scale.model_shape import Shape
 from decodescope.core.labs.scale.pipeline_schedule import Box, max_versions
 from decodescope.core.labs.scale.ranks import expected_load
@@ -28,7 +28,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check(found: Measured) -> None:
+def check(found: RankMeasurement) -> None:
     """To the byte, and as one process."""
     assert found.ranks == found.predicted
     assert found.traffic == found.expected_traffic
@@ -36,12 +36,12 @@ def check(found: Measured) -> None:
     assert found.difference < 1e-5
 
 
-def order(found: Measured) -> list[list[tuple[str, int]]]:
+def order(found: RankMeasurement) -> list[list[tuple[str, int]]]:
     """What each device did, in its order; waiting left out."""
     return [_order(found, device) for device in range(len(found.ranks))]
 
 
-def _order(found: Measured, device: int) -> list[tuple[str, int]]:
+def _order(found: RankMeasurement, device: int) -> list[tuple[str, int]]:
     result = (box for box in found.boxes if box.device == device and box.kind != "wait")
     return [(box.kind, box.micro_batch) for box in result]
 

@@ -15,8 +15,8 @@ from decodescope.core.labs.scale import (
     SHAPES,
     Cluster,
     Layout,
-    Measured,
     Parts,
+    RankMeasurement,
     Shape,
     Training,
     estimate_setup,
@@ -183,7 +183,7 @@ def test_remedies_make_the_setup_fit() -> None:
 
 def test_explanation_matches_the_measurement() -> None:
     parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
-    found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
+    found = RankMeasurement("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
     reported = explain_measured(found)
     assert "exactly the predicted bytes: 800 B" in reported
     assert "paper needs 6 B" in reported

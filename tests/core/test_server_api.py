@@ -20,7 +20,7 @@ from decodescope.core.events import (
     TokenChosen,
 )
 from decodescope.core.request import Request
-from decodescope.core.server import Answer, ApiError, CompletionCall, ServedModel
+from decodescope.core.server import ApiError, ApiResponse, CompletionCall, ServedModel
 from decodescope.core.server.openai_api import parse_call, to_api_error, write_answer
 
 MODEL = ServedModel("tiny", context=64, created=1)
@@ -60,7 +60,7 @@ def _events(*pieces: str, ending: str = "length", stop: str = "", sequences: int
 
 
 def _streamed(call: CompletionCall, events: Any) -> list[dict[str, Any]]:
-    answer, chunks = Answer(call), []
+    answer, chunks = ApiResponse(call), []
     for request in call.requests():
         answer.begin()
         for event in events(request):
@@ -73,7 +73,8 @@ def test_a_chat_with_defaults_samples_at_temperature_one_without_filters():
     (request,) = chat(seed=7).requests()
     assert request.prompt == tuple(HELLO)
     assert (request.strategy, request.seed) == ("sampling", 7)
-    assert {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 64}.items() <= request.settings.items()
+    off = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "max_new_tokens": 64}
+    assert off.items() <= request.settings.items()
 
 
 def test_temperature_zero_selects_greedy_decoding():
@@ -87,13 +88,15 @@ def test_settings_are_mapped_to_those_of_the_program():
     schema = {"type": "object"}
     call = chat(
         stop=["END", "\n"], logit_bias={"5": -100, "6": 2.5, "7": 0}, n=3, top_p=0.5, top_k=4, min_p=0.1, seed=-1,
-        repetition_penalty=1.2, max_completion_tokens=9, top_logprobs=15, logprobs=True,
+        repetition_penalty=1.2, frequency_penalty=0.5, presence_penalty=-1, max_completion_tokens=9,
+        top_logprobs=15, logprobs=True,
         response_format={"type": "json_schema", "json_schema": {"name": "card", "schema": schema}},
     )  # fmt: skip
     (request,) = call.requests()
     assert request.settings == {
         "do_sample": True, "temperature": 1.0, "top_p": 0.5, "top_k": 4, "min_p": 0.1, "repetition_penalty": 1.2,
-        "max_new_tokens": 9, "stop_strings": ["END", "\n"], "sequence_bias": [[[5], -100.0], [[6], 2.5]],
+        "frequency_penalty": 0.5, "presence_penalty": -1.0, "max_new_tokens": 9,
+        "stop_strings": ["END", "\n"], "sequence_bias": [[[5], -100.0], [[6], 2.5]],
         "grammar": {"json_schema": schema}, "num_return_sequences": 3, "seed_each": True,
     }  # fmt: skip
     assert (request.seed, request.top_n) == (2**31 - 1, 15)
@@ -141,8 +144,8 @@ def test_parts_of_text_in_a_message_are_joined_and_developer_is_system():
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", 400),
         ({"stream": 1}, "stream", 400),
         ({"stream_options": {"include_usage": True}}, "stream_options", 400),
-        ({"presence_penalty": 0.5}, "presence_penalty", 400),
-        ({"frequency_penalty": -0.5}, "frequency_penalty", 400),
+        ({"presence_penalty": 2.5}, "presence_penalty", 400),
+        ({"frequency_penalty": "1"}, "frequency_penalty", 400),
         ({"tools": [{}]}, "tools", 400),
         ({"tool_choice": "required"}, "tool_choice", 400),
         ({"modalities": ["audio"]}, "modalities", 400),
@@ -289,3 +292,135 @@ def test_exceptions_of_a_run_are_translated(error, status, param, code):
     translated = to_api_error(error, "messages")
     assert (translated.status, translated.param, translated.code) == (status, param, code)
     assert "secret" not in translated.message
+
+
+CHAT_FIELDS = {
+    "messages": HELLO, "model": "tiny", "audio": {}, "frequency_penalty": 0.5, "function_call": {"name": "f"},
+    "functions": [{"name": "f"}], "logit_bias": {"5": 1}, "logprobs": True, "max_completion_tokens": 3, "max_tokens": 3,
+    "metadata": {"a": "b"}, "modalities": ["text", "audio"], "moderation": {"model": "m"}, "n": 2,
+    "parallel_tool_calls": True, "prediction": {"type": "content", "content": "Hi"}, "presence_penalty": -0.5,
+    "prompt_cache_key": "k", "prompt_cache_options": {}, "prompt_cache_retention": "24h", "reasoning_effort": "high",
+    "response_format": {"type": "json_object"}, "safety_identifier": "me", "seed": 3, "service_tier": "priority",
+    "stop": "END", "store": True, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.5,
+    "tool_choice": "required", "tools": [{"type": "function"}], "top_logprobs": 2, "top_p": 0.5, "user": "me",
+    "verbosity": "high", "web_search_options": {},
+}  # fmt: skip
+"""Every field of `openai.types.chat.completion_create_params` (openai 3.57), with a value that has an effect."""
+TEXT_FIELDS = {
+    "prompt": "Once", "model": "tiny", "best_of": 2, "echo": True, "frequency_penalty": 0.5, "logit_bias": {"5": 1},
+    "logprobs": 2, "max_tokens": 3, "n": 2, "presence_penalty": 0.5, "seed": 3, "stop": ["a", "b"], "stream": True,
+    "stream_options": {"include_usage": True}, "suffix": "end", "temperature": 0.5, "top_p": 0.5, "user": "me",
+}  # fmt: skip
+"""The same of `openai.types.completion_create_params`."""
+NEEDED = {"stream_options": {"stream": True}, "top_logprobs": {"logprobs": True}}
+IGNORED_BY_OPENAI_NAME = {
+    "metadata", "parallel_tool_calls", "prediction", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "safety_identifier", "service_tier", "user",
+}  # fmt: skip
+REFUSED_BY_OPENAI_NAME = {
+    "audio", "function_call", "functions", "modalities", "moderation", "reasoning_effort", "store", "tool_choice",
+    "tools", "verbosity", "web_search_options", "best_of", "echo", "suffix",
+}  # fmt: skip
+
+
+def _call_of(name: str, value: object, is_chat: bool) -> CompletionCall:
+    required = {"model": "tiny", **({"messages": HELLO} if is_chat else {"prompt": "Once"})}
+    return parse_call({"seed": 1, **required, **NEEDED.get(name, {}), name: value}, MODEL, is_chat)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_chat"),
+    [*((*item, True) for item in CHAT_FIELDS.items()), *((*item, False) for item in TEXT_FIELDS.items())],
+)
+def test_each_field_of_openais_schema_is_honoured_ignored_or_refused_by_name(name, value, is_chat):
+    without = parse_call(
+        {"seed": 1, "model": "tiny", **({"messages": HELLO} if is_chat else {"prompt": "A"}), **NEEDED.get(name, {})},
+        MODEL, is_chat,
+    )  # fmt: skip
+    if name in REFUSED_BY_OPENAI_NAME:
+        with pytest.raises(ApiError) as refused:
+            _call_of(name, value, is_chat)
+        assert (refused.value.param, refused.value.code) == (name, "unsupported_parameter")
+        assert f"{name} is not supported: " in refused.value.message
+        assert "Remove it" in refused.value.message
+    elif name in IGNORED_BY_OPENAI_NAME:
+        assert _call_of(name, value, is_chat) == (
+            without if is_chat else parse_call({"seed": 1, "model": "tiny", "prompt": "Once"}, MODEL, is_chat=False)
+        )
+    elif name not in ("model", "messages"):
+        assert _call_of(name, value, is_chat) != without
+
+
+def test_lists_of_fields_are_those_of_the_openai_package():
+    types = pytest.importorskip("openai.types")
+    chat_types = pytest.importorskip("openai.types.chat.completion_create_params")
+    text_types = pytest.importorskip("openai.types.completion_create_params")
+    assert types
+    for known, found in ((CHAT_FIELDS, chat_types), (TEXT_FIELDS, text_types)):
+        assert known.keys() - {"stream"} == found.CompletionCreateParamsBase.__annotations__.keys() - {"stream"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings"),
+    [
+        ({"top_k": 4, "min_p": 0.1, "repeat_penalty": 1.2}, {"top_k": 4, "min_p": 0.1, "repetition_penalty": 1.2}),
+        ({"top_k": -1, "typ_p": 0.9, "top_n_sigma": -1}, {"top_k": 0, "typical_p": 0.9, "top_n_sigma": None}),
+        ({"rep_pen": 1.3, "rep_pen_range": 0}, {"repetition_penalty": 1.0}),
+        ({"repeat_penalty": 1.0, "repeat_last_n": 64}, {"repetition_penalty": 1.0}),
+        ({"xtc_probability": 0.5, "xtc_threshold": 0.2}, {"xtc_probability": 0.5, "xtc_threshold": 0.2}),
+        (
+            {"dry_multiplier": 1, "dry_penalty_last_n": -1, "dry_allowed_length": 3},
+            {"dry_multiplier": 1.0, "dry_range": None, "dry_allowed_length": 3},
+        ),
+        ({"dynatemp_range": 0.25, "temperature": 0.75}, {"temperature": 1.0, "dynatemp_low": 0.5, "dynatemp_high": 1}),
+        ({"dynamic_temperature": False, "dynatemp_low": 1, "dynatemp_high": 1}, {"dynatemp_high": None}),
+        ({"mirostat": 0, "mirostat_tau": 5}, {"mirostat_tau": None}),
+        ({"mirostat_mode": 2, "mirostat_tau": 4}, {"mirostat_tau": 4.0}),
+        ({"mirostat": 2}, {"mirostat_tau": 5.0}),
+        ({"n_predict": 7, "stopping_strings": ["a"]}, {"max_new_tokens": 7, "stop_strings": ["a"]}),
+        ({"n_predict": -1}, {"max_new_tokens": 64}),
+        ({"do_sample": False, "temperature": 0.7, "min_p": 0.1}, {"do_sample": False, "min_p": None}),
+        ({"temperature": 0, "min_p": 0.1, "dry_multiplier": 0.5}, {"min_p": None, "dry_multiplier": 0.5}),
+        ({"grammar": 'root ::= "yes" | "no"'}, {"grammar": {"gbnf": 'root ::= "yes" | "no"'}}),
+        ({"json_schema": {"type": "object"}}, {"grammar": {"json_schema": {"type": "object"}}}),
+        ({"guided_choice": ["a", "b"]}, {"grammar": {"choice": ["a", "b"]}}),
+        ({"banned_phrases": ["never"]}, {"banned_phrases": ["never"]}),
+        ({"tfs": 1, "top_a": 0, "smoothing_factor": 0, "num_beams": 1, "cache_prompt": True}, {"top_k": 0}),
+    ],
+)
+def test_settings_that_local_programs_send_are_translated(fields, settings):
+    found = chat(**fields).settings
+    assert {name: found.get(name) for name in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tfs": 0.9}, "tfs"),
+        ({"repeat_penalty": 1.2, "repeat_last_n": 64}, "repeat_last_n"),
+        ({"repeat_penalty": 1.2, "repetition_penalty": 1.3}, "repetition_penalty"),
+        ({"mirostat": 1}, "mirostat"),
+        ({"min_p": 2}, "min_p"),
+        ({"min_p": True}, "min_p"),
+        ({"frequency_penalty": 2.5}, "frequency_penalty"),
+        ({"samplers": ["top_k"]}, "samplers"),
+        ({"grammar": "root ::= ("}, "grammar"),
+        ({"grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "grammar"),
+        ({"num_beams": 4}, "num_beams"),
+    ],
+)
+def test_settings_of_local_programs_without_a_counterpart_are_refused_by_name(fields, param):
+    with pytest.raises(ApiError) as refused:
+        chat(**fields)
+    assert refused.value.param == param
+    assert refused.value.message.endswith(".")
+
+
+def test_both_names_of_a_setting_with_one_value_are_accepted():
+    assert chat(repeat_penalty=1.2, repetition_penalty=1.2).settings["repetition_penalty"] == 1.2
+
+
+def test_thinking_of_an_earlier_answer_is_passed_on():
+    earlier = {"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}
+    call = chat(messages=[*HELLO, earlier, {"role": "user", "content": "Why?", "reasoning_content": "no"}])
+    assert call.prompts[0][1:] == (earlier, {"role": "user", "content": "Why?"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 
@@ -12,8 +13,15 @@ import torch
 from scipy import stats
 
 from decodescope import core
+from decodescope.core.counterfactuals import twin_runs
 from decodescope.core.counterfactuals.setting_effects import count_interval
-from decodescope.core.decoding.keyed_noise import KeyedNoise, posterior_noise, token_keys
+from decodescope.core.decoding.keyed_noise import (
+    KeyedNoise,
+    TextNoise,
+    context_spellings,
+    posterior_noise,
+    token_keys,
+)
 from tests.core import tiny as models
 
 SETTINGS = {"do_sample": True, "temperature": 0.8, "top_k": 12, "top_p": 0.85, "min_p": 1e-9, "max_new_tokens": 25}
@@ -232,6 +240,58 @@ def test_twins_flip_where_the_changed_request_chooses_another_token() -> None:
     for step in range(len(first)):
         changed = replace(keyed[1], beginning=first[:step]).with_settings({"max_new_tokens": 1})
         assert core.run(model, changed).sequences[0][0] == found[step].other_id
+
+
+def test_realigned_twins_choose_by_the_noise_after_their_own_text() -> None:
+    model, settings = models.make("llama", scale=1.2), {"do_sample": True, "max_new_tokens": 10}
+    first = core.Request(models.prompt(), {**settings, "temperature": 0.5}, seed=2, top_n=0)
+    same = core.twin(first, first, model=model, realign=True)
+    assert same.ids[0] == same.ids[1]
+    assert (same.caused, same.common, same.rejoins, same.is_realigned) == (0, 1.0, [], True)
+    sides = (first, first.with_settings({"temperature": 1.5}))
+    found = core.twin(*sides, model=model, realign=True)
+    assert found.ids[0] == same.ids[0]
+    start = found.first_difference
+    assert start is not None
+    assert not any(token.flips for token in found[:start])
+    assert found[start].other_id == found.ids[1][start]
+    keyed, changed = TextNoise(KeyedNoise(2, token_keys(model)), context_spellings(model)), sides[1]
+    for step, token in enumerate(found.ids[1]):
+        choices = _choices(model, replace(changed, top_n=61), found.ids[1][:step])
+        sums = {one.id: one.log_probability + keyed.step.gumbel(0)[one.id] for one in choices}
+        assert max(sums, key=sums.__getitem__) == token, step
+        keyed.add(token)
+
+
+@pytest.mark.slow
+def test_realigned_twins_each_follow_the_sampling_distribution() -> None:
+    """χ² of the first two tokens of the changed side over seeds, against exact probabilities."""
+    model = models.make("llama", scale=1.5)
+    request = core.Request(models.prompt(), {"do_sample": True, "max_new_tokens": 2, "top_k": 3}, top_n=3)
+    changed, expected = request.with_settings({"temperature": 1.4}), dict[tuple[int, ...], float]()
+    for first in _choices(model, changed, []):
+        for second in _choices(model, changed, [first.id]):
+            expected[first.id, second.id] = first.probability * second.probability
+    counts = Counter(
+        tuple(core.twin(replace(request, seed=seed), replace(changed, seed=seed), model=model, realign=True).ids[1])
+        for seed in range(250)
+    )
+    assert set(counts) <= set(expected)
+    assert stats.chisquare([counts[ids] for ids in expected], [250 * p for p in expected.values()]).pvalue > 1e-3
+
+
+def _choices(model: core.LoadedModel, request: core.Request, beginning: list[int]) -> list[core.events.Alternative]:
+    one = replace(request, beginning=beginning).with_settings({"max_new_tokens": 1})
+    token = next(event for event in core.run(model, one).events if isinstance(event, core.events.TokenChosen))
+    return [choice for choice in token.alternatives if choice.probability > 0]
+
+
+def test_alignment_counts_common_parts_of_three_tokens_and_more() -> None:
+    found = core.Twin([])
+    found.ids = ([1, 2, 3, 4, 5, 6, 7], [1, 9, 9, 3, 4, 5, 8, 7])
+    found.alignment = twin_runs._align(*found.ids)
+    assert [(part.start, part.stop, part.other_start) for part in found.rejoins] == [(2, 5, 3)]
+    assert found.common == 5 / 8
 
 
 def test_twins_flip_as_often_as_expected() -> None:

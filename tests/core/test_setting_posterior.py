@@ -48,7 +48,7 @@ def _hits(texts: int, tokens: int) -> int:
 
 
 def test_true_temperature_lies_in_most_intervals() -> None:
-    assert _hits(12, 25) >= 8  # of 12 with 90 % each, fewer than 8 happen once in 250 times
+    assert _hits(6, 25) >= 4  # of 6 with 90 % each, fewer than 4 happen once in 60 times; the seeds are fixed
 
 
 @pytest.mark.slow

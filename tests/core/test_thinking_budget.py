@@ -14,7 +14,7 @@ from decodescope import core
 from decodescope.core.errors import ParameterError, StrategyError
 from decodescope.core.events import DraftRound, RunStarted, TokenChosen
 from decodescope.core.thinking import ThinkingMark, find_thinking
-from decodescope.core.thinking.budget import ThinkingState, ThinkingWalker, TokenMark
+from decodescope.core.thinking.budget import ThinkingState, ThinkingWalker, TokenizedMark
 from tests.core import thinking_models
 
 CHAT = [{"role": "user", "content": "cat"}]
@@ -266,7 +266,7 @@ def test_named_marks_give_any_model_a_budget() -> None:
     assert "</think>" in result.texts[0]
 
 
-MARKS = [TokenMark(ThinkingMark("<think>", "</think>"), (7, 8))]
+MARKS = [TokenizedMark(ThinkingMark("<think>", "</think>"), (7, 8))]
 
 
 class _Pieces(dict[int, str]):

@@ -36,7 +36,7 @@ from tests.fuzz.random_user import RandomUser
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run, whole
 
-DEEDS_A_WINDOW = 60
+DEEDS_A_WINDOW = 40
 Trouble = Callable[[Path], AbstractContextManager[None]]
 """What happens to the window's folder during a deed."""
 

@@ -35,6 +35,14 @@ def test_public_names_are_loaded_on_first_use(tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.parametrize(("options", "is_refused"), [(["-OO"], True), (["-O"], False)])
+def test_removed_docstrings_are_refused_by_name(options, is_refused):
+    command = [sys.executable, *options, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import decodescope"]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert (answer.returncode != 0) == is_refused
+    assert ("transformers reads" in answer.stderr) == is_refused
+
+
 def test_public_modules_are_those_of_the_core(tmp_path):
     answer = run_python(
         "import decodescope.events, decodescope.core.events\n"

@@ -9,6 +9,7 @@ import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ BANNED = {
     r"lives? off": "import, use",
 }
 """Words to avoid → what to write instead."""
-OPENINGS = re.compile(r"(What|Whatever|Of|Whose) ")
+OPENINGS = re.compile(r"(What|Whatever|Of|Whose|Why|How|Which|Where|Who|All about) ")
 """A docstring of a class, function or module starts with a verb or with what the object is, not with a fragment."""
 CALLS = {"tr": (0,), "mark": (0,), "trn": (0, 1), "trc": (1,)}
 """The functions that take texts of the interface, and the positions of those texts."""
@@ -86,10 +87,12 @@ def comments(code: str) -> Iterator[tuple[int, str]]:
     yield from found
 
 
-def python_files() -> list[Path]:
-    """Return the Python files whose prose is checked."""
+@cache
+def python_files() -> dict[Path, tuple[str, ast.Module]]:
+    """Return code and syntax tree of the Python files whose prose is checked."""
     found = (path for folder in PYTHON_FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    return [*sorted((ROOT / "decodescope").glob("*.py")), *found]
+    code = {path: path.read_text(encoding="utf-8") for path in (*sorted((ROOT / "decodescope").glob("*.py")), *found)}
+    return {path: (text, ast.parse(text)) for path, text in code.items()}
 
 
 def text_files(*patterns: str) -> list[Path]:
@@ -112,9 +115,7 @@ def _where(path: Path, line: int) -> str:
 
 def test_python_files_have_no_banned_words() -> None:
     found = []
-    for path in python_files():
-        code = path.read_text(encoding="utf-8")
-        tree = ast.parse(code)
+    for path, (code, tree) in python_files().items():
         prose = {*docstrings(tree), *attribute_docstrings(tree), *interface_texts(tree), *comments(code)}
         found += [f"{_where(path, line)}: {word}" for line, text in sorted(prose) for word in banned_words(text)]
     assert found == []
@@ -142,9 +143,21 @@ def test_tours_and_terms_have_no_banned_words() -> None:
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     found = [
         f"{_where(path, line)}: {text.splitlines()[0]}"
-        for path in python_files()
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for path, (_, tree) in python_files().items()
+        for line, text in docstrings(tree)
         if "packaging" not in path.relative_to(ROOT).parts and OPENINGS.match(text)
+    ]
+    assert found == []
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    """“Whether …” documents a property; a function returns it."""
+    found = [
+        f"{_where(path, node.lineno)}: {text.splitlines()[0]}"
+        for path, (_, tree) in python_files().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node) or "").startswith("Whether ")
+        if not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
     ]
     assert found == []
 
@@ -179,33 +192,25 @@ PARTICIPLE = re.compile(
     r"|Begun|Done|Found|Kept|Made|Read|Said|Seen|Shot|Told|Ground|Held|Sent|Left"
 )
 """Names of one word that are a past participle and not a noun phrase."""
-EVENT_MODULES = (
-    "core/events/", "core/labs/preference/events.py", "core/labs/speed/events.py",
-    "core/labs/scale/ranks/run_measurement.py",
-)  # fmt: skip
-"""Modules of events: their class names are written into files or are public names of the labs' streams."""
-MAX_SHARED_NAMES = 25
-MAX_PARTICIPLES = 3
+TRACE_EVENTS = "core/events/"
+"""Modules whose class names are written into recordings."""
 
 
-def classes() -> dict[str, list[str]]:
-    """Return the files that define each class name of core/ and app/, without leading underscores."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for folder in ("core", "app"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    found[node.name.lstrip("_")].append(path.relative_to(ROOT).as_posix())
-    return found
+def classes() -> Iterator[tuple[str, str]]:
+    """Yield name, without leading underscores, and file of each class of core/ and app/."""
+    for path, (_, tree) in python_files().items():
+        if path.relative_to(ROOT).parts[0] in ("core", "app"):
+            nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+            yield from ((node.name.lstrip("_"), path.relative_to(ROOT).as_posix()) for node in nodes)
 
 
-def test_class_names_have_one_meaning_and_are_noun_phrases() -> None:
-    """Report both lists when one grows: a class name names one thing."""
-    shared = {name: files for name, files in classes().items() if len(files) > 1}
-    assert len(shared) <= MAX_SHARED_NAMES, shared
-    participles = {
-        name: files
-        for name, files in classes().items()
-        if PARTICIPLE.fullmatch(name) and not all(file.startswith(EVENT_MODULES) for file in files)
-    }
-    assert len(participles) <= MAX_PARTICIPLES, participles
+def test_class_name_is_defined_in_one_module_only() -> None:
+    files: dict[str, list[str]] = defaultdict(list)
+    for name, file in classes():
+        files[name].append(file)
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+
+
+def test_class_names_are_noun_phrases() -> None:
+    found = [(name, file) for name, file in classes() if PARTICIPLE.fullmatch(name) and name != "Themed"]  # a mixin
+    assert [(name, file) for name, file in found if not file.startswith(TRACE_EVENTS)] == []

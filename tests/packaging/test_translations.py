@@ -175,6 +175,7 @@ def test_a_new_text_is_listed_and_is_not_a_fault(monkeypatch):
 def test_check_lists_missing_texts_and_fails_for_a_release_only(monkeypatch, capsys):
     monkeypatch.setattr(translations, "untranslated", lambda: iter(["zh_CN/core: not translated (x): 'A'"]))
     monkeypatch.setattr(translations, "unmarked", list)
+    monkeypatch.setattr(translations, "faults", list)
     monkeypatch.setattr(sys, "argv", ["translations.py", "check"])
     assert translations.main() == 0
     assert capsys.readouterr().out.endswith("'A'\n0 faults, 1 not translated\n")
@@ -187,6 +188,8 @@ def test_check_reports_texts_that_are_not_marked(monkeypatch, capsys):
 
     found = [test_marked.Found(7, "A text that no catalogue contains.")]
     monkeypatch.setattr(test_marked, "FOUND", lambda path: found if path.name == "errors.py" else [])
+    monkeypatch.setattr(translations, "faults", list)
+    monkeypatch.setattr(translations, "untranslated", list)
     monkeypatch.setattr(sys, "argv", ["translations.py", "check"])
     assert translations.main() == 1
     assert "core/errors.py:7: not marked: 'A text that no catalogue contains.'" in capsys.readouterr().out

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from decodescope.app.control.adapters import AdapterInfo, AdapterQuery
+from decodescope.app.control.memory_fit import MemoryEstimate, MemoryQuery
+from decodescope.app.control.prompt_length import TokenCount, TokenCountQuery
+from decodescope.app.session.kernel_builder import NativeStepQuery
 from decodescope.app.session.local_models import LocalModels
-from decodescope.app.session.queries.adapter_check import AdapterInfo, AdapterQuery
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.session.queries.layer_inspection import LayerInspectionQuery
-from decodescope.app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
 from decodescope.app.session.queries.model_export import ModelExportQuery, ModelExportResult
-from decodescope.app.session.queries.native_step import NativeStepQuery
 from decodescope.app.session.queries.prefix_file import PrefixQuery, PrefixResult
-from decodescope.app.session.queries.token_count import TokenCount, TokenCountQuery
 from decodescope.app.state import conversation
 from decodescope.app.state.layer_queries import LayerAttention, LayerResult, LayerView, PositionWeight
 from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunRequest

@@ -15,9 +15,12 @@ from decodescope.app import build_window
 from decodescope.app.panels.adapter_panel import AdapterPanel
 from decodescope.app.start.cli.parser import parse
 from decodescope.app.start.launch import LaunchProblem, apply_options
+from decodescope.app.state.conversation import CONTINUE
 from decodescope.app.state.request_json import RequestFormatError, request_from_json, request_to_json
 from decodescope.app.state.setting_changes import list_changes
+from decodescope.app.storage import chat_formats
 from decodescope.app.storage.drop_offers import ADAPTER, offer_for_files
+from decodescope.app.views.chat.turn_tools import TurnBar, made_with_rows
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import AdapterChoice
 from tests.core.adapters import save_lora
@@ -177,6 +180,97 @@ def test_command_line_adds_adapters(window: MainWindow, panel: AdapterPanel, tmp
         parse(["--adapter", f"{other}=much"])
     with pytest.raises(LaunchProblem, match=r"adapter_config\.json"):
         apply_options(window, parse(["--adapter", str(tmp_path)]))
+
+
+def say(qtbot: QtBot, window: MainWindow, text: str) -> None:
+    window.parts.setup.prompt.set_prompt(text, is_chat=True)
+    with qtbot.waitSignal(window.session.finished, timeout=60_000):
+        window.parts.runs.run()
+
+
+def test_adapters_are_switched_beside_the_chat_input_and_stay_with_their_answers(
+    qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
+) -> None:
+    chat, composer = window.parts.chat, window.parts.chat.composer
+    window.parts.setup.prompt.set_prompt("", is_chat=True)
+    assert composer.adapters.isHidden()
+    one, other = adapter(tmp_path / "pirate"), adapter(tmp_path / "poet")
+    window.parts.adapters.add(one, 0.5)
+    window.parts.adapters.add(other)
+    assert composer.adapters.text() == "2 adapters ⌄"
+    say(qtbot, window, "Hello")
+    composer.adapters.menu().aboutToShow.emit()
+    assert [action.text() for action in composer.adapters.menu().actions()] == ["pirate", "poet"]
+    composer.adapters.menu().actions()[1].trigger()
+    assert (composer.adapters.text(), panel.entries[1].is_on) == ("pirate ⌄", False)
+    say(qtbot, window, "And now?")
+    composer._fill_adapters()
+    composer.adapters.menu().actions()[0].trigger()
+    assert composer.adapters.text() == "No adapter ⌄"
+    say(qtbot, window, "Without?")
+    answers = chat.conversation.turns[1::2]
+    assert [turn.author for turn in answers] == [
+        "storyteller + pirate × 0.5 + poet", "storyteller + pirate × 0.5", "storyteller"
+    ]  # fmt: skip
+    assert all(turn.is_author_new for turn in answers)
+    assert ("Adapters", "pirate × 0.5") in made_with_rows(answers[1].made_with)
+    assert "(storyteller + pirate × 0.5)" in chat_formats.chat_to_markdown(chat.conversation)
+    exported = json.loads(json.dumps(chat_formats.chat_to_json(chat.conversation)))
+    imported, problems = chat_formats.parse_chats(json.dumps(exported).encode())
+    assert not problems
+    assert [turn.author for turn in imported[0].turns[1::2]] == [turn.author for turn in answers]
+
+
+def test_answer_is_regenerated_with_the_adapters_in_use_or_with_its_own(
+    qtbot: QtBot, window: MainWindow, panel: AdapterPanel, tmp_path: Path
+) -> None:
+    chat, path = window.parts.chat, adapter(tmp_path / "pirate")
+    window.parts.adapters.add(path, 0.5)
+    say(qtbot, window, "Hello")
+    window.parts.adapters.switch(path, False)
+    (answer,) = chat.conversation.turns[1:]
+    with qtbot.waitSignal(window.session.finished, timeout=60_000):
+        chat.regenerate()
+    assert window.session.run.request.adapters == ()
+    bar = window.findChild(TurnBar)
+    chat.show_sibling(chat.conversation.turns[1], -1)
+    bar.show_turn(answer, False)
+    bar._fill_menu()
+    with qtbot.waitSignal(window.session.finished, timeout=60_000):
+        next(one for one in bar.more.menu().actions() if one.text() == "Regenerate with its settings").trigger()
+    assert window.session.run.request.adapters == (AdapterChoice(path, 0.5),)
+    assert panel.entries[0].is_on
+    with qtbot.waitSignal(window.session.finished, timeout=60_000):
+        chat.edit_turn(chat.conversation.turns[-1], "A new beginning", CONTINUE)
+    assert window.session.run.request.adapters == (AdapterChoice(path, 0.5),)
+
+
+def test_chat_after_an_adapter_was_switched_reads_the_conversation_again(qtbot: QtBot, tmp_path: Path) -> None:
+    from decodescope import core
+
+    hf_logging.disable_progress_bar()
+    model = core.load("storyteller")
+    assert isinstance(model, core.LoadedModel)
+    save_lora(model, tmp_path / "lora", target_modules=["q_proj", "v_proj", "down_proj"])
+    window = build_window(tmp_path / "settings")
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: window.session.model is not None, timeout=60_000)
+    window.parts.settings_controller.choose("storyteller", "greedy")
+    window.parts.settings_controller.update_values({"max_new_tokens": 8})
+    say(qtbot, window, "Tell me a story about a fox.")
+    window.parts.adapters.add(str(tmp_path / "lora"))
+    say(qtbot, window, "What happened next?")
+    with_adapter = window.session.run
+    messages = [dict(turn) for turn in with_adapter.request.prompt]
+    alone = core.Request(messages, {"max_new_tokens": 8}, strategy="greedy", adapters=[tmp_path / "lora"])
+    assert with_adapter.text == core.run(model, alone).texts[0]
+    window.parts.adapters.switch(str(tmp_path / "lora"), False)
+    say(qtbot, window, "And then?")
+    messages = [dict(turn) for turn in window.session.run.request.prompt]
+    plain = core.Request(messages, {"max_new_tokens": 8}, strategy="greedy")
+    assert window.session.run.text == core.run(core.load("storyteller"), plain).texts[0]
+    window.close()
 
 
 def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Path) -> None:

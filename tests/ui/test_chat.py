@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QComboBo
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
+from decodescope.app.control.chat_fit import ChatFit, ChatFitQuery
 from decodescope.app.session.queries.base import Query, Report
-from decodescope.app.session.queries.chat_fit import ChatFit, ChatFitQuery
 from decodescope.app.state import run_history
 from decodescope.app.state.conversation import CONTINUE
 from decodescope.app.state.run import Run

@@ -10,11 +10,17 @@ from pytestqt.qtbot import QtBot
 
 from decodescope import core
 from decodescope.app.features.differences.panel import DRAFTS, NEAR_MISSES, DifferenceDialog
-from decodescope.app.features.differences.session import DifferenceQuery, DraftCheckQuery, NearMissQuery
-from decodescope.app.features.differences.view.model_check_pages import CheckPage
+from decodescope.app.features.differences.session import (
+    DifferenceQuery,
+    DraftCheckQuery,
+    EngineCheckQuery,
+    NearMissQuery,
+)
+from decodescope.app.features.differences.view.model_check_pages import CheckPage, DraftPage
 from decodescope.app.features.differences.view.run_pair_page import RunPairPage
+from decodescope.app.session.local_models import LocalModels
 from decodescope.app.session.queries.base import Answer, Query, Report
-from decodescope.app.state.worker_messages import ErrorReport
+from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, RunRequest
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import current_language
 from tests.ui.fake_engine import ScriptedEngine
@@ -122,7 +128,20 @@ class CheckEngine(ScriptedEngine):
                 return core.check_draft(story, core.load("storyteller-draft"), request)
             other = core.load("storyteller", weights=query.weights) if query.weights else None
             return core.near_misses(story, request, other, cache=query.cache or None, calibration_tokens=16)
+        if isinstance(query, EngineCheckQuery):
+            self.checks = [*getattr(self, "checks", []), query]
+            return self._test(query, report)
         return super().answer(query, report)
+
+    @staticmethod
+    def _test(query: EngineCheckQuery, report: Report) -> core.EngineCheck:
+        """Two answers as expected; 99 tokens: it waits to be stopped."""
+        groups = [core.RankGroup(1, 1, 9.0, 10), core.RankGroup(2, 2), core.RankGroup(21, None, 7.0, 6)]
+        state = core.EngineCheck(0.05, 2, 16, evidence=[0.1, -0.2, 0.3], ranks=groups)
+        report(state)
+        if query.tokens == 99:
+            query.cancel.wait(20)
+        return state
 
 
 @pytest.fixture
@@ -182,6 +201,75 @@ def test_draft_page_shows_every_rule_with_its_distance(qtbot: QtBot, dialog: Dif
     assert {row[2] for row in rows if row[1] == "yes"} == {"0"}
     assert len(rows) == 5
     assert "accepted by rejection sampling" in page.summary.text()
+
+
+def _choose_engine(dialog: DifferenceDialog) -> DraftPage:
+    dialog.show_page(DRAFTS)
+    page = dialog.drafts
+    page.show_choices([("storyteller-draft", "Draft"), ("engine:http://127.0.0.1:9/v1", "Engine: tale")])
+    assert not page.answers.isVisibleTo(page)
+    page.choice.setCurrentIndex(1)
+    assert page.answers.isVisibleTo(page)
+    assert page.tokens.value() == 8
+    page.answers.setValue(70)
+    return page
+
+
+def test_engine_is_tested_with_its_answers_ranks_and_evidence(
+    qtbot: QtBot, dialog: DifferenceDialog, engine: CheckEngine
+) -> None:
+    page = _choose_engine(dialog)
+    page.button.click()
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    query = engine.checks[-1]
+    assert (query.engine.model, query.answers, query.tokens) == ("http://127.0.0.1:9/v1", 70, 8)
+    assert query.load.model == ""
+    assert page.table.texts() == [["1", "9.0", "10", ""], ["other", "7.0", "6", ""]]
+    assert "No sign of a difference after 2 answers" in page.summary.text()
+    assert page.plot.isVisibleTo(page)
+    page.copy.click()
+    assert "Rank of the token,Expected,Drawn" in QGuiApplication.clipboard().text()
+
+
+def test_stopped_test_of_an_engine_keeps_its_state_also_in_a_new_window(
+    qtbot: QtBot, config_dir: Path, engine: CheckEngine
+) -> None:
+    differences = open_window(qtbot, config_dir, engine).parts.differences
+    dialog = differences.open()
+    page = _choose_engine(dialog)
+    page.tokens.setValue(99)
+    page.button.click()
+    qtbot.waitUntil(lambda: "No sign" in page.summary.text(), timeout=WAIT_MS)
+    assert page.is_busy
+    with qtbot.waitSignal(dialog.destroyed, timeout=WAIT_MS):
+        dialog.close()
+    page = differences.open().drafts
+    assert page.is_busy
+    page.button.click()
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    assert page.summary.text().startswith("Stopped. No sign of a difference")
+
+
+def test_two_models_are_loaded_to_try_a_difference_out() -> None:
+    models, reports = LocalModels(), list[object]()
+    request = core.Request("Once upon a time", {"max_new_tokens": 12})
+    names = ("storyteller", "storyteller-draft")
+    runs = [tuple(core.run(core.load(name), request).events) for name in names]
+    loads = [LoadRequest(name) for name in names]
+    query = DifferenceQuery(*runs, tries=True, load=loads[0], other_load=loads[1])
+    found = query.run(models, reports.append)
+    assert found.first is not None
+    assert found.cause == "model"
+    assert "Loading storyteller-draft" in reports
+
+
+def test_near_misses_of_another_model_are_read_by_it() -> None:
+    request = RunRequest("Once upon a time", {"max_new_tokens": 12}, load=LoadRequest("storyteller"))
+    query = NearMissQuery(request, model="storyteller-draft", load=request.load)
+    found = query.run(LocalModels(), lambda _progress: None)
+    assert len(found) == 12
+    assert found.hits
+    assert all(row.other_text for row in found.hits)
 
 
 def test_stopped_check_says_so_and_can_be_started_again(qtbot: QtBot, dialog: DifferenceDialog) -> None:

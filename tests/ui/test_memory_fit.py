@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
+from decodescope.app.control.memory_fit import MemoryEstimate, MemoryQuery
 from decodescope.app.session.queries.base import Answer
-from decodescope.app.session.queries.memory_estimate import MemoryEstimate, MemoryQuery
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from decodescope.app.features.palette.controller.sources.actions import EXCLUDED
+from decodescope.app.features.palette.controller.entry_sources import EXCLUDED
 from decodescope.app.panels.commands import COMMANDS, MENUS, SHORTCUTS
 from decodescope.app.panels.menu_bar import MenuBar
 from decodescope.app.state.glossary_terms import find_term

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.features.palette.controller.entry import PaletteEntry
-from decodescope.app.features.palette.controller.sources.actions import EXCLUDED
+from decodescope.app.features.palette.controller.entry_sources import EXCLUDED
 from decodescope.app.features.tours.state.tour_file import names_and_titles
 from decodescope.app.panels.commands import SHORTCUTS
 from decodescope.app.views.tokens.view import TokenView

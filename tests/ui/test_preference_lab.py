@@ -17,16 +17,16 @@ from decodescope.app.features.labs.view.preference.view import PreferenceView
 from decodescope.app.views.shared.glossary_tooltip import LazyTooltip
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.labs.preference import (
-    Begun,
     BestOf,
-    Compared,
-    Kept,
     PpoChecked,
     PpoStep,
     RewardChecked,
     RewardStep,
     SftStep,
-    Stopped,
+    TextComparison,
+    TrainingSaved,
+    TrainingStarted,
+    TrainingStopped,
 )
 from decodescope.core.labs.preference.reward_model import (
     train_reward,  # imports torch, which takes longer than a test waits
@@ -37,14 +37,15 @@ from tests.ui.windows import WAIT_MS, open_window
 
 TEXTS = ("They played together.", "Fern went home.", "Max slept.", "So it was.")
 REWARD = [
-    Begun("reward", "storyteller", 0, 4, 112, 28), RewardStep(1, 4, 0.7, 9), RewardStep(2, 4, 0.5, 9),
+    TrainingStarted("reward", "storyteller", 0, 4, 112, 28), RewardStep(1, 4, 0.7, 9), RewardStep(2, 4, 0.5, 9),
     RewardChecked(2, 4, 0.4, 0.9, 202), RewardStep(3, 4, 0.3, 9), RewardStep(4, 4, 0.2, 9),
-    RewardChecked(4, 4, 0.2, 0.935, 202), Kept("reward", "there", 74.0),
+    RewardChecked(4, 4, 0.2, 0.935, 202), TrainingSaved("reward", "there", 74.0),
 ]  # fmt: skip
 PPO = [
     *(PpoStep(n, 3, 2.0 + n, 0.6 * n - 0.7, 0.5 * n, 0.2, 0.0, 0.1, 0.0, 50.0, "They played.") for n in (1, 2, 3)),
     PpoChecked(3, 2.71, 7.21, 2.39, 2.42, 48),
-    Compared("Once", "Fern went home.", "Fern and Max played home.", 1.0, 5.0), Kept("ppo", "there", 300.0),
+    TextComparison("Once", "Fern went home.", "Fern and Max played home.", 1.0, 5.0),
+    TrainingSaved("ppo", "there", 300.0),
 ]  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def test_training_events_are_plotted_and_described(room: tuple[MainWindow, Prefe
     assert "best of 4: +1.50" in view.reward.mean_rewards.text()
     view.show_events("tokens", [RewardedTokens((("They", 0.0), (" played", 2.0)))])
     assert view.reward.scored.accessibleName() == "They played reward +2.00"
-    view.show_events("sft", [SftStep(1, 9, 0.5, 10), Stopped("sft", 1, 9)])
+    view.show_events("sft", [SftStep(1, 9, 0.5, 10), TrainingStopped("sft", 1, 9)])
     assert view.sft.status.text() == "Stopped after step 1 of 9. Press Start to continue."
 
 
@@ -169,7 +170,7 @@ def test_start_button_becomes_stop_and_error_is_shown(
     def slow(wish: LabRequest, errand: object, *_rest: object) -> Iterator[object]:
         yield REWARD[0]
         errand.stop_event.wait(WAIT_MS / 1000)  # type: ignore[attr-defined]
-        yield Stopped("reward", 1, 4)
+        yield TrainingStopped("reward", 1, 4)
 
     work = window.parts.services.labs.preference()
     assert callable(train_reward)

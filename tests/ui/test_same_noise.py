@@ -244,6 +244,26 @@ def test_twin_compares_texts_and_its_slider_marks_the_words_that_flip(qtbot: QtB
     assert "earlier run" in page.subject.text()
 
 
+def test_realigned_twin_says_where_the_texts_run_together_again(
+    qtbot: QtBot, window: MainWindow, engine: TinyEngine
+) -> None:
+    window.parts.settings_controller.update_values({"keyed_noise": True})
+    run_to_end(qtbot, window, window.parts.runs.run)
+    page = window.parts.same_noise.open_twin().twin
+    page.value.setText("0.05")
+    page.noise.setCurrentIndex(page.noise.findData(True))
+    result = compute(qtbot, window, "twin").result
+    query = engine.queries[-1]
+    assert isinstance(query, TwinQuery)
+    assert query.wanted.realigns
+    assert result.twin.is_realigned
+    assert "run together again" in page.summary.text()
+    assert "noise by position only" in page.flips_problem.text()
+    page.draws.setCurrentIndex(page.draws.findData(False))
+    assert not page.noise.isVisibleTo(page)
+    assert not page.wanted().realigns
+
+
 def test_twin_with_an_invalid_value_is_refused_without_a_query(
     qtbot: QtBot, window: MainWindow, engine: TinyEngine
 ) -> None:

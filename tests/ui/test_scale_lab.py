@@ -160,8 +160,10 @@ def test_lab_pages_are_not_clipped(view: ScaleView, name: str, size: float) -> N
 
 
 PARTS = scale.Parts(parameters=400, gradients=200, optimizer=400, buffers=200)
-MEASURED = scale.Measured("zero2", (PARTS, PARTS), (PARTS, PARTS), (800, 800), 800, 800, (9.0, 8.0), (9.0, 8.0), 0.1)
-PIPED = scale.Measured(
+MEASURED = scale.RankMeasurement(
+    "zero2", (PARTS, PARTS), (PARTS, PARTS), (800, 800), 800, 800, (9.0, 8.0), (9.0, 8.0), 0.1
+)
+PIPED = scale.RankMeasurement(
     "gpipe", (PARTS, PARTS), (PARTS, PARTS), (800, 700), 800, 0, (9.0, 8.0), (9.0, 8.0), 0.1, (800, 700), 1e-7,
     scale.schedule(2, 3, forward=20, backward=45, update=8), scale.schedule(2, 3, forward=15, backward=30, update=5),
 )  # fmt: skip
@@ -170,9 +172,9 @@ STOPPED = threading.Event()
 
 def measuring(
     model: str, scheme: str, processes: int, options: scale.Options, cancel: threading.Event
-) -> Iterator[scale.Progress | scale.Measured]:
+) -> Iterator[scale.RankProgress | scale.RankMeasurement]:
     """In the core's place: waits to be stopped, fails or measures, as the scheme asks."""
-    yield scale.Progress(0, "step", 2, 3, 4711)
+    yield scale.RankProgress(0, "step", 2, 3, 4711)
     if scheme == "ddp":
         assert cancel.wait(WAIT_MS / 1000)
         STOPPED.set()
@@ -306,9 +308,11 @@ RESIDUAL = scale.Residual(
 )
 
 
-def measuring_memory(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
+def measuring_memory(
+    model: str, processes: int, cancel: threading.Event
+) -> Iterator[scale.RankProgress | scale.Residual]:
     """In the core's place."""
-    yield scale.Progress(0, "step", 1, 2, 4711)
+    yield scale.RankProgress(0, "step", 1, 2, 4711)
     yield RESIDUAL
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -189,6 +190,72 @@ def test_an_error_of_the_run_reaches_the_client(qtbot: QtBot, runs: ServedRuns, 
     qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
     assert isinstance(client.error, DecodescopeError)
     assert client.error.cause == "It failed."
+
+
+def post(window: MainWindow, body: object) -> InThread:
+    """Call the chat endpoint of the window's server as a client; the result is the status and the body."""
+    server = window.parts.serving.server
+    assert server is not None
+    request = urllib.request.Request(
+        f"{server.address}/chat/completions", json.dumps(body).encode(), {"Authorization": f"Bearer {server.key}"}
+    )
+
+    def send() -> tuple[int, Any]:
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    return InThread(send)
+
+
+@needs_server
+@pytest.mark.parametrize(
+    ("fields", "status", "sentence"),
+    [
+        ({"presence_penalty": 3}, 400, "Presence penalty (presence_penalty) is 3.0"),
+        ({"fails": True}, 400, "It failed."),
+    ],
+)
+def test_error_of_a_client_is_a_line_in_the_dialog_and_not_a_banner(
+    qtbot: QtBot, window: MainWindow, engine: EncodingEngine, fields: dict[str, object], status: int, sentence: str
+) -> None:
+    serving, centre = window.parts.serving, window.parts.centre
+    dialog = serving.open()
+    serving.start(port=0)
+    assert serving.server is not None
+    if fields.pop("fails", False):
+        engine.fail_at, engine.error = 2, DecodescopeError("It failed.", "Try again.")
+    hello = {"model": serving.server.model.name, "messages": [{"role": "user", "content": "Hello"}]}
+    client = post(window, {**hello, **fields})
+    qtbot.waitUntil(lambda: client.has_ended and dialog.calls.count() == 1, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.session.busy, timeout=WAIT_MS)
+    assert client.result[0] == status
+    line = dialog.calls.item(0).text()
+    assert f"chat: error {status}. " in line
+    assert sentence in line
+    assert dialog.calls.isVisible()
+    assert centre.error_banner.isHidden()
+    assert window.parts.messages.error is None
+    engine.fail_at = None
+    dialog.close()
+    client = post(window, hello)
+    qtbot.waitUntil(lambda: client.has_ended and len(serving._calls) == 2, timeout=WAIT_MS)
+    assert serving.open().calls.item(1).text().endswith("tokens"), "the list outlives the dialog"
+    serving.stop()
+
+
+def test_error_of_the_users_own_run_beside_the_server_is_a_banner(
+    qtbot: QtBot, window: MainWindow, runs: ServedRuns, engine: EncodingEngine
+) -> None:
+    window.parts.serving._runs = runs
+    client = serve(runs)
+    qtbot.waitUntil(lambda: client.has_ended and not window.session.busy, timeout=WAIT_MS)
+    engine.fail_at, engine.error = 2, DecodescopeError("It failed.", "Try again.")
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: not window.parts.centre.error_banner.isHidden(), timeout=WAIT_MS)
 
 
 def test_closing_ends_the_requests(qtbot: QtBot, runs: ServedRuns, engine: EncodingEngine) -> None:

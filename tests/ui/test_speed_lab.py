@@ -24,7 +24,7 @@ from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import ScaleError
 from decodescope.core.labs import speed
-from decodescope.core.labs.speed import Asked, Measured, Row
+from decodescope.core.labs.speed import MeasurementRequest, Row, RowMeasurement
 from decodescope.resources.language import ENGLISH
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
@@ -34,35 +34,35 @@ ONE, EIGHT, LOST = Row("batch", "1"), Row("batch", "8"), Row("batch", "64")
 PLAIN, FLOAT, INT8 = Row("drafts", "plain"), Row("weights", "float32"), Row("weights", "int8")
 ASSISTED = Row("drafts", "assisted")
 ROWS = (ONE, EIGHT, LOST, FLOAT, INT8, PLAIN, ASSISTED)
-GROUND = speed.Ground("storyteller", "cpu", "float32", 22_825_728, 17.5e9, 1, 64, "storyteller-draft")
+GROUND = speed.SpeedReference("storyteller", "cpu", "float32", 22_825_728, 17.5e9, 1, 64, "storyteller-draft")
 TOLD: tuple[speed.Event, ...] = (
-    speed.Planned(ROWS), GROUND,
-    speed.Begun(ONE), Measured(ONE, (190.0, 200.0, 210.0), 23_000_000, 765.0),
-    speed.Begun(EIGHT), Measured(EIGHT, (790.0, 800.0, 810.0), 30_000_000, 6120.0, 8, base=200.0),
-    speed.Begun(LOST), speed.LeftOut(LOST, "needs 900 MiB of 12 MiB free: it does not fit"),
-    speed.Begun(FLOAT), Measured(FLOAT, (190.0, 200.0, 210.0), 23_000_000, 765.0),
-    speed.Begun(INT8), Measured(INT8, (390.0, 400.0, 410.0), 7_000_000, 2400.0, base=200.0),
-    speed.Begun(PLAIN), Measured(PLAIN, (190.0, 200.0, 210.0), 23_000_000, 765.0),
-    speed.Begun(ASSISTED),
-    Measured(ASSISTED, (280.0, 300.0, 310.0), 24_000_000, 765.0, same=True, per_pass=3.2, base=200.0),
-    speed.Done(42.0),
+    speed.RowPlan(ROWS), GROUND,
+    speed.RowStarted(ONE), RowMeasurement(ONE, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.RowStarted(EIGHT), RowMeasurement(EIGHT, (790.0, 800.0, 810.0), 30_000_000, 6120.0, 8, base=200.0),
+    speed.RowStarted(LOST), speed.SkippedRow(LOST, "needs 900 MiB of 12 MiB free: it does not fit"),
+    speed.RowStarted(FLOAT), RowMeasurement(FLOAT, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.RowStarted(INT8), RowMeasurement(INT8, (390.0, 400.0, 410.0), 7_000_000, 2400.0, base=200.0),
+    speed.RowStarted(PLAIN), RowMeasurement(PLAIN, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.RowStarted(ASSISTED),
+    RowMeasurement(ASSISTED, (280.0, 300.0, 310.0), 24_000_000, 765.0, same=True, per_pass=3.2, base=200.0),
+    speed.MeasurementFinished(42.0),
 )  # fmt: skip
 STOPPED = threading.Event()
 
 
-def to_the_end(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
+def to_the_end(_asked: MeasurementRequest, _cancel: threading.Event) -> Iterator[speed.Event]:
     """In the core's place: all of it."""
     yield from TOLD
 
 
-def until_stopped(_asked: Asked, cancel: threading.Event) -> Iterator[speed.Event]:
+def until_stopped(_asked: MeasurementRequest, cancel: threading.Event) -> Iterator[speed.Event]:
     """Two rows, and then it goes on and on."""
     yield from TOLD[:7]
     assert cancel.wait(WAIT_MS / 1000)
     STOPPED.set()
 
 
-def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
+def killed(_asked: MeasurementRequest, _cancel: threading.Event) -> Iterator[speed.Event]:
     """Its process is ended from outside."""
     yield from TOLD[:6]
     written = f"what it wrote\n    {'~' * 60}{'^' * 60}"  # the marks under a line of a traceback, which nothing breaks
@@ -103,7 +103,7 @@ def measure(qtbot: QtBot, window: MainWindow, view: SpeedView) -> None:
 def test_measurement_uses_selected_model_and_techniques(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requested: list[Asked] = []
+    requested: list[MeasurementRequest] = []
     monkeypatch.setattr(speed, "measuring", lambda one, _cancel: iter(requested.append(one) or ()))
     window.parts.settings.models.weights["storyteller-draft"] = "int8"
     assert window.parts.chosen.model.choose("storyteller-draft") == []
@@ -130,7 +130,7 @@ def test_measurements_are_plotted_and_described(
     view = opened(window)
     assert not view.export_button.isEnabled()
     measure(qtbot, window, view)
-    assert view.conditions.text() == str(speed.explain_ground(GROUND))
+    assert view.conditions.text() == str(speed.explain_reference(GROUND))
     assert view.progress.text() == "Measured in 42 s."
     batch, weights = view.cards["batch"], view.cards["weights"]
     assert batch.sentence.text().startswith("8 texts at once were fastest: 800 tokens/s in total, 4.0 ×")
@@ -149,7 +149,7 @@ def test_measurements_are_plotted_and_described(
 
 
 def test_visible_limit_is_drawn_as_stroke() -> None:
-    near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, predicted=380.0)]
+    near = [RowMeasurement(FLOAT, (200.0,), 1, 250.0), RowMeasurement(INT8, (400.0,), 1, 800.0, predicted=380.0)]
     figure = technique_plots("weights", near)[0][1]
     limit, predicted = figure.dots
     assert (limit.shape, limit.points) == ("stroke", ((250.0, 1.0),))

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from decodescope.app.features.studies import state
 from decodescope.app.features.studies.panel import StudyDialog
 from decodescope.app.features.studies.session import StudyJobs
-from decodescope.app.features.studies.view.setup_page import Choice
+from decodescope.app.features.studies.view.setup_page import ComboItem
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import studies
 from tests.ui.accessibility_tree import faults, read_tree
@@ -173,7 +173,7 @@ def test_typed_prompts_engines_and_file_become_keys(qtbot: QtBot, window: MainWi
 def test_models_caches_and_comparison_are_chosen_in_the_form(qtbot: QtBot, window: MainWindow) -> None:
     dialog = opened(qtbot, window)
     form = dialog.setup.form
-    form.show_models([Choice("Storyteller", "storyteller"), Choice("Small", "tiny")])
+    form.show_models([ComboItem("Storyteller", "storyteller"), ComboItem("Small", "tiny")])
     form.models.add_button.click()
     combo = form.models._rows[-1][1]
     combo.setCurrentIndex(combo.findData("tiny"))

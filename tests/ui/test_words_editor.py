@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from decodescope import core
 from decodescope.app import build_window
+from decodescope.app.control.word_spellings import WordSpellingsQuery
 from decodescope.app.panels.words_editor import WordsEditor
 from decodescope.app.session.local_models import LocalModels
-from decodescope.app.session.queries.word_spellings import WordSpellingsQuery
 from decodescope.app.state import setting_values
 from decodescope.app.state.worker_messages import LoadRequest
 from decodescope.core.strategies import registry

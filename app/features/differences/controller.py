@@ -9,8 +9,10 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.model_choice import ModelChoice
+from decodescope.app.control.model_list import ENGINE
+from decodescope.app.control.model_loading import ModelLoadController
 from decodescope.app.control.requests import RequestBuilder
-from decodescope.app.session.queries.base import Answer
+from decodescope.app.session.queries.base import Answer, Query
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.core import remote
@@ -18,7 +20,12 @@ from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.app.features.differences.panel import DifferenceDialog
-    from decodescope.app.features.differences.session import DifferenceQuery, DraftCheckQuery, NearMissQuery
+    from decodescope.app.features.differences.session import (
+        DifferenceQuery,
+        DraftCheckQuery,
+        EngineCheckQuery,
+        NearMissQuery,
+    )
     from decodescope.app.features.differences.state import RunChoice, SavedRuns
     from decodescope.app.features.differences.view.model_check_pages import CheckPage
 
@@ -27,18 +34,22 @@ class DifferenceController(QObject):
     """Controls the window above `parent_window`. Runs are those of the history, and the shown run."""
 
     def __init__(
-        self, parent_window: QWidget, session: Session, history: SavedRuns, requests: RequestBuilder, model: ModelChoice
-    ) -> None:
+        self, parent_window: QWidget, session: Session, history: SavedRuns, requests: RequestBuilder,
+        model: ModelChoice, loading: ModelLoadController,
+    ) -> None:  # fmt: skip
         super().__init__(parent_window)
-        self._requests, self._model = requests, model
+        self._requests, self._model, self._loading = requests, model, loading
         self._parent_window, self._session, self._history = parent_window, session, history
         self._dialog: DifferenceDialog | None = None
         self._runs: list[RunChoice] = []
         self._pair: tuple[int, int] = (0, 0)
         self._query: DifferenceQuery | None = None
         self._has_tried = False
-        self._check: NearMissQuery | DraftCheckQuery | None = None
+        self._check: NearMissQuery | DraftCheckQuery | EngineCheckQuery | None = None
         """The query of the other two pages in progress."""
+        self._answers: dict[str, Answer] = {}
+        """The last answer of each of these pages, by name; they outlive the window."""
+        session.answered.connect(self._on_answered)
 
     @property
     def page(self) -> str:
@@ -62,9 +73,14 @@ class DifferenceController(QObject):
             ):  # fmt: skip
                 signal.connect(slot)
             dialog.destroyed.connect(self._on_closed)
-            self._session.answered.connect(self._on_answered)
+            self._list_models()
+            for answer in self._answers.values():
+                self._show_check(answer)
+            if self._check is not None:
+                self._page_of(self._check).set_busy(True)
+        else:
+            self._list_models()
         self._list_runs()
-        self._list_drafts()
         self._dialog.show()
         self._dialog.raise_()
         self._dialog.activateWindow()
@@ -110,20 +126,21 @@ class DifferenceController(QObject):
             return
         self._stop()
         first, second = (self._runs[place] for place in self._pair)
-        load = self._load_of(first) if tries else LoadRequest()
-        self._query = DifferenceQuery(first.source, second.source, tries=tries, load=load)
+        loads = [self._load_of(run) if tries else LoadRequest() for run in (first, second)]
+        other = loads[1] if loads[1] != loads[0] else None
+        self._query = DifferenceQuery(first.source, second.source, tries=tries, load=loads[0], other_load=other)
         self._dialog.runs.set_busy(True, tr("Comparing…"))
         self._session.request(self._query)
 
     def _load_of(self, run: RunChoice) -> LoadRequest:
-        """Return the model of a run; empty if it is unknown."""
+        """Return the model of a run, with the current permissions; empty if it is unknown."""
         if run.load.model:
-            return run.load
+            return self._loading.with_permissions(run.load)
         from decodescope.app.state.request_json import RequestFormatError, request_from_json
 
         try:
             saved: dict[str, Any] = self._history.query(lambda store: store.request(run.id), {})
-            return request_from_json(saved).load
+            return self._loading.with_permissions(request_from_json(saved).load)
         except RequestFormatError:
             return LoadRequest()
 
@@ -134,7 +151,7 @@ class DifferenceController(QObject):
 
     @Slot(object)
     def _on_answered(self, answer: Answer) -> None:
-        if self._dialog is not None and self._check is not None and answer.query is self._check:
+        if self._check is not None and answer.query is self._check:
             self._on_checked(answer)
         if self._dialog is None or answer.query is not self._query:
             return
@@ -156,16 +173,31 @@ class DifferenceController(QObject):
         loads = [self._load_of(self._runs[place]) for place in self._pair]
         if not all(load.model for load in loads) or any(remote.is_address(load.model) for load in loads):
             return tr("Causes are tried out only with models on this computer.")
-        if loads[0] != loads[1]:
-            return tr("The runs have different models. In Python, pass both to explain_difference.")
+        known = {entry.name for entry in self._model.entries if entry.problem is None}
+        missing = [load.model for load in loads if load.model not in known]
+        if missing:
+            return tr("{model} is no longer in the list of models. Add it again to try causes out.").format(
+                model=missing[0]
+            )
         return ""
 
     # The pages that read a text with two models
 
-    def _list_drafts(self) -> None:
+    def _list_models(self) -> None:
+        """List the other models on this computer, and the engines."""
+        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE, MODEL
+
         assert self._dialog is not None
-        names = [entry.name for entry in self._model.entries if entry.name != self._model.name]
-        self._dialog.drafts.show_choices([(name, name) for name in names])
+        known = [entry for entry in self._model.entries if entry.problem is None]
+        others = [entry for entry in known if entry.source != ENGINE and entry.name != self._model.name]
+        engines = [
+            (ENGINE_CHOICE + entry.name, tr("Engine: {name}").format(name=entry.title))
+            for entry in known if entry.source == ENGINE
+        ]  # fmt: skip
+        self._dialog.drafts.show_choices([*((entry.name, entry.title) for entry in others), *engines])
+        self._dialog.near_misses.show_models([(MODEL + entry.name, entry.title) for entry in others])
+        own = next((one for one in known if one.name == self._model.name and one.source != ENGINE), None)
+        self._dialog.drafts.show_references([(own.name, own.title)] if own is not None else [])
 
     def _request(self, page: CheckPage, tokens: int, *, is_greedy: bool) -> RunRequest | None:
         """Return the window's request without drafts, for `tokens` tokens; None if there is a problem, which the page
@@ -191,7 +223,7 @@ class DifferenceController(QObject):
     @Slot(str, int)
     def _find_near_misses(self, change: str, tokens: int) -> None:
         from decodescope.app.features.differences.session import NearMissQuery
-        from decodescope.app.features.differences.view.model_check_pages import CACHE, WEIGHTS
+        from decodescope.app.features.differences.view.model_check_pages import CACHE, MODEL, WEIGHTS
 
         if self._dialog is None:
             return
@@ -199,21 +231,41 @@ class DifferenceController(QObject):
         if (request := self._request(page, tokens, is_greedy=True)) is not None:
             weights = change.removeprefix(WEIGHTS) if change.startswith(WEIGHTS) else ""
             cache = change.removeprefix(CACHE) if change.startswith(CACHE) else ""
-            self._start(page, NearMissQuery(request, weights, cache, load=request.load))
+            model = change.removeprefix(MODEL) if change.startswith(MODEL) else ""
+            self._start(page, NearMissQuery(request, weights, cache, model, load=request.load))
 
     @Slot(str, int)
     def _check_draft(self, name: str, tokens: int) -> None:
         from decodescope.app.features.differences.session import DraftCheckQuery
+        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE
 
         if self._dialog is None:
             return
         page = self._dialog.drafts
-        if (request := self._request(page, tokens, is_greedy=False)) is not None:
+        if name.startswith(ENGINE_CHOICE):
+            self._check_engine(name.removeprefix(ENGINE_CHOICE), tokens)
+        elif (request := self._request(page, tokens, is_greedy=False)) is not None:
             self._start(page, DraftCheckQuery(replace(request, draft_names=(name,)), load=request.load))
 
-    def _start(self, page: CheckPage, query: NearMissQuery | DraftCheckQuery) -> None:
+    def _check_engine(self, address: str, tokens: int) -> None:
+        from decodescope.app.features.differences.session import EngineCheckQuery
+
+        assert self._dialog is not None
+        page, request = self._dialog.drafts, self._requests.current_request()
+        if not request.prompt:
+            page.show_message(tr("The prompt is empty. Write a text for the engine to continue."), "danger")
+            return
+        engine = self._loading.with_permissions(LoadRequest(address))
+        load = request.load if page.reference.currentData() else LoadRequest()
+        self._start(page, EngineCheckQuery(engine, request, page.answers.value(), tokens, load=load))
+
+    def _start(self, page: CheckPage, query: NearMissQuery | DraftCheckQuery | EngineCheckQuery) -> None:
         self._stop_check()
+        if self._check is not None:
+            self._page_of(self._check).set_busy(False)
         self._check = query
+        for name in [name for name, answer in self._answers.items() if self._page_of(answer.query) is page]:
+            del self._answers[name]
         page.set_busy(True)
         page.show_message(tr("Loading the model"), "muted")
         self._session.request(query)
@@ -223,30 +275,48 @@ class DifferenceController(QObject):
         if self._check is not None:
             self._check.cancel.set()
 
-    def _on_checked(self, answer: Answer) -> None:
+    def _page_of(self, query: Query) -> CheckPage:
         from decodescope.app.features.differences.session import NearMissQuery
 
         assert self._dialog is not None
-        near, drafts = self._dialog.near_misses, self._dialog.drafts
-        page: CheckPage = near if isinstance(answer.query, NearMissQuery) else drafts
-        if not answer.has_ended:
-            page.show_message(str(answer.result), "muted")
+        return self._dialog.near_misses if isinstance(query, NearMissQuery) else self._dialog.drafts
+
+    def _on_checked(self, answer: Answer) -> None:
+        if answer.has_ended:
+            self._check = None
+            self._answers[type(answer.query).__name__] = answer
+        if self._dialog is None:
             return
-        was_stopped = answer.query.cancel.is_set()
-        self._check = None
-        page.set_busy(False)
+        page = self._page_of(answer.query)
+        if answer.has_ended:
+            page.set_busy(False)
+            self._show_check(answer)
+        elif isinstance(answer.result, str):
+            page.show_message(answer.result, "muted")
+        else:
+            self._dialog.drafts.show_engine(answer.result)
+
+    def _show_check(self, answer: Answer) -> None:
+        """Show the end of a query on its page."""
+        from decodescope.core import DraftCheck, EngineCheck, NearMisses
+
+        assert self._dialog is not None
+        page, was_stopped = self._page_of(answer.query), answer.query.cancel.is_set()
+        result = answer.result
         if answer.error is not None and not was_stopped:
             page.show_message(join_sentences(answer.error.cause, answer.error.remedy), "danger")
-        elif was_stopped or answer.result is None:
+        elif isinstance(result, EngineCheck) and result.tokens:
+            self._dialog.drafts.show_engine(result, was_stopped=was_stopped)
+        elif was_stopped or result is None:
             page.show_message(tr("Stopped."), "muted")
-        elif page is near:
-            near.show_result(answer.result)
+        elif isinstance(result, NearMisses):
+            self._dialog.near_misses.show_result(result)
+        elif isinstance(result, DraftCheck):
+            self._dialog.drafts.show_result(result)
         else:
-            drafts.show_result(answer.result)
+            page.show_message(tr("The engine gave no tokens. Try another prompt."), "muted")
 
     @Slot()
     def _on_closed(self) -> None:
         self._stop()
-        self._stop_check()
-        self._dialog, self._query, self._check = None, None, None
-        self._session.answered.disconnect(self._on_answered)
+        self._dialog, self._query = None, None

@@ -295,7 +295,7 @@ class SpeedJobs(QObject):
         self.speeds = SpeedResults()
         """Results of the last measurement."""
 
-    def start(self, request: speed.Asked) -> None:
+    def start(self, request: speed.MeasurementRequest) -> None:
         """Start a measurement, unless one is running."""
         if self._tasks.is_running(_SPEED):
             return
@@ -313,7 +313,7 @@ class SpeedJobs(QObject):
         """Stop when the window closes."""
         self._tasks.stop_all()
 
-    def _work(self, task: BackgroundTask, request: speed.Asked) -> None:
+    def _work(self, task: BackgroundTask, request: speed.MeasurementRequest) -> None:
         """Run the job in the task's thread."""
         try:
             for event in speed.measuring(request, task.stop_event):

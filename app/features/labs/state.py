@@ -71,10 +71,10 @@ class SpeedResults:
 
     def __init__(self) -> None:
         self.rows: Sequence[speed.Row] = ()
-        self.ground: speed.Ground | None = None
+        self.ground: speed.SpeedReference | None = None
         self.current: speed.Row | None = None
         """The row being measured."""
-        self.measured: dict[speed.Row, speed.Measured] = {}
+        self.measured: dict[speed.Row, speed.RowMeasurement] = {}
         self.skipped: dict[speed.Row, str] = {}
         """Rows that cannot be measured here, with the reason."""
         self.seconds: float | None = None
@@ -98,7 +98,7 @@ class SpeedResults:
         """Number of finished rows."""
         return len(self.measured) + len(self.skipped)
 
-    def measurements_of(self, technique: speed.Way) -> list[speed.Measured]:
+    def measurements_of(self, technique: speed.Way) -> list[speed.RowMeasurement]:
         """Return the measurements of a technique."""
         return [found for row, found in self.measured.items() if row.way == technique]
 
@@ -109,15 +109,15 @@ class SpeedResults:
     def process(self, event: speed.Event) -> None:
         """Process an event."""
         match event:
-            case speed.Planned(rows):
+            case speed.RowPlan(rows):
                 self.rows = rows
-            case speed.Ground():
+            case speed.SpeedReference():
                 self.ground = event
-            case speed.Begun(row):
+            case speed.RowStarted(row):
                 self.current = row
-            case speed.Measured(row):
+            case speed.RowMeasurement(row):
                 self.measured[row] = event
-            case speed.LeftOut(row, reason):
+            case speed.SkippedRow(row, reason):
                 self.skipped[row] = reason
-            case speed.Done(seconds):
+            case speed.MeasurementFinished(seconds):
                 self.seconds = seconds

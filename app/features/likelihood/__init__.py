@@ -1,1 +1,1 @@
-"""How likely an answer is, and which settings wrote a text: a window with a page for each."""
+"""Show how likely an answer is, and which settings wrote a text: a window with a page for each."""

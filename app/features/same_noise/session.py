@@ -166,8 +166,9 @@ class TwinQuery(_SameNoiseQuery):
             other = models.load_drafters(replace(self.request, draft_names=(self.wanted.name,)))[0]
         sides = ((model, self._prepared(model, self.request)), (other, self._prepared(other, self.changed)))
         twin = core.twin(
-            *sides, ids=None if self.wanted.draws else self.ids, progress=_throttled(report), cancel=self.cancel
-        )
+            *sides, ids=None if self.wanted.draws else self.ids, realign=self.wanted.realigns,
+            progress=_throttled(report), cancel=self.cancel,
+        )  # fmt: skip
         flips, problem = self._flips(model, sides[0][1], twin)
         pieces = tuple(tuple(one.pieces[token] for token in ids) for (one, _), ids in zip(sides, twin.ids, strict=True))
         assert len(pieces) == 2
@@ -180,6 +181,8 @@ class TwinQuery(_SameNoiseQuery):
         setting = varied_setting(self.wanted.name, model.vocabulary) if self.wanted.kind == "setting" else None
         if setting is None or setting.has_word or not self.wanted.draws or not twin.ids[0]:
             return None, ""
+        if self.wanted.realigns:
+            return None, tr("Where each word flips is shown for noise by position only.")
         try:
             return core.map_flips(model, request, twin.ids[0], setting.name, cancel=self.cancel), ""
         except DecodescopeError as error:

@@ -46,6 +46,8 @@ class TwinInput(NamedTuple):
     """New value of the setting, or the changed prompt."""
     draws: bool = True
     """Whether both texts are drawn with keyed noise; otherwise the shown text is compared."""
+    realigns: bool = False
+    """Whether the noise follows the text before each word, not its position."""
 
 
 class AtlasResult(NamedTuple):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.adapters import AdapterController
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
     from decodescope.core.server import HttpServer
 
 DEFAULT_PORT = 8017
+MAX_CALLS = 100
+"""Number of calls that the dialog lists."""
 
 
 class ServingController(QObject):
     """Controls the dialog of the server. `changed(is on)`: it was started or stopped."""
 
     changed = Signal(bool)
+    _called = Signal(str)
 
     def __init__(
         self, parent_window: QWidget, session: Session, loading: ModelLoadController, adapters: AdapterController,
@@ -45,6 +50,8 @@ class ServingController(QObject):
         """The model that is served."""
         self.server: HttpServer | None = None
         self._runs: ServedRuns | None = None
+        self._calls: deque[str] = deque(maxlen=MAX_CALLS)
+        self._called.connect(self._on_called, Qt.ConnectionType.QueuedConnection)  # emitted in the server's thread
         session.modelReady.connect(self._on_model)
 
     @Slot()
@@ -83,7 +90,10 @@ class ServingController(QObject):
                     tr("Use the address of that engine, or choose a local model."),
                 )
             served = server.ServedModel(_api_name(self._load.model), context)
-            self.server = server.HttpServer(served, runs.run, key=server.new_key(), port=port)
+            self._calls.clear()
+            self.server = server.HttpServer(
+                served, runs.run, key=server.new_key(), port=port, on_call=self._called.emit
+            )
             self.server.start()
         except DecodescopeError as error:
             self._close_server()
@@ -103,6 +113,11 @@ class ServingController(QObject):
         self._close_server()
         self._show_state()
         self.changed.emit(False)
+
+    @property
+    def has_started_run(self) -> bool:
+        """Whether the latest run answers a request: its errors and notices concern the client."""
+        return self._runs is not None and self._runs.has_started(self._session.latest)
 
     def close(self) -> None:
         """Stop serving when the window closes."""
@@ -134,12 +149,20 @@ class ServingController(QObject):
             self._dialog.show_status(tr("Off. Nothing is served."))
         else:
             self._dialog.show_on(self.server.model.name, self.server.port, self.server.address, self.server.key)
+            self._dialog.show_calls(list(self._calls))
             self._show_count(self._runs.count if self._runs is not None else 0)
 
     def _show_count(self, count: int) -> None:
         if self._dialog is not None:
             text = trn("On. {n:,} request received.", "On. {n:,} requests received.", count).format(n=count)
             self._dialog.show_status(text, "finished")
+
+    @Slot(str)
+    def _on_called(self, text: str) -> None:
+        """List a call that was answered or refused."""
+        self._calls.append(f"{time.strftime('%H:%M:%S')}  {text}")
+        if self._dialog is not None and self.server is not None:
+            self._dialog.show_calls(list(self._calls))
 
     @Slot(int)
     def _on_begun(self, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
+    QListWidget,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -19,7 +21,7 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, ScrolledDialog
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption
@@ -38,8 +40,8 @@ WIDTH = 620
 EXAMPLE_COLUMNS = 60
 """Width of the example in letters, if the screen is wide enough."""
 MARGIN = 20
-OTHER_HEIGHT = 330
-"""Height of everything but the example in pixels at 100 %."""
+CALL_LINES = 4
+"""Lines of the list of calls that are visible at once."""
 
 
 class CopyRow(QWidget):
@@ -66,7 +68,7 @@ class CopyRow(QWidget):
         QGuiApplication.clipboard().setText(self.field.text())
 
 
-class ServerDialog(BaseDialog):
+class ServerDialog(ScrolledDialog):
     """Dialog of the server; not modal, deleted on close, which leaves the server on. Emits `startRequested(port)` and
     `stopRequested`.
     """
@@ -92,6 +94,10 @@ class ServerDialog(BaseDialog):
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
         self.copy_example.clicked.connect(self._copy_example)
+        self.calls = set_up(QListWidget(self), name="serverCalls", accessible_name=tr("Calls"))
+        self.calls.setWordWrap(True)
+        self.calls.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.calls.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.status = set_up(WrappedLabel("", self), role="muted")
         self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
         self.toggle.clicked.connect(self._on_toggle)
@@ -112,15 +118,17 @@ class ServerDialog(BaseDialog):
         top = Qt.AlignmentFlag.AlignTop
         arrange(QHBoxLayout(self._example_row), (self.example, 1), (self.copy_example, 0, top), margins=0, spacing=8)
         form.addRow(tr("Example"), self._example_row)
+        form.addRow(tr("Calls"), self.calls)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
+        content, foot = QWidget(self), QWidget(self)
         arrange(
-            column, self.introduction, form, self.status, STRETCH,
-            arrange(QHBoxLayout(), STRETCH, self.toggle, buttons, spacing=8), margins=(20, 16, 20, 16), spacing=12,
+            QVBoxLayout(content), self.introduction, form, self.status, STRETCH, margins=(MARGIN, 16, MARGIN, 4),
+            spacing=12,
         )  # fmt: skip
+        arrange(QHBoxLayout(foot), STRETCH, self.toggle, buttons, spacing=8)
+        self.set_content(content, foot)
 
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
         """Show the address of the running server."""
@@ -146,6 +154,15 @@ class ServerDialog(BaseDialog):
             row.set_text("")
         self.example.clear()
 
+    def show_calls(self, lines: Sequence[str]) -> None:
+        """List the calls so far, the latest last and in sight."""
+        self.calls.clear()
+        self.calls.addItems(list(lines))
+        if self._form.isRowVisible(self.calls) != bool(lines):
+            self._form.setRowVisible(self.calls, bool(lines))
+            self.fit_content()
+        self.calls.scrollToBottom()
+
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
         self.status.setText(text)
@@ -159,12 +176,13 @@ class ServerDialog(BaseDialog):
         self.example.ensurePolished()
         metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
         width = min(theme.px(WIDTH), room.width() - 2 * MARGIN)
-        height = min(12 * metrics.lineSpacing() + theme.px(28), room.height() - theme.px(OTHER_HEIGHT))
-        self.example.setFixedHeight(max(height, 4 * metrics.lineSpacing()))
+        self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
+        self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
         self.port.setFixedWidth(theme.px(120))
         for label in (self.introduction, self.status):
             label.setFixedWidth(width)
+        self.fit_content()
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on
@@ -173,6 +191,8 @@ class ServerDialog(BaseDialog):
         self.toggle.setText(caption(tr("Stop") if is_on else tr("Start")))
         for row in (self.address, self.key, self._example_row):
             self._form.setRowVisible(row, is_on)
+        self._form.setRowVisible(self.calls, False)
+        self.fit_content()
 
     @Slot()
     def _on_toggle(self) -> None:

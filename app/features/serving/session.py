@@ -46,19 +46,14 @@ class PromptEncoding(Query):
         return tuple(ids), model.tokenizer.decode(ids, skip_special_tokens=True) if model.tokenizer is not None else ""
 
 
-class _End:
-    """The end of a run in the queue of its events."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-
-
 class _ServedRun:
-    """One request: waiting, in progress or ended. Its events go to the server's thread through `items`."""
+    """One request: waiting, in progress or ended. Its events go to the server's thread through `items`, and at the end
+    its error, or None.
+    """
 
     def __init__(self, request: Request, cancel: threading.Event) -> None:
         self.request, self.cancel = request, cancel
-        self.items: SimpleQueue[Event | _End] = SimpleQueue()
+        self.items: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self.encoding: PromptEncoding | None = None
         self.run_request: RunRequest | None = None
         self.run: Run | None = None
@@ -108,18 +103,21 @@ class ServedRuns(QObject):
                     is_reported = True
                     self._abandoned.emit(served)
                 continue
-            if not isinstance(item, _End):
-                yield item
-            elif item.error is not None:
-                raise item.error
-            else:
+            if item is None:
                 return
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+    def has_started(self, run: Run | None) -> bool:
+        """Return whether `run` answers a request, and its end was not reported yet."""
+        return run is not None and self._current is not None and run is self._current.run
 
     def close(self) -> None:
         """End all requests; a run in progress stops."""
         self._is_closed = True
         for served in (*self._waiting, *([self._current] if self._current is not None else ())):
-            served.items.put(_End(_closed_error()))
+            served.items.put(_closed_error())
         self._waiting.clear()
         if self._current is not None and self._current.run is not None:
             self._session.stop()
@@ -128,7 +126,7 @@ class ServedRuns(QObject):
     @Slot(object)
     def _on_posted(self, served: _ServedRun) -> None:
         if self._is_closed:
-            served.items.put(_End(_closed_error()))
+            served.items.put(_closed_error())
             return
         self._waiting.append(served)
         self._start_next()
@@ -138,7 +136,7 @@ class ServedRuns(QObject):
         """Stop the run of a client that has gone away."""
         if served in self._waiting:
             self._waiting.remove(served)
-            served.items.put(_End())
+            served.items.put(None)
         elif served is self._current and served.run is not None:
             self._session.stop()
         elif served is self._current and served.encoding is not None:
@@ -194,7 +192,7 @@ class ServedRuns(QObject):
 
     def _end(self, error: Exception | None) -> None:
         if self._current is not None:
-            self._current.items.put(_End(error))
+            self._current.items.put(error)
         self._current = None
         QTimer.singleShot(0, self, self._start_next)  # the session may start a run of its own first
 

@@ -319,11 +319,11 @@ class StudyController(QObject):
 
     @Slot()
     def _list_models(self) -> None:
-        from decodescope.app.features.studies.view.setup_page import Choice
+        from decodescope.app.features.studies.view.setup_page import ComboItem
 
         if self._dialog is not None:
             entries = [one for one in self._model.entries if one.problem is None and one.modalities.text]
-            self._dialog.setup.form.show_models([Choice(one.title, one.name) for one in entries])
+            self._dialog.setup.form.show_models([ComboItem(one.title, one.name) for one in entries])
 
     @Slot(str)
     def _on_text_edited(self, text: str) -> None:

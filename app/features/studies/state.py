@@ -151,7 +151,7 @@ def cell_table(summary: studies.StudySummary, shows_differences: bool = False) -
     return columns, rows
 
 
-def _estimate_cell(found: studies.Estimate | None, digits: int) -> TableCell:
+def _estimate_cell(found: studies.MeanEstimate | None, digits: int) -> TableCell:
     if found is None:
         return TableCell("–")
     return TableCell(studies.number_text(found.mean, digits), studies.interval_text(found, digits), found.mean)
@@ -226,7 +226,7 @@ class PlotPoint(NamedTuple):
     x: float
     label: str
     """The value of x as text."""
-    estimate: studies.Estimate
+    estimate: studies.MeanEstimate
     cell: str
     """Label of the cell; empty for none."""
 
@@ -290,7 +290,7 @@ def answer_plot(summary: studies.StudySummary, kind: str) -> PlotData:
 class MapCell(NamedTuple):
     """A cell of a heat map."""
 
-    estimate: studies.Estimate | None
+    estimate: studies.MeanEstimate | None
     cell: str
 
 

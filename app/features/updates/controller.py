@@ -43,7 +43,7 @@ class UpdateController(QObject):
 
     @property
     def source(self) -> UpdateSource | None:
-        """Where new versions are announced."""
+        """The address where new versions are announced."""
         return read_source()
 
     def is_due(self, today: int) -> bool:

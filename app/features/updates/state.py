@@ -1,4 +1,4 @@
-"""Where new versions are announced, and what a signed notice says.
+"""The address where new versions are announced, and the content of a signed notice.
 
 A notice is one JSON file, `{"notice": BASE64, "signature": BASE64}`. The signature is that of the decoded notice by
 Ed25519 (RFC 8032). The notice is JSON too: `{"program": "decodescope", "version": "1.0.1", "page": "https://…"}`.

@@ -215,7 +215,7 @@ class MemorySettings(SettingsForm):
 
 
 class UpdateSettings(SettingsForm):
-    """Whether to check for new versions. The first time, a question says what that sends."""
+    """The setting that checks for new versions. The first time, a question says what that sends."""
 
     def __init__(self, settings: UpdatesSection, address: str, unavailable_reason: str) -> None:
         """`address` is the one that a check contacts; `unavailable_reason` says why there is none, or is empty."""

@@ -6,6 +6,7 @@ import argparse
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from decodescope.core.system.file_writing import atomic_write
 from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from decodescope.core import AtlasProgress, SettingAtlas
 
 _EXAMPLE = mark("""\
@@ -81,10 +84,14 @@ def run(arguments: Sequence[str]) -> int:
         request = core.Request(
             options.prompt, {**settings, "max_new_tokens": options.tokens}, seed=options.seed, top_n=0
         )
-        with interrupt_sets(cancel), _Progress(options.quiet) as progress:
+        shape = "{l_bar}{bar}| {postfix}"
+        with (
+            interrupt_sets(cancel),
+            progress_bar(options.quiet, total=100, bar_format=shape) as bar,
+        ):
             atlas = core.map_setting(
                 model, request, options.setting, options.low, options.high, word=options.word,
-                max_passes=options.passes, progress=progress.update, cancel=cancel,
+                max_passes=options.passes, progress=partial(_update, bar), cancel=cancel,
             )  # fmt: skip
         _print(atlas)
         if options.csv is not None:
@@ -139,21 +146,9 @@ def _print(atlas: SettingAtlas) -> None:
         print(tr("Unfinished: texts that end with … may split further on. Allow more with --passes."), file=sys.stderr)
 
 
-class _Progress:
-    """A progress bar over the range."""
-
-    def __init__(self, is_quiet: bool) -> None:
-        self._bar = progress_bar(is_quiet, total=100, bar_format="{l_bar}{bar}| {postfix}")
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.close()
-
-    def update(self, progress: AtlasProgress) -> None:
-        """Show how much of the range is finished."""
-        self._bar.n = round(100 * progress.covered)
-        text = trn("{n:,} text", "{n:,} texts", progress.texts).format(n=progress.texts)
-        self._bar.set_postfix_str(text, refresh=False)
-        self._bar.refresh()
+def _update(bar: tqdm[Any], progress: AtlasProgress) -> None:
+    """Show how much of the range is finished."""
+    bar.n = round(100 * progress.covered)
+    text = trn("{n:,} text", "{n:,} texts", progress.texts).format(n=progress.texts)
+    bar.set_postfix_str(text, refresh=False)
+    bar.refresh()

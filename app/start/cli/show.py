@@ -37,7 +37,7 @@ exit codes: 0 the recording was printed; 1 it cannot be read, or is incomplete; 
 
 
 @dataclass(slots=True)
-class _ShownRun:
+class _PrintedRun:
     """The parts of a recording that are printed."""
 
     started: RunStarted | None = None
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         options = make_parser().parse_args(list(arguments))
     from decodescope.core import trace
 
-    shown, problem = _ShownRun(), ""
+    shown, problem = _PrintedRun(), ""
     try:
         for event in trace.replay(options.file):
             _add(shown, event)
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
     return FAILED if problem else DONE
 
 
-def _add(shown: _ShownRun, event: Event) -> None:
+def _add(shown: _PrintedRun, event: Event) -> None:
     from decodescope.core.events import Finished, Notice, RunStarted, TokenChosen
 
     if isinstance(event, RunStarted):
@@ -110,7 +110,7 @@ def _make_console(options: argparse.Namespace) -> Console:
     return console
 
 
-def _print_run(shown: _ShownRun, console: Console, lists_tokens: bool) -> None:
+def _print_run(shown: _PrintedRun, console: Console, lists_tokens: bool) -> None:
     from rich.text import Text
 
     from decodescope import core
@@ -151,7 +151,7 @@ def _safe(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def _texts(shown: _ShownRun) -> Iterator[tuple[int | None, Text]]:
+def _texts(shown: _PrintedRun) -> Iterator[tuple[int | None, Text]]:
     """Yield (number, coloured text) of each sequence, best first; the number is None if there is only one."""
     from rich.text import Text
 

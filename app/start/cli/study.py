@@ -7,8 +7,9 @@ import shutil
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
@@ -19,6 +20,8 @@ from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from decodescope.core.studies import Study, StudyProgress
 
 TABLE, REPORT = "study.csv", "study.html"
@@ -100,14 +103,17 @@ def _load_plugins(options: argparse.Namespace) -> None:
 
 
 def _run_study(study: Study, options: argparse.Namespace) -> int:
+
     code = DONE
     if not options.report:
-        cancel = threading.Event()
+        cancel, shape = threading.Event(), "{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}"
         try:
-            with interrupt_sets(cancel), _Progress(options.quiet) as progress:
-                study.run(
-                    progress.update, cancel, pilot=options.pilot, uses_plugins=bool(options.plugins or options.use)
-                )
+            with (
+                interrupt_sets(cancel),
+                progress_bar(options.quiet, unit=tr("run"), bar_format=shape) as bar,
+            ):
+                uses_plugins = bool(options.plugins or options.use)
+                study.run(partial(_update, bar), cancel, pilot=options.pilot, uses_plugins=uses_plugins)
         except StudyError as error:
             print(f"decodescope study: {error}", file=sys.stderr)
             code = FAILED
@@ -138,31 +144,16 @@ def _write_results(study: Study, options: argparse.Namespace) -> int:
     return FAILED if any(cell.failed for cell in summary.cells) else DONE
 
 
-class _Progress:
-    """A progress bar with the time left."""
+def _update(bar: tqdm[Any], progress: StudyProgress) -> None:
+    """Show the state of the study and the time left."""
+    from decodescope.core.studies import duration_text
 
-    def __init__(self, is_quiet: bool) -> None:
-        self._bar = progress_bar(is_quiet, unit=tr("run"), bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}")
-        self._is_quiet = is_quiet
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.close()
-
-    def update(self, progress: StudyProgress) -> None:
-        """Show the state of the study."""
-        from decodescope.core.studies import duration_text
-
-        if progress.notice:
-            self._bar.write(progress.notice, file=sys.stderr)
-        self._bar.total = progress.total
-        self._bar.n = progress.done
-        parts = []
-        if progress.seconds_left is not None:
-            parts.append(tr("{time} left").format(time=duration_text(progress.seconds_left)))
-        if progress.failed:
-            parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
-        self._bar.set_postfix_str(", ".join(parts), refresh=False)
-        self._bar.refresh()
+    if progress.notice:
+        bar.write(progress.notice, file=sys.stderr)
+    bar.total, bar.n, parts = progress.total, progress.done, []
+    if progress.seconds_left is not None:
+        parts.append(tr("{time} left").format(time=duration_text(progress.seconds_left)))
+    if progress.failed:
+        parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
+    bar.set_postfix_str(", ".join(parts), refresh=False)
+    bar.refresh()

@@ -75,7 +75,7 @@ class ComparisonEntry:
 
     @property
     def cause(self) -> str:
-        """Why it has no result; empty if it has one."""
+        """The reason why it has no result; empty if it has one."""
         error = self.run.outcome.error if self.run is not None and self.run.outcome is not None else None
         return error.cause if error is not None else ""
 

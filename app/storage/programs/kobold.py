@@ -33,7 +33,7 @@ STAGES: dict[int, tuple[str, ...]] = {
 }  # fmt: skip
 _TEMPERATURE_SAMPLER = 5
 _UNSUPPORTED: tuple[tuple[str, object], ...] = (
-    ("tfs", 1), ("top_a", 0), ("smoothing_factor", 0), ("smoothing_curve", 1), ("presence_penalty", 0),
+    ("tfs", 1), ("top_a", 0), ("smoothing_factor", 0), ("smoothing_curve", 1),
     ("rep_pen_slope", 1), ("adaptive_target", -1), ("adaptive_decay", 0.9), ("grammar", ""), ("logit_bias", {}),
     ("banned_tokens", []), ("ban_eos_token", False), ("sampler_seed", -1), ("guidance_scale", 1),
 )  # fmt: skip
@@ -66,6 +66,7 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _TEMPERATURE_SAMPLER]}
     mirostat = settings_io.read_mirostat(found, _IGNORED_WITH_MIROSTAT, instead, _MIROSTAT_NOTE)
     settings_io.read_penalty(found, "rep_pen", "rep_pen_range")
+    settings_io.read_count_penalty(found, "presence_penalty")
     settings_io.read_dry(found)
     found.values |= {
         "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),

@@ -41,6 +41,8 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     found = ForeignSettingsReader(_settings(data), DEFAULTS)
     mirostat = settings_io.read_mirostat(found, _IGNORED_WITH_MIROSTAT, {"samplers": ["temperature"]}, _MIROSTAT_NOTE)
     settings_io.read_penalty(found, "repeat_penalty", "repeat_last_n")
+    for name in ("frequency_penalty", "presence_penalty"):
+        settings_io.read_count_penalty(found, name)
     settings_io.read_dry(found)
     threshold = found.number("xtc_threshold")
     found.values |= {
@@ -58,8 +60,7 @@ def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     order = settings_io.read_temperature(found, heat, order)
     settings_io.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
     _read_length(found)
-    for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
-                        ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
+    for name, usual in (("grammar", ""), ("logit_bias", []), ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):
         found.report_unsupported(name, usual)
     found.report_unread()
     return found

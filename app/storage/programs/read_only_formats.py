@@ -19,6 +19,7 @@ from decodescope.app.storage.programs.settings_io import (
     ForeignProgram,
     ForeignSettingsReader,
     ForeignSettingsWriter,
+    count_penalty_note,
 )
 from decodescope.resources.language import mark, tr
 
@@ -33,6 +34,8 @@ _NUMBER_NAMES: Mapping[str, str] = {
         "typical_p": ("typical_p", "typicalp", "typical", "typ_p"),
         "top_n_sigma": ("top_n_sigma", "topnsigma", "nsigma"),
         "repetition_penalty": ("repetition_penalty", "repetitionpenalty", "repeat_penalty", "repeatpenalty", "rep_pen"),
+        "frequency_penalty": ("frequency_penalty", "frequencypenalty", "freq_pen"),
+        "presence_penalty": ("presence_penalty", "presencepenalty", "presence_pen"),
         "no_repeat_ngram_size": ("no_repeat_ngram_size",),
         "min_new_tokens": ("min_tokens", "min_length"),
         "epsilon_cutoff": ("epsilon_cutoff",),
@@ -61,8 +64,7 @@ _STOP_STRING_NAMES = frozenset({"stop", "stopstrings", "stop_strings", "stopping
 _MIROSTAT_NAMES = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
 _DYNAMIC_TEMPERATURE_NAMES = frozenset({"dynamic_temperature", "dynatemp"})
 _NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
-    "presence_penalty": (0,), "frequency_penalty": (0,), "presencepenalty": (0,), "frequencypenalty": (0,),
-    "presence_pen": (0,), "freq_pen": (0,), "tfs": (1,), "tfs_z": (1,), "tfsz": (1,), "top_a": (0,),
+    "tfs": (1,), "tfs_z": (1,), "tfsz": (1,), "top_a": (0,),
     "smoothing_factor": (0,), "smoothing_curve": (1,), "rep_pen_slope": (0, 1), "rep_pen_decay": (0,),
     "encoder_repetition_penalty": (1,), "encoder_rep_pen": (1,), "penalty_alpha": (0,), "guidance_scale": (1,),
     "length_penalty": (1,), "num_beams": (1,), "n": (1,), "best_of": (1,), "seed": (-1,), "logit_bias": ({}, []),
@@ -78,9 +80,6 @@ _MEANINGS: Mapping[str, str] = {
     "openai_max_context": mark("context length"),
     "max_length": mark("context length"), "max_context_length": mark("context length"),
     "truncation_length": mark("context length"),
-    "presence_penalty": mark("presence penalty"),
-    "presence_pen": mark("presence penalty"),
-    "frequency_penalty": mark("frequency penalty"), "freq_pen": mark("frequency penalty"),
     "repeat_last_n": mark("range of the repetition penalty; here it covers the whole text"),
     "repeatlastn": mark("range of the repetition penalty; here it covers the whole text"),
     "rep_pen_range": mark("range of the repetition penalty; here it covers the whole text"),
@@ -110,6 +109,8 @@ class SettingsFormat:
     """The program's defaults for settings missing from a file."""
     unit_factors: Mapping[str, float] = field(default_factory=dict)
     """Settings stored in another unit, with the factor to convert them."""
+    penalizes_prompt: bool = True
+    """Whether its frequency and presence penalties also count the tokens of the prompt."""
 
     def as_program(self) -> ForeignProgram:
         """Return the format as a read-only program."""
@@ -153,6 +154,8 @@ class SettingsFormat:
             )
             return
         names[ours] = name
+        if ours in ("frequency_penalty", "presence_penalty") and value and self.penalizes_prompt:
+            reader.unsupported.append(count_penalty_note(name))
         reader.values[ours] = round(value * self.unit_factors[ours], 12) if ours in self.unit_factors else value
 
 
@@ -273,6 +276,7 @@ FORMATS: tuple[SettingsFormat, ...] = (
         "SillyTavern (chat completion)",
         lambda data: any(str(name).startswith("openai_max_") for name in data),
         "https://github.com/SillyTavern/SillyTavern",
+        penalizes_prompt=False,
     ),
     SettingsFormat(
         "SillyTavern (text completion)",
@@ -309,8 +313,9 @@ FORMATS: tuple[SettingsFormat, ...] = (
             & data.keys()
         ),
         "https://docs.vllm.ai",
+        penalizes_prompt=False,
     ),
-    SettingsFormat("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
+    SettingsFormat("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference", penalizes_prompt=False),
     SettingsFormat(
         "OpenAI",
         lambda data: (
@@ -318,6 +323,7 @@ FORMATS: tuple[SettingsFormat, ...] = (
             and not {"repeat_penalty", "n_predict", "samplers"} & data.keys()
         ),
         "https://platform.openai.com/docs/api-reference",
+        penalizes_prompt=False,
     ),
 )
 """Checked in this order: the first match wins."""

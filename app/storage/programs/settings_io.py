@@ -223,6 +223,18 @@ def read_penalty(reader: ForeignSettingsReader, name: str, range_name: str) -> N
         reader.unsupported.append(template.format(name=range_name, reach=reach))
 
 
+def read_count_penalty(reader: ForeignSettingsReader, name: str) -> None:
+    """Read a frequency or presence penalty of a program that also counts the tokens of the prompt."""
+    if penalty := reader.raw_value(name):
+        reader.values[name] = penalty
+        reader.unsupported.append(count_penalty_note(name))
+
+
+def count_penalty_note(name: str) -> str:
+    """Return what a frequency or presence penalty counts here."""
+    return tr("{name}: here it counts the tokens of the answer, not those of the prompt.").format(name=name)
+
+
 def positive_or_none(value: float) -> float | None:
     """Return None for values of 0 or less, which switch a setting off in the programs."""
     return value if value > 0 else None

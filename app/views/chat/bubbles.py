@@ -240,14 +240,17 @@ class Bubble:
 
     @property
     def foot_text(self) -> str:
-        """Text of the line below: which version it is, and the cost of an answer."""
+        """Text of the line below: which version it is, which model and adapters wrote an answer if these are others
+        than before, and its cost.
+        """
         count = len(self.turn.siblings)
         version = f"{self.turn.number}/{count}" if count > 1 else ""
+        author = self.turn.author if self.is_answer and self.turn.is_author_new else ""
         cost = self.turn.cost_text if self.is_answer else ""
         if self.is_answer and not cost and self.turn.is_open:
             cost = tr("reading…")
         plain = tr("shown as text: {reason}").format(reason=self.plain_reason) if self.plain_reason else ""
-        return " · ".join(filter(None, (version, cost, plain)))
+        return " · ".join(filter(None, (version, author, cost, plain)))
 
     def paint_foot(self, painter: QPainter, left: float, right: float, text: str) -> None:
         """Paint `text` below the bubble, between two positions of the page."""

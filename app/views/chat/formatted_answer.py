@@ -58,7 +58,7 @@ _BROKEN_IMAGE = "!\u2060["
 
 
 def has_formatting(answer: AnswerThinking) -> bool:
-    """Whether formatting would change how the answer looks."""
+    """Return whether formatting would change how the answer looks."""
     return not plain_text_reason(answer) and _has_markup(answer)
 
 

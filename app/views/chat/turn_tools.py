@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from decodescope.app.state import setting_values
-from decodescope.app.state.conversation import CONTINUE, SAVE, SEND, ConversationTurn
+from decodescope.app.state.conversation import CONTINUE, SAVE, SEND, ConversationTurn, adapters_in
 from decodescope.app.theme.theme import Theme, tab_distance
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import text_documents
@@ -108,9 +108,17 @@ class TurnBar(Themed, QWidget):
         if not self.turn.made_with:
             return
         menu.addAction(caption(tr("Use its settings again")), self.settingsRequested.emit)
+        again = menu.addAction(caption(tr("Regenerate with its settings")), self._regenerate_alike)
+        again.setEnabled(self.regenerate.isEnabled())
         menu.addSeparator()
         for title, value in made_with_rows(self.turn.made_with):
             menu.addAction(caption(f"{title}: {value}")).setEnabled(False)
+
+    @Slot()
+    def _regenerate_alike(self) -> None:
+        """Write another answer with the model, adapters and settings of this one."""
+        self.settingsRequested.emit()
+        self.regenerateRequested.emit()
 
 
 def made_with_rows(settings: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
@@ -132,8 +140,8 @@ def made_with_rows(settings: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         rows.append((tr("Draft models"), join_names(Path(str(name)).name for name in drafts)))
     if settings.get("cache", "dynamic") != "dynamic":
         rows.append((tr("Cache"), str(settings["cache"])))
-    if adapters := settings.get("adapters"):
-        rows.append((tr("Adapters"), join_names(Path(str(one[0])).name for one in adapters)))
+    if names := adapters_in(settings):
+        rows.append((tr("Adapters"), join_names(names)))
     rows.append((tr("Seed"), str(settings.get("seed", ""))))
     shown = [(title, cut_short(value, 60)) for title, value in rows if value]
     return shown[:MAX_SETTINGS]

@@ -519,7 +519,7 @@ class ChatView(View):
             self.signals.tokenActivated.emit(target)
 
     def saved_view_state(self) -> object:
-        """Whether answers are shown formatted."""
+        """Return whether answers are shown formatted."""
         return self.area.formats_answers
 
     def restore_view_state(self, state: object) -> None:

@@ -49,7 +49,7 @@ class TextCards(Themed, QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._grid = arrange(QGridLayout(self), margins=0)
-        self.cards: list[TextCard] = []
+        self.cards: list[ComparedTextCard] = []
 
     def restyle(self, theme: Theme) -> None:
         self._grid.setSpacing(theme.px(16))
@@ -74,14 +74,14 @@ class TextCards(Themed, QWidget):
     def show_texts(self, comparison: Comparison, entries: Sequence[ComparisonEntry]) -> None:
         """Show one card per entry."""
         clear_layout(self._grid)
-        self.cards = [TextCard(comparison, entry, self._theme, self) for entry in entries]
+        self.cards = [ComparedTextCard(comparison, entry, self._theme, self) for entry in entries]
         for card in self.cards:
             card.compare.clicked.connect(card.request_reference)
             card.open.clicked.connect(card.request_show)
         self._arrange()
 
 
-class TextCard(QFrame):
+class ComparedTextCard(QFrame):
     """One text card: its name, a summary of the differences, the text, and its buttons."""
 
     def __init__(self, comparison: Comparison, entry: ComparisonEntry, theme: Theme, cards: TextCards) -> None:

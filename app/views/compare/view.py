@@ -89,7 +89,7 @@ def _as_sentence(words: str) -> str:
 
 
 class FirstComparisonStarter(QObject):
-    """When the expected run has ended, for example that started by `offer`, compare it."""
+    """Compares the expected run when it has ended, for example that started by `offer`."""
 
     def __init__(self, offer: FillButton, head: CompareHead) -> None:
         super().__init__(head)

@@ -32,7 +32,7 @@ class TextMetrics(NamedTuple):
         return cls(theme.px(35), theme.px(22), theme.px(28), theme.px(10), theme.px(4))
 
 
-class TokenMark(NamedTuple):
+class TokenSegments(NamedTuple):
     """A piece in one row: the spans it covers, or `tick` if it has no character of its own yet."""
 
     piece: int
@@ -47,7 +47,7 @@ class ShapedRow:
     """A shaped row and its marks."""
 
     line: ShapedLine
-    marks: list[TokenMark]
+    marks: list[TokenSegments]
     pills: list[tuple[float, float]]
     """Spans of control tokens, including the prompt's."""
     groups: list[tuple[float, float, int]]
@@ -117,16 +117,16 @@ class RowShaper(NamedTuple):
         groups = self.text.multi_token_characters(line.start, line.end)
         return [(*line.spans(start, start + 1)[0], count) for start, count in groups]
 
-    def _mark(self, piece: int, line: ShapedLine, row_end: int) -> TokenMark | None:
+    def _mark(self, piece: int, line: ShapedLine, row_end: int) -> TokenSegments | None:
         start, end = self.text.piece_span(piece)
         if start == end:
-            return TokenMark(piece, (), tick=self._tick(piece, line))
+            return TokenSegments(piece, (), tick=self._tick(piece, line))
         if end > row_end and start < row_end and not self.text.text[start:row_end].strip(" \t\u2009"):
             return None  # only the trailing space is in this row; the word is in the next one
         spans = [(min(a, self.flow.width), min(b, self.flow.width + 4)) for a, b in line.spans(start, end)]
         if line.ends_paragraph and start < row_end <= end:
             spans = _add_newline_span(spans, line, self.metrics.newline)
-        return TokenMark(piece, tuple(spans), starts_here=start >= line.start) if spans else None
+        return TokenSegments(piece, tuple(spans), starts_here=start >= line.start) if spans else None
 
     def _tick(self, piece: int, line: ShapedLine) -> float:
         """Return the x position of the tick of an incomplete character. Several ticks are placed side by side."""
@@ -286,7 +286,7 @@ class TokenColumn:
             for left, right in self.mark_spans(mark)
         ]
 
-    def mark_spans(self, mark: TokenMark) -> tuple[tuple[float, float], ...]:
+    def mark_spans(self, mark: TokenSegments) -> tuple[tuple[float, float], ...]:
         """Return the spans of a mark; for a tick, a narrow span at its position."""
         if mark.tick is None:
             return mark.spans
@@ -299,7 +299,7 @@ class TokenColumn:
         return QRectF(self.left + left, self.row_top(row) + inset, right - left, height)
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether the point lies in the column's area, including a small margin."""
+        """Return whether the point lies in the column's area, including a small margin."""
         margin = 12
         inside = self.left - margin <= x <= self.left + self.width + margin
         return inside and self.top - margin <= y <= self.top + self.height + margin

@@ -142,7 +142,7 @@ def _strong() -> re.Pattern[str]:
 
 
 def reads_right_to_left(paragraph: str) -> bool:
-    """Whether the first letter of `paragraph` belongs to a right-to-left script."""
+    """Return whether the first letter of `paragraph` belongs to a right-to-left script."""
     first = _strong().search(paragraph)
     return bool(first and _has_rtl().match(first[0]))
 

@@ -12,7 +12,7 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from decodescope.app.state.token_stats import band
 from decodescope.app.theme.theme import Theme
-from decodescope.app.views.text.column import ShapedRow, TokenColumn, TokenMark
+from decodescope.app.views.text.column import ShapedRow, TokenColumn, TokenSegments
 from decodescope.app.views.text.token_decorations import (
     paint_forced_underline,
     paint_influence,
@@ -152,7 +152,7 @@ def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, ro
 
 
 def _paint_token_background(
-    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, token_mark: TokenMark
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, token_mark: TokenSegments
 ) -> None:
     """Paint the tint of the newest token or the shade of the hovered one."""
     index = token_mark.piece - column.text.prompt_pieces

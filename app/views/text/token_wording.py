@@ -56,7 +56,7 @@ def token_rows(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]
 
 
 def is_remote_token(token: TokenChosen) -> bool:
-    """Whether a remote engine wrote the token; such tokens have fewer values."""
+    """Return whether a remote engine wrote the token; such tokens have fewer values."""
     return math.isnan(token.entropy)
 
 

@@ -23,7 +23,7 @@ EMPTY_HINT = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 
 
 def is_waiting(run: Run | None) -> bool:
-    """Whether a run is in progress and more tokens may come."""
+    """Return whether a run is in progress and more tokens may come."""
     return run is not None and run.finished is None and run.outcome is None
 
 

@@ -254,7 +254,7 @@ class PartInterface(QAccessibleInterface):
         )
 
     def contains(self, point: QPoint) -> bool:
-        """Whether the part contains a screen position."""
+        """Return whether the part contains a screen position."""
         return self.rect().contains(point)
 
 

@@ -25,7 +25,7 @@ _CLIENT_AREA_ANIMATION = 0x1042
 
 @cache
 def prefers_reduced_motion() -> bool:
-    """Whether animations are disabled; queried once."""
+    """Return whether animations are disabled; queried once."""
     value = os.environ.get(REDUCED_MOTION_VARIABLE, "")
     return value == "1" if value in ("0", "1") else _desktop_prefers_reduced_motion()
 

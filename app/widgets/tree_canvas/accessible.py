@@ -72,7 +72,7 @@ class NodeInterface(QAccessibleInterface):
         self._tree, self.node = tree, node
 
     def isValid(self) -> bool:
-        """Whether the node is still in the tree."""
+        """Return whether the node is still in the tree."""
         return self.node in self._tree.canvas_state.scene.model
 
     def object(self) -> QObject | None:

@@ -90,7 +90,7 @@ class TreeLayout:
         return self.lane_offsets[self.model.nodes[node].lane] + self.rows[node]
 
     def is_placed(self, node: int) -> bool:
-        """Whether the node is shown."""
+        """Return whether the node is shown."""
         return node in self.rows
 
     @property

@@ -95,7 +95,7 @@ class TreeModel:
             raise ValueError(f"Node {node.id} has the state {node.state!r}; a state is one of {', '.join(STATES)}.")
 
     def is_faint(self, node: int) -> bool:
-        """Whether the node is less important than its live siblings."""
+        """Return whether the node is less important than its live siblings."""
         return self.nodes[node].state in FAINT_STATES
 
     def path(self, node: int) -> list[int]:

@@ -122,7 +122,7 @@ class TreeScene:
         return end if self.max_depth is None else min(end, self.max_depth)
 
     def is_shown(self, node: int | None) -> bool:
-        """Whether the node is drawn."""
+        """Return whether the node is drawn."""
         return node is not None and self.layout.is_placed(node) and self.model.depth[node] <= self.last_depth
 
     def box(self, node: int) -> QRectF:

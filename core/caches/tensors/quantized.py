@@ -132,7 +132,7 @@ def unpack_codes(packed: torch.Tensor, bits: int) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class QuantizationSettings:
-    """How tokens are quantized. `axis_key` and `axis_value` say what shares a scale: `channel` or `token`."""
+    """The format of quantized tokens. `axis_key` and `axis_value` say what shares a scale: `channel` or `token`."""
 
     engine: str = "built-in"
     bits: int = 4

@@ -140,6 +140,7 @@ def decode_beams(run: DecodingRun, plan: BeamPlan) -> Iterator[Event]:
     search.begin()
     raw = run.replace_invalid(output.last)
     while True:
+        run.counters.check_overdue()
         yield search.step(raw)
         yield from run.finish_step(search.length - 1, beams)
         if search.done or run.is_cancelled():

@@ -127,7 +127,7 @@ class ConstraintBanks:
         return continued, ended
 
     def _can_finish(self, node: BeamNode) -> bool:
-        """Whether the node can still meet everything within the limit."""
+        """Return whether the node can still meet everything within the limit."""
         return self.constraints.min_remaining(self._progress_of(node)) <= self.max_tokens - node.length
 
     def _advances(self, node: BeamNode) -> bool:
@@ -146,7 +146,7 @@ class ConstraintBanks:
         return len(progress.met) * self._phrase_weight + self._phrase_weight - left
 
     def is_met(self, node: BeamNode) -> bool:
-        """Whether the node's text meets every constraint."""
+        """Return whether the node's text meets every constraint."""
         return self._progress_of(node).is_complete
 
     def tokens_met(self, node: BeamNode) -> int:

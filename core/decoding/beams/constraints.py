@@ -31,7 +31,7 @@ class ConstraintPhrase:
         return min(map(len, self.alternatives))
 
     def has_prefix(self, tokens: Alternative) -> bool:
-        """Whether an alternative begins with `tokens`."""
+        """Return whether an alternative begins with `tokens`."""
         return any(alternative[: len(tokens)] == tokens for alternative in self.alternatives)
 
     def remainders(self, tokens: Alternative) -> list[Alternative]:

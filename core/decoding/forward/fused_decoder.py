@@ -381,7 +381,7 @@ def discard_fused_decoder(model: LoadedModel) -> None:
 
 
 def can_join_matrices(network: torch.nn.Module) -> bool:
-    """Whether the network is so small that copies of its matrices are worth their memory."""
+    """Return whether the network is so small that copies of its matrices are worth their memory."""
     return sum(p.numel() * p.element_size() for p in network.parameters()) <= MAX_JOINED_BYTES
 
 
@@ -408,19 +408,19 @@ def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
 
 
 def _is_unmodified(modules: Iterable[torch.nn.Module]) -> bool:
-    """Whether every module has an original class and forward method (torch, transformers or this program) and no
+    """Return whether every module has an original class and forward method (torch, transformers or this program) and no
     hooks.
     """
     return not any(_is_patched(module) or not _is_original_class(type(module)) for module in modules)
 
 
 def _is_original_class(kind: type[torch.nn.Module]) -> bool:
-    """Whether class and forward method are from torch, transformers or this program."""
+    """Return whether class and forward method are from torch, transformers or this program."""
     return kind.__module__.startswith(_WRITTEN_BY) and kind.forward.__module__.startswith(_WRITTEN_BY)
 
 
 def _is_patched(module: torch.nn.Module) -> bool:
-    """Whether a module has a foreign hook or patch.
+    """Return whether a module has a foreign hook or patch.
 
     Hooks that transformers leaves after hidden states were requested are harmless: they only collect states during a
     pass of its own that requests them again. Those of adapters are part of the fused pass.
@@ -456,8 +456,8 @@ def _parameter_numbers(module: torch.nn.Module) -> Iterator[int]:
 
 
 def has_growing_layers(cache: object) -> bool:
-    """Whether every layer appends keys and values and returns those of the full text, or of sinks and recent tokens
-    with positions counted among them: transformers' standard layers, and ours that declare `allows_fused_pass`.
+    """Return whether every layer appends keys and values and returns those of the full text, or of sinks and recent
+    tokens with positions counted among them: transformers' standard layers, and ours that declare `allows_fused_pass`.
     """
     return (
         isinstance(cache, (DynamicCache, StaticCache))
@@ -470,7 +470,7 @@ def has_growing_layers(cache: object) -> bool:
 
 
 def _has_standard_layers(cache: object) -> bool:
-    """Whether all layers are transformers' standard ones, whose positions are those of the text."""
+    """Return whether all layers are transformers' standard ones, whose positions are those of the text."""
     return isinstance(cache, DynamicCache) and all(map(is_plain_dynamic_layer, cache.layers))
 
 
@@ -501,7 +501,7 @@ _MAX_CHECK_TOKENS = 64
 
 @torch.no_grad()
 def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
-    """Whether both give the same logits for ordinary texts, in one pass and in several.
+    """Return whether both give the same logits for ordinary texts, in one pass and in several.
 
     They are the same if they differ by the tolerance at most, or by as much as the module does from itself, when it
     reads the text in several passes or its embeddings are off by a rounding error.

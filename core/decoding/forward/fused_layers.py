@@ -55,14 +55,14 @@ def linear(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def _is_plain_float32(tensor: torch.Tensor) -> bool:
-    """Whether the tensor is a contiguous float32 CPU tensor that needs no gradient."""
+    """Return whether the tensor is a contiguous float32 CPU tensor that needs no gradient."""
     is_float = tensor.dtype is torch.float32 and tensor.device.type == "cpu"
     return is_float and tensor.is_contiguous() and not (tensor.requires_grad and torch.is_grad_enabled())
 
 
 @functools.cache
 def _is_native_faster(native: NativeLibrary) -> bool:
-    """Whether it gives the same result in less time than torch, which is optimized better for some CPUs than for
+    """Return whether it gives the same result in less time than torch, which is optimized better for some CPUs than for
     others.
     """
     generator = torch.Generator().manual_seed(0)  # the numbers of the caller are not used up
@@ -222,7 +222,7 @@ class FloatLinear:
 
 
 def _is_better_in_float32(hidden: torch.Tensor) -> bool:
-    """Whether these bfloat16 vectors are many on a CPU without bfloat16 instructions."""
+    """Return whether these bfloat16 vectors are many on a CPU without bfloat16 instructions."""
     is_many = hidden.device.type == "cpu" and hidden.shape[:-1].numel() >= _MIN_VECTORS
     return is_many and not _has_bfloat16(torch.get_num_threads())
 

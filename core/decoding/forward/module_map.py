@@ -244,7 +244,7 @@ def _map_layer(layer: nn.Module, index: int, config: Any, copies: bool) -> Decod
 
 
 def _is_joint(norm: nn.Module, attention: nn.Module, config: Any) -> bool:
-    """Whether a norm of queries is as wide as all heads together."""
+    """Return whether a norm of queries is as wide as all heads together."""
     weight = norm._parameters.get("weight")
     return weight is not None and weight.dim() == 1 and len(weight) != _head_width(attention, config)
 

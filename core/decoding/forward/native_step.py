@@ -119,7 +119,7 @@ def _token_capacity(states: torch.Tensor) -> int:
 
 
 def _is_row_major(states: torch.Tensor) -> bool:
-    """Whether [B, H, T, D] is ordered by head and token, with or without unused room between the heads."""
+    """Return whether [B, H, T, D] is ordered by head and token, with or without unused room between the heads."""
     texts, heads, _, width = states.shape
     by_text, by_head, by_token, by_number = states.stride()
     return by_number == 1 and by_token == width and by_head % width == 0 and (texts == 1 or by_text == heads * by_head)
@@ -153,7 +153,7 @@ class NativeDecodeStep:
             self._weights.refresh_paths()
 
     def supports(self, ids: torch.Tensor, cache: Cache, has_positions: bool = False) -> bool:
-        """Whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
+        """Return whether it supports `ids` [B, n]: a few tokens after the prompt, with room for them.
 
         `has_positions` means explicit mask or positions, which are supported for one text without sliding windows and
         linear biases.

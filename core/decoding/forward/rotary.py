@@ -93,7 +93,7 @@ class RotaryEmbedding:
 
 
 def _is_adjacent(sin: torch.Tensor) -> bool:
-    """Whether neighbours have one angle, judged by the last row."""
+    """Return whether neighbours have one angle, judged by the last row."""
     row = sin[-1]
     half = len(row) // 2
     return not torch.equal(row[:half], row[half:]) and torch.equal(row[::2], row[1::2])

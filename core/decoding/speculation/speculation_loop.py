@@ -242,7 +242,7 @@ class Speculation:
     def _write_plain(self, scores: list[torch.Tensor], choice: TokenChoice) -> Iterator[Event]:
         """Append one token [1]; the statistics of fast steps are computed in pairs."""
         step = len(self.sequence.ids)
-        if is_cache_measured(step):
+        if self.run.counters.check_overdue() or is_cache_measured(step):
             cache_operations.compact(self.run.forward.cache, keep_spare=True)
         yield from self._writer.write(step, scores, choice)
         self.text.extend(self.sequence.ids[step:], choice.tokens)
@@ -344,7 +344,7 @@ class Speculation:
         """Append tokens [n] until the text ends."""
         run, events = self.run, list[Event]()
         step = len(self.sequence.ids)
-        if any(map(is_cache_measured, range(step, step + len(origins)))):
+        if run.counters.check_overdue() or any(map(is_cache_measured, range(step, step + len(origins)))):
             cache_operations.compact(run.forward.cache, keep_spare=True)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.writer.append_and_emit(self.sequence, reading, self._method, origin=origin)

@@ -22,10 +22,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         write_rankings,
     )
     from decodescope.core.labs.preference.events import (
-        Begun,
         BestOf,
-        Compared,
-        Kept,
         LabEvent,
         PpoChecked,
         PpoStep,
@@ -33,7 +30,10 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         RewardStep,
         SftChecked,
         SftStep,
-        Stopped,
+        TextComparison,
+        TrainingSaved,
+        TrainingStarted,
+        TrainingStopped,
     )
     from decodescope.core.labs.preference.fine_tuning import Example, read_examples, sft
     from decodescope.core.labs.preference.ppo_training import PpoSettings, ppo

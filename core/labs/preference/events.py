@@ -9,7 +9,7 @@ Stage = Literal["sft", "reward", "ppo"]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class TrainingStarted:
     """A training starts, or resumes after `step`."""
 
     stage: Stage
@@ -92,7 +92,7 @@ class PpoStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TextComparison:
     """One held-out prompt, completed before and after the training with the same random numbers."""
 
     prompt: str
@@ -122,7 +122,7 @@ class PpoChecked:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TrainingSaved:
     """The training is done and its result is saved in `folder`."""
 
     stage: Stage
@@ -132,7 +132,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class TrainingStopped:
     """The training was stopped; with the same settings it resumes after `step`."""
 
     stage: Stage
@@ -154,15 +154,15 @@ class BestOf:
 
 
 LabEvent = (
-    Begun
+    TrainingStarted
     | RewardStep
     | RewardChecked
     | SftStep
     | SftChecked
     | PpoStep
-    | Compared
+    | TextComparison
     | PpoChecked
-    | Kept
-    | Stopped
+    | TrainingSaved
+    | TrainingStopped
     | BestOf
 )

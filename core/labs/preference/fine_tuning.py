@@ -73,9 +73,9 @@ def sft(
 ) -> Iterator[LabEvent]:
     """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL file, or these) and save it in `folder`.
 
-    Yields Begun, SftChecked before the first step, SftStep for each step, SftChecked, Kept; or Stopped. One example in
-    five is held out. `rate`: the learning rate (default: chosen by model size). Called again with the same settings, it
-    resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
+    Yields TrainingStarted, SftChecked before the first step, SftStep for each step, SftChecked, TrainingSaved; or
+    TrainingStopped. One example in five is held out. `rate`: the learning rate (default: chosen by model size). Called
+    again with the same settings, it resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     steps, seed, rate = to_plain_value((steps, seed, rate))

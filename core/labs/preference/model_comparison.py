@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from decodescope.core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
-from decodescope.core.labs.preference.events import Compared, PpoChecked
+from decodescope.core.labs.preference.events import PpoChecked, TextComparison
 from decodescope.core.labs.preference.reward_model import RewardModel
 from decodescope.core.labs.preference.tokenized_texts import end_token_ids, pad_texts, prompt_ids
 from decodescope.core.models.loaded_model import LoadedModel
@@ -38,8 +38,8 @@ class RewardBaseline(NamedTuple):
 class RewardScorer:
     """Scores sampled texts with a reward model, without their end token, which the rankings lack too."""
 
-    def __init__(self, source: LoadedModel, judge: RewardModel) -> None:
-        self._judge, self._end_ids = judge, end_token_ids(source)
+    def __init__(self, judge: RewardModel) -> None:
+        self._judge = judge
 
     @torch.no_grad()
     def scores(self, sampled: SampledCompletions) -> torch.Tensor:
@@ -88,14 +88,14 @@ class ModelComparison(NamedTuple):
         mean, deviation = RewardBaseline.of(torch.tensor(old))
         return PpoChecked(step, mean, sum(new) / len(new), deviation, sum(nats) / len(nats), len(new))
 
-    def compare_texts(self, prompts: Sequence[str]) -> Iterator[Compared]:
+    def compare_texts(self, prompts: Sequence[str]) -> Iterator[TextComparison]:
         """Yield the texts of both models after each prompt; nothing if cancelled."""
         if (both := self._sample(prompts, self.seed)) is None:
             return
         rewards = zip(*(self.scorer.scores(drawn).tolist() for drawn in both), strict=True)
         for row, (old, new) in enumerate(rewards):
             was, now = (self.before.tokenizer.decode(drawn.token_ids(row)[1]) for drawn in both)
-            yield Compared(prompts[row], was, now, old, new)
+            yield TextComparison(prompts[row], was, now, old, new)
 
     def _sample(self, prompts: Sequence[str], seed: int) -> tuple[SampledCompletions, SampledCompletions] | None:
         """Sample from both models with the same random numbers; None if cancelled."""

@@ -28,7 +28,7 @@ from decodescope.core.checks.arguments import (
 from decodescope.core.labs.arguments import check_lab_object, with_plain_fields
 from decodescope.core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
 from decodescope.core.labs.preference.dataset_files import bundled_rankings
-from decodescope.core.labs.preference.events import LabEvent, PpoStep, Stopped
+from decodescope.core.labs.preference.events import LabEvent, PpoStep, TrainingStopped
 from decodescope.core.labs.preference.model_comparison import ModelComparison, RewardBaseline, RewardScorer
 from decodescope.core.labs.preference.model_saving import ppo_card
 from decodescope.core.labs.preference.reward_model import RewardModel, load_reward_model
@@ -141,9 +141,10 @@ def ppo(
 ) -> Iterator[LabEvent]:
     """Tune a copy of `model` to maximize `reward` (a reward model or its folder) and save it in `folder`.
 
-    Yields Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt in
-    five is held out for the final comparison. Prompts default to those of the bundled rankings. Called again with the
-    same settings, it resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
+    Yields TrainingStarted, PpoStep for each round, then PpoChecked, TextComparison for each text shown, TrainingSaved;
+    or TrainingStopped. One prompt in five is held out for the final comparison. Prompts default to those of the bundled
+    rankings. Called again with the same settings, it resumes. Raises ParameterError, PreferenceError, ModelError,
+    FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     chosen = PpoSettings() if settings is None else settings
@@ -213,7 +214,7 @@ class _PpoTraining:
         self._cancel = cancel
         self._prompts, self._held_out = split_held_out(prompts)
         self._ids = [prompt_ids(source, one) for one in self._prompts]
-        self._scorer = RewardScorer(source, judge)
+        self._scorer = RewardScorer(judge)
         network: torch.nn.Module = copy.deepcopy(source.model).train(False)
         self._trained = _PolicyAndValue(network, judge.classifier.score.in_features).requires_grad_(True)
         rate = default_learning_rate(source, LEARNING_RATE) if settings.rate is None else settings.rate
@@ -240,7 +241,7 @@ class _PpoTraining:
             self._baseline = RewardBaseline(**training.figures)
             yield from training.steps(self._round)
         else:
-            yield Stopped("ppo", training.step, training.total)
+            yield TrainingStopped("ppo", training.step, training.total)
         if training.is_done:
             yield from self._finish()
 
@@ -326,7 +327,7 @@ class _PpoTraining:
         )  # fmt: skip
         checked = comparison.evaluate(self._held_out, settings.checked, training.total)
         if checked is None:
-            yield Stopped("ppo", training.step, training.total)
+            yield TrainingStopped("ppo", training.step, training.total)
             return
         yield checked
         yield from comparison.compare_texts(self._held_out[: settings.compared])

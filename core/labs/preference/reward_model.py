@@ -213,9 +213,9 @@ def train_reward(
 ) -> Iterator[LabEvent]:
     """Train a reward model from `model` on rankings (the bundled ones, a JSONL file, or these) and save it in `folder`.
 
-    Yields Begun, RewardStep for each update, RewardChecked now and then, and Kept or Stopped at the end. One ranking in
-    five is held out. `steps`: one pass over the rankings by default. Called again with the same settings, it resumes.
-    Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
+    Yields TrainingStarted, RewardStep for each update, RewardChecked now and then, and TrainingSaved or TrainingStopped
+    at the end. One ranking in five is held out. `steps`: one pass over the rankings by default. Called again with the
+    same settings, it resumes. Raises ParameterError, PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_event_or_new(cancel)
     steps, seed, rate = to_plain_value((steps, seed, rate))

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from decodescope.core.checks.arguments import check_kind
-from decodescope.core.labs.preference.events import Begun, Kept, LabEvent, Stage, Stopped
+from decodescope.core.labs.preference.events import LabEvent, Stage, TrainingSaved, TrainingStarted, TrainingStopped
 from decodescope.core.labs.preference.model_saving import Savable, save_model
 from decodescope.core.labs.preference.training_arguments import not_written_error
 from decodescope.core.models.error_translation import translate_errors
@@ -154,16 +154,16 @@ class TrainingLoop:
         self.step, self.seconds = 0, 0.0
         self.figures: dict[str, float] = {}
 
-    def resume(self, learned: Sequence[object], held_out: Sequence[object]) -> Begun:
+    def resume(self, learned: Sequence[object], held_out: Sequence[object]) -> TrainingStarted:
         """Resume after the steps in the checkpoint."""
         self.step, self.seconds, self.figures = self._checkpoint.restore()
-        return Begun(self.stage, self._source.name, self.step, self.total, len(learned), len(held_out))
+        return TrainingStarted(self.stage, self._source.name, self.step, self.total, len(learned), len(held_out))
 
-    def keep(self, network: Savable, card: str) -> Kept:
+    def keep(self, network: Savable, card: str) -> TrainingSaved:
         """Save the trained network with its model card, and delete the checkpoint."""
         save_model(network, self._source.tokenizer, self._folder, card)
         self._checkpoint.delete()
-        return Kept(self.stage, str(self._folder), self.seconds)
+        return TrainingSaved(self.stage, str(self._folder), self.seconds)
 
     def steps(self, update: Callable[[int], Iterator[LabEvent]]) -> Iterator[LabEvent]:
         """Yield the events of the remaining updates; save a checkpoint from time to time and when interrupted."""
@@ -188,7 +188,7 @@ class TrainingLoop:
             if self.step < self.total and is_whole:
                 self._save()
         if self.step < self.total:
-            yield Stopped(self.stage, self.step, self.total)
+            yield TrainingStopped(self.stage, self.step, self.total)
 
     @property
     def is_done(self) -> bool:

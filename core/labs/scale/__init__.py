@@ -33,7 +33,13 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.labs.scale.ranks.residual_memory import SCHEME as ZERO_R
     from decodescope.core.labs.scale.ranks.residual_memory import Residual, explain_residual, measuring_memory
     from decodescope.core.labs.scale.ranks.run_measurement import MOST as MAX_PROCESSES
-    from decodescope.core.labs.scale.ranks.run_measurement import STEPS, Measured, Progress, measure, measuring
+    from decodescope.core.labs.scale.ranks.run_measurement import (
+        STEPS,
+        RankMeasurement,
+        RankProgress,
+        measure,
+        measuring,
+    )
     from decodescope.core.labs.scale.ring_collectives import (
         RING_TITLES,
         Chunk,

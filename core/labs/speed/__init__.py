@@ -1,6 +1,6 @@
 """The speed lab: measure techniques that lower latency on a model of your choice, compared with the memory limit.
 
-    for event in core.labs.speed.measuring(core.labs.speed.Asked("storyteller"), cancel): ...
+    for event in core.labs.speed.measuring(core.labs.speed.MeasurementRequest("storyteller"), cancel): ...
 
 Importing this package imports no torch; the measurement runs in a process of its own.
 """
@@ -14,20 +14,20 @@ from decodescope.core.common.lazy_imports import lazy_imports
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.labs.speed.events import (
         WAYS,
-        Asked,
-        Begun,
-        Done,
         Event,
-        Ground,
-        LeftOut,
-        Measured,
-        Planned,
+        MeasurementFinished,
+        MeasurementRequest,
         Row,
+        RowMeasurement,
+        RowPlan,
+        RowStarted,
+        SkippedRow,
+        SpeedReference,
         Way,
     )
     from decodescope.core.labs.speed.explanations import (
         TITLES,
-        explain_ground,
+        explain_reference,
         explain_way,
         row_title,
         speed_words,

@@ -34,7 +34,7 @@ MAX_REPEATS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MeasurementRequest:
     """The settings of a measurement: model, techniques and repeats. Loading arguments are those of `core.load`."""
 
     model: str
@@ -78,14 +78,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RowPlan:
     """All rows, in the order they are measured."""
 
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SpeedReference:
     """The reference of all rows: the model as it is stored, and this machine's memory bandwidth."""
 
     model: str
@@ -103,14 +103,14 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RowStarted:
     """The measurement of a row starts."""
 
     row: Row
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RowMeasurement:
     """Measured speed and memory of one row."""
 
     row: Row
@@ -152,7 +152,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedRow:
     """A row that cannot be measured here, with the reason as a sentence."""
 
     row: Row
@@ -160,20 +160,20 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class MeasurementFinished:
     """The measurement is complete."""
 
     seconds: float
 
 
-Event = Planned | Ground | Begun | Measured | LeftOut | Done
-EVENTS: tuple[type[Event], ...] = (Planned, Ground, Begun, Measured, LeftOut, Done)
+Event = RowPlan | SpeedReference | RowStarted | RowMeasurement | SkippedRow | MeasurementFinished
+EVENTS: tuple[type[Event], ...] = (RowPlan, SpeedReference, RowStarted, RowMeasurement, SkippedRow, MeasurementFinished)
 
 
 class SpeedJob(msgspec.Struct, frozen=True):
     """The settings of the measurement, and the language of its messages."""
 
-    settings: Asked
+    settings: MeasurementRequest
     language: str
 
 

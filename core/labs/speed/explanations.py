@@ -8,7 +8,7 @@ from decodescope.core.checks.arguments import check_number, check_one_of, check_
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from decodescope.core.labs.arguments import check_lab_object, lab_object_list
 from decodescope.core.labs.formatting import decimal, percent
-from decodescope.core.labs.speed.events import Ground, Measured, Row, Way
+from decodescope.core.labs.speed.events import Row, RowMeasurement, SpeedReference, Way
 from decodescope.resources.language import mark, tr
 
 _MIN_TOKENS_PER_PASS = 1.05
@@ -44,7 +44,7 @@ def row_title(row: Row) -> str:
     return tr(_ROW_TITLES[row]) if row in _ROW_TITLES else row.name
 
 
-_GROUND = SentenceTemplate(
+_REFERENCE = SentenceTemplate(
     mark("{model} must read {bytes} for every word, and this machine reads {bandwidth} per second: word by "
         "word, one text cannot exceed {limit} words per second."),
     mark("For each token {model} reads its {bytes} of weights, and this machine reads {bandwidth} per "
@@ -167,23 +167,23 @@ _NO_COMPARISON = SentenceTemplate(
 )
 
 
-def explain_ground(ground: Ground) -> Sentence:
+def explain_reference(reference: SpeedReference) -> Sentence:
     """Explain the limit that all rows are compared with. Raises ParameterError."""
-    check_lab_object("ground", ground, Ground)
-    return _GROUND.say(
-        model=ground.model,
-        bytes=decimal(ground.weight_bytes),
-        bandwidth=decimal(ground.bandwidth),
-        limit=speed_words(ground.bandwidth / ground.weight_bytes),
-        kind=ground.weights,
-        threads=str(ground.threads),
+    check_lab_object("reference", reference, SpeedReference)
+    return _REFERENCE.say(
+        model=reference.model,
+        bytes=decimal(reference.weight_bytes),
+        bandwidth=decimal(reference.bandwidth),
+        limit=speed_words(reference.bandwidth / reference.weight_bytes),
+        kind=reference.weights,
+        threads=str(reference.threads),
     )
 
 
-def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
+def explain_way(way: Way, found: Sequence[RowMeasurement]) -> Sentence:
     """Explain the rows of a technique; the first of them is the reference. Raises ParameterError."""
     check_one_of("way", way, _SENTENCES)
-    found = lab_object_list("found", found, Measured)
+    found = lab_object_list("found", found, RowMeasurement)
     if len(found) < 2:
         return _NO_COMPARISON.say()
     return _SENTENCES[way](found)
@@ -201,22 +201,22 @@ def times(ratio: float) -> SentenceNumber:
     return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
-def is_clearly_faster(measured: Measured, other: Measured) -> bool:
+def is_clearly_faster(measured: RowMeasurement, other: RowMeasurement) -> bool:
     """Return whether every repeat of one was faster than every repeat of its reference, interleaved if available."""
     return min(measured.speeds) > max(measured.against or other.speeds)
 
 
-def _drafts_accepted(measured: Measured) -> bool:
+def _drafts_accepted(measured: RowMeasurement) -> bool:
     """Return whether enough drafts were accepted to explain a gain."""
     return (measured.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
 
 
-def _ratio(measured: Measured, base: Measured) -> float:
+def _ratio(measured: RowMeasurement, base: RowMeasurement) -> float:
     """Return the speed relative to the interleaved reference, or else to the first row."""
     return measured.speed / (measured.base or base.speed)
 
 
-def _values(measured: Measured, base: Measured) -> dict[str, str]:
+def _values(measured: RowMeasurement, base: RowMeasurement) -> dict[str, str]:
     return {
         "best": row_title(measured.row),
         "speed": speed_words(measured.speed),
@@ -227,7 +227,7 @@ def _values(measured: Measured, base: Measured) -> dict[str, str]:
     }
 
 
-def _explain_batch(rows: Sequence[Measured]) -> Sentence:
+def _explain_batch(rows: Sequence[RowMeasurement]) -> Sentence:
     base, best = rows[0], max(rows, key=lambda one: one.speed)
     if best is base or not is_clearly_faster(best, base):
         return _NO_BATCH.say(**_values(base, base))
@@ -236,7 +236,7 @@ def _explain_batch(rows: Sequence[Measured]) -> Sentence:
     )
 
 
-def _explain_weights(rows: Sequence[Measured]) -> Sentence:
+def _explain_weights(rows: Sequence[RowMeasurement]) -> Sentence:
     base, best = rows[0], max(rows, key=lambda one: _ratio(one, rows[0]))
     if base.row.name != "float32":
         return _NO_COMPARISON.say()
@@ -247,7 +247,7 @@ def _explain_weights(rows: Sequence[Measured]) -> Sentence:
     return _NOT_QUANTIZED.say(**values, smallest=row_title(small.row), share=percent(small.bytes / base.bytes))
 
 
-def _explain_drafts(rows: Sequence[Measured]) -> Sentence:
+def _explain_drafts(rows: Sequence[RowMeasurement]) -> Sentence:
     base, best = rows[0], max(rows[1:], key=lambda one: (_drafts_accepted(one), _ratio(one, rows[0])))
     if is_clearly_faster(best, base):
         saying = _DRAFTED if _drafts_accepted(best) else _NOT_BY_DRAFTS
@@ -256,14 +256,14 @@ def _explain_drafts(rows: Sequence[Measured]) -> Sentence:
     return together(saying.say(**_values(best, base)), _explain_equality(rows))
 
 
-def _explain_equality(rows: Sequence[Measured]) -> Sentence:
+def _explain_equality(rows: Sequence[RowMeasurement]) -> Sentence:
     others = [row_title(one.row) for one in rows if one.same is False]
     if others:
         return _DIFFERENT_TEXT.say(names=tr(", ").join(others))
     return _SAME_TEXT.say() if any(one.same for one in rows) else Sentence()
 
 
-def _explain_parallel(rows: Sequence[Measured]) -> Sentence:
+def _explain_parallel(rows: Sequence[RowMeasurement]) -> Sentence:
     base, fastest = rows[0], max(rows[1:], key=lambda one: one.speed)
     explanation = _PARALLEL.say(**_values(fastest, base), count=fastest.row.name)
     talking = Sentence()
@@ -272,7 +272,7 @@ def _explain_parallel(rows: Sequence[Measured]) -> Sentence:
     return together(explanation, talking, _explain_equality(rows))
 
 
-def _explain_compiled(rows: Sequence[Measured]) -> Sentence:
+def _explain_compiled(rows: Sequence[RowMeasurement]) -> Sentence:
     base, last = rows[0], rows[-1]
     if last.row.name != "compiled":
         return _NO_COMPARISON.say()
@@ -280,7 +280,7 @@ def _explain_compiled(rows: Sequence[Measured]) -> Sentence:
     return together(saying.say(**_values(last, base)), _explain_equality(rows))
 
 
-def _explain_offload(rows: Sequence[Measured]) -> Sentence:
+def _explain_offload(rows: Sequence[RowMeasurement]) -> Sentence:
     by_name = {one.row.name: one for one in rows}
     disk, drafted = by_name.get("disk"), by_name.get("drafted")
     if disk is None:
@@ -292,7 +292,7 @@ def _explain_offload(rows: Sequence[Measured]) -> Sentence:
     return together(explanation, saying.say(**_values(drafted, disk)), _explain_equality(rows))
 
 
-_SENTENCES: dict[Way, Callable[[Sequence[Measured]], Sentence]] = {
+_SENTENCES: dict[Way, Callable[[Sequence[RowMeasurement]], Sentence]] = {
     "batch": _explain_batch,
     "weights": _explain_weights,
     "drafts": _explain_drafts,

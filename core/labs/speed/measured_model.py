@@ -16,7 +16,7 @@ from decodescope.core.decoding.speculation.drafters.compatibility import why_not
 from decodescope.core.errors import OutOfMemoryError
 from decodescope.core.explain.words import size
 from decodescope.core.generation.running import Result, run
-from decodescope.core.labs.speed.events import Asked, Ground, Measured, Row
+from decodescope.core.labs.speed.events import MeasurementRequest, Row, RowMeasurement, SpeedReference
 from decodescope.core.models import catalog, model_entry
 from decodescope.core.models.config_validation import PACKED
 from decodescope.core.models.devices import choose_device
@@ -76,7 +76,7 @@ class TimedRun(NamedTuple):
 class MeasuredModel:
     """Loads the model when a row first needs it, and times requests on it."""
 
-    def __init__(self, settings: Asked, cancel: threading.Event) -> None:
+    def __init__(self, settings: MeasurementRequest, cancel: threading.Event) -> None:
         self.settings, self._cancel = settings, cancel
         self._baseline: TimedRun | None = None
         self._base: LoadedModel | None = None
@@ -165,13 +165,13 @@ class MeasuredModel:
             self._baseline = self.time_request(self.base)
         return self._baseline
 
-    def ground_events(self) -> Iterator[Ground]:
+    def reference_events(self) -> Iterator[SpeedReference]:
         """Yield the reference event; nothing if the model does not fit into memory."""
         try:
             base = self.base
         except OutOfMemoryError:
             return
-        yield Ground(
+        yield SpeedReference(
             base.name, str(base.device), base.weights, base.weight_bytes, self.bandwidth(base),
             torch.get_num_threads(), self.tokens, self.draft.name if self.draft is not None else "",
         )  # fmt: skip
@@ -228,10 +228,10 @@ class MeasuredModel:
 
     def to_measured(
         self, row: Row, timed_run: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1
-    ) -> Measured:
+    ) -> RowMeasurement:
         """Return the row's result, with the limit of `texts` tokens for each read of the weights."""
         metrics = timed_run.last.metrics
-        return Measured(
+        return RowMeasurement(
             row,
             timed_run.speeds,
             model.weight_bytes + metrics.cache_peak_bytes,

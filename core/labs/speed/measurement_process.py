@@ -12,19 +12,27 @@ from decodescope.core.checks.arguments import cancel_event_or_new
 from decodescope.core.errors import ScaleError
 from decodescope.core.labs.arguments import check_lab_object, with_plain_fields
 from decodescope.core.labs.processes.lab_processes import LabProcesses
-from decodescope.core.labs.speed.events import LINES, Asked, Done, Event, MeasurementFailed, SpeedJob
+from decodescope.core.labs.speed.events import (
+    LINES,
+    Event,
+    MeasurementFailed,
+    MeasurementFinished,
+    MeasurementRequest,
+    SpeedJob,
+)
 from decodescope.resources import language
 from decodescope.resources.language import tr
 
 _POLL_SECONDS = 0.1
 
 
-def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
-    """Yield the events of a measurement; ends without `Done` once `cancel` is set. No process outlives it.
+def measuring(asked: MeasurementRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
+    """Yield the events of a measurement; ends without `MeasurementFinished` once `cancel` is set.
 
-    A packaged program cannot start another Python and measures in this process. Raises DecodescopeError.
+    No process outlives it. A packaged program cannot start another Python and measures in this process. Raises
+    DecodescopeError.
     """
-    check_lab_object("asked", asked, Asked)
+    check_lab_object("asked", asked, MeasurementRequest)
     asked = with_plain_fields(asked)
     asked.check()
     cancel = cancel_event_or_new(cancel)
@@ -43,7 +51,7 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
                     raise _ended_error(ranks)
                 case (_, event) if event is not None:
                     yield event
-                    if isinstance(event, Done):
+                    if isinstance(event, MeasurementFinished):
                         return
 
 

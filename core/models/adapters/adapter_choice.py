@@ -54,7 +54,7 @@ class AdapterChoice(NamedTuple):
         return adapter_name(self.path)
 
 
-Choice: TypeAlias = AdapterChoice | str | os.PathLike[str] | tuple[str | os.PathLike[str], float]
+AdapterSource: TypeAlias = AdapterChoice | str | os.PathLike[str] | tuple[str | os.PathLike[str], float]
 """An adapter as callers write it: a path, or a path and a strength."""
 
 

@@ -19,7 +19,7 @@ from decodescope.core.models.adapters.adapter_choice import (
     CONFIG_FILE,
     WEIGHTS_FILE,
     AdapterChoice,
-    Choice,
+    AdapterSource,
     adapter_location,
     check_adapters,
     is_adapter_folder,
@@ -96,7 +96,7 @@ class AdapterSet:
         return self._loaded[key]
 
     @isolated_construction
-    def set(self, adapters: Sequence[Choice], allow_pickle: bool = False) -> None:
+    def set(self, adapters: Sequence[AdapterSource], allow_pickle: bool = False) -> None:
         """Use exactly these adapters; those not loaded are loaded. Raises the errors of `load`, and ParameterError.
 
         Without any adapter, or with strengths of 0, the model computes what it did before, to the last bit.
@@ -131,7 +131,7 @@ class AdapterSet:
             self._replacements.pop(name).remove()
 
     @contextmanager
-    def using(self, adapters: Sequence[Choice] | None) -> Iterator[None]:
+    def using(self, adapters: Sequence[AdapterSource] | None) -> Iterator[None]:
         """Use these adapters inside the context; None for those already in use. Raises the errors of `set`."""
         before = self._active
         if adapters is not None:

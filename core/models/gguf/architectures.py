@@ -1,4 +1,4 @@
-"""How transformers represents the architectures of llama.cpp, one entry per architecture.
+"""The architectures of llama.cpp as transformers represents them, one entry per architecture.
 
 A GGUF file has no config.json, and names of its own for tensors. Reading and writing follow from the same entry:
 `model_config.py` makes the config of the metadata and the metadata of the config, `tensor_names.py` the names of
@@ -40,7 +40,7 @@ _SOFTMAX, _SIGMOID = 1, 2
 
 @dataclass(frozen=True)
 class GgufArchitecture:
-    """How transformers represents an architecture of llama.cpp."""
+    """An architecture of llama.cpp as transformers represents it."""
 
     model_type: str
     outside: Mapping[str, str]

@@ -39,7 +39,7 @@ _PORTION = 2**18
 
 
 class BlockFormat(NamedTuple):
-    """How numbers are stored: in blocks of `block_weights` numbers and `block_bytes` bytes."""
+    """A format of stored numbers: blocks of `block_weights` numbers and `block_bytes` bytes."""
 
     name: str
     """As llama.cpp writes it: F32, Q8_0, Q4_K …"""

@@ -116,7 +116,7 @@ def _read(
 ) -> tuple[Network, Any]:  # fmt: skip
     more: dict[str, Any] = {"quantization_config": packing} if packing is not None else {}
     loaded: Any = type(outline).from_pretrained(
-        None, config=config, state_dict={name: _Passed(value) for name, value in tensors.items()}, dtype=dtype,
+        None, config=config, state_dict={name: _CarriedValue(value) for name, value in tensors.items()}, dtype=dtype,
         output_loading_info=True, generation_config=generation_config(file, config), **more,
     )  # fmt: skip
     network: Network = loaded[0]
@@ -141,7 +141,7 @@ def read_floats(parts: list[GgufParameter], dtype: torch.dtype) -> torch.Tensor:
     return found[0].contiguous() if len(found) == 1 else join_parts(found, parts[0].operation)
 
 
-class _Passed:
+class _CarriedValue:
     """Carries a value through transformers' loader, which indexes it with `...` and moves the result."""
 
     def __init__(self, value: Any) -> None:
@@ -150,7 +150,7 @@ class _Passed:
     def __getitem__(self, everything: object) -> Any:
         return self.value.read() if isinstance(self.value, _Floats) else self
 
-    def to(self, **_: object) -> _Passed:
+    def to(self, **_: object) -> _CarriedValue:
         """Ignore the device and dtype that transformers requests."""
         return self
 
@@ -194,7 +194,7 @@ class GgufQuantizer(PackedQuantizer):
 
     def pack(self, model: Network, name: str, value: Any) -> dict[str, torch.Tensor]:
         """Give one weight to the modules that hold it; return the weights that transformers must set itself."""
-        parts: list[GgufParameter] = value.value if isinstance(value, _Passed) else value
+        parts: list[GgufParameter] = value.value if isinstance(value, _CarriedValue) else value
         if name in self._expert_tensors:
             module, own = self._expert_tensors[name]
             del module._parameters[own]

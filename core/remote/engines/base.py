@@ -65,7 +65,7 @@ class NativeEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel:
+class EngineModel:
     """One model served by an engine."""
 
     name: str
@@ -83,7 +83,7 @@ class ServedModel:
 class EngineListing:
     """The models and capabilities that an engine reports through its own API."""
 
-    models: tuple[ServedModel, ...]
+    models: tuple[EngineModel, ...]
     reports_probabilities: bool = True
     """Whether this version of the engine reports probabilities."""
 
@@ -156,7 +156,7 @@ class EngineKind:
     """(client, cancel) → its models, read through an API that only it has; None if the answers are not its own. Raises
     EngineError, CancelledError.
     """
-    describe_model: Callable[[EngineClient, ServedModel, threading.Event], ServedModel] | None = None
+    describe_model: Callable[[EngineClient, EngineModel, threading.Event], EngineModel] | None = None
     """(client, model, cancel) → the model with further details. Raises EngineError, CancelledError."""
     default_tag: str = ""
     """What it appends to a model's name that has no tag."""

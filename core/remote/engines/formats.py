@@ -13,6 +13,7 @@ from decodescope.core.remote.engines.base import Body
 OFF_VALUES: Mapping[str, object] = {
     "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
     "xtc_probability": 0.0, "dry_multiplier": 0.0, "top_n_sigma": -1.0, "min_new_tokens": 0,
+    "frequency_penalty": 0.0, "presence_penalty": 0.0,
 }  # fmt: skip
 """The value at which a setting has no effect. It is sent explicitly, because engines have other defaults than those
 shown here.
@@ -21,12 +22,14 @@ OPENAI_SETTINGS = {
     "max_new_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_strings": "stop",
 }  # fmt: skip
 """Settings of the OpenAI-compatible API: our name → its name."""
+COUNT_PENALTIES = {"frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty"}
+"""The penalties of OpenAI's API, for engines that count the tokens of the answer only."""
 SEVERAL_TEXTS = {"num_return_sequences": "n"}
 GRAMMAR = {"grammar": "grammar"}
 """Marks grammars as supported; `EngineKind.grammars` contains the fields."""
 SERVER_SETTINGS = {
     "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty", "min_new_tokens": "min_tokens",
-    "eos_token_id": "stop_token_ids",
+    "eos_token_id": "stop_token_ids", **COUNT_PENALTIES,
 }  # fmt: skip
 """Further settings of vLLM and SGLang."""
 USAGE = {"stream_options": {"include_usage": True}}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decodescope.core.errors import EngineRefusedError, EngineReplyError
 from decodescope.core.explain.words import size
 from decodescope.core.remote.client import EngineClient
-from decodescope.core.remote.engines.base import EngineKind, EngineListing, Message, ServedModel
+from decodescope.core.remote.engines.base import EngineKind, EngineListing, EngineModel, Message
 from decodescope.core.remote.engines.formats import (
     GRAMMAR,
     OPENAI_SETTINGS,
@@ -56,13 +56,13 @@ def _cards(
     return [card for card in cards[:_MAX_MODELS] if is_model_name(card.get(name)) and card["type"] not in _EMBEDDINGS]
 
 
-def _served_model(card: Mapping[str, object]) -> ServedModel:
+def _served_model(card: Mapping[str, object]) -> EngineModel:
     quantization = card.get("quantization")
     format_name = quantization.get("name") if isinstance(quantization, dict) else None
     bytes_on_disk = positive_count(card.get("size_bytes"))
     facts = [short_text(card.get("architecture")), short_text(card.get("params_string")), short_text(format_name)]
     facts.append(size(bytes_on_disk) if bytes_on_disk else "")
-    return ServedModel(str(card["key"]), _loaded_context(card), facts=tuple(filter(None, facts)))
+    return EngineModel(str(card["key"]), _loaded_context(card), facts=tuple(filter(None, facts)))
 
 
 def _loaded_context(card: Mapping[str, object]) -> int | None:
@@ -75,10 +75,10 @@ def _loaded_context(card: Mapping[str, object]) -> int | None:
     return None
 
 
-def _older_model(card: Mapping[str, object]) -> ServedModel:
+def _older_model(card: Mapping[str, object]) -> EngineModel:
     facts = (short_text(card.get("arch")), short_text(card.get("quantization")))
     context = positive_count(card.get("loaded_context_length")) if card.get("state") == _LOADED else None
-    return ServedModel(str(card["id"]), context, facts=tuple(filter(None, facts)))
+    return EngineModel(str(card["id"]), context, facts=tuple(filter(None, facts)))
 
 
 def read_usage(usage: ResponseUsage, message: Message) -> None:

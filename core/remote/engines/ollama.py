@@ -14,7 +14,7 @@ from decodescope.core.explain.words import size
 from decodescope.core.grammar.grammar_setting import schema_of
 from decodescope.core.remote import http_stream
 from decodescope.core.remote.client import EngineClient
-from decodescope.core.remote.engines.base import Body, EngineKind, EngineListing, Message, NativeEndpoint, ServedModel
+from decodescope.core.remote.engines.base import Body, EngineKind, EngineListing, EngineModel, Message, NativeEndpoint
 from decodescope.core.remote.engines.formats import GRAMMAR, is_model_name, positive_count, short_text
 from decodescope.core.remote.responses import (
     ResponseUsage,
@@ -84,13 +84,13 @@ def _details(card: Mapping[str, object]) -> Mapping[str, object]:
     return details if isinstance(details, dict) else {}
 
 
-def _served_model(card: Mapping[str, object], contexts: Mapping[str, int]) -> ServedModel:
+def _served_model(card: Mapping[str, object], contexts: Mapping[str, int]) -> EngineModel:
     details, name = _details(card), str(card["name"])
     facts = [short_text(details.get(key)) for key in ("family", "parameter_size", "quantization_level")]
     host = short_text(card.get("remote_host"))
     bytes_on_disk = 0 if host else positive_count(card.get("size")) or 0  # a forwarded model has only its manifest
     facts.append(size(bytes_on_disk) if bytes_on_disk else "")
-    return ServedModel(name, contexts.get(name), facts=tuple(filter(None, facts)), host=host)
+    return EngineModel(name, contexts.get(name), facts=tuple(filter(None, facts)), host=host)
 
 
 def _loaded_contexts(client: EngineClient, cancel: threading.Event) -> Mapping[str, int]:
@@ -107,7 +107,7 @@ def _loaded_contexts(client: EngineClient, cancel: threading.Event) -> Mapping[s
     return found
 
 
-def describe_model(client: EngineClient, model: ServedModel, cancel: threading.Event) -> ServedModel:
+def describe_model(client: EngineClient, model: EngineModel, cancel: threading.Event) -> EngineModel:
     """Return the model with the size of its vocabulary. Raises EngineError, CancelledError."""
     reply = client.post(f"{client.address.root}/api/show", {"model": model.name}, cancel)
     info = reply.get("model_info") if isinstance(reply, dict) else None

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from decodescope.core.remote.engines.base import EngineKind
-from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SEVERAL_TEXTS, USAGE, response_format
+from decodescope.core.remote.engines.formats import (
+    COUNT_PENALTIES,
+    GRAMMAR,
+    OPENAI_SETTINGS,
+    SEVERAL_TEXTS,
+    USAGE,
+    response_format,
+)
 
 ENGINE = EngineKind(
     "other",
     "OpenAI-compatible",
-    {**OPENAI_SETTINGS, **SEVERAL_TEXTS, **GRAMMAR},
+    {**OPENAI_SETTINGS, **COUNT_PENALTIES, **SEVERAL_TEXTS, **GRAMMAR},
     USAGE,
     alternatives=5,
     chat_alternatives=20,

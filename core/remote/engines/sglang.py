@@ -11,7 +11,14 @@ from typing import Any
 from decodescope.core.grammar.grammar_setting import schema_of
 from decodescope.core.remote import http_stream
 from decodescope.core.remote.engines.base import Body, EngineKind, Message, NativeEndpoint
-from decodescope.core.remote.engines.formats import GRAMMAR, OPENAI_SETTINGS, SERVER_SETTINGS, SEVERAL_TEXTS, USAGE
+from decodescope.core.remote.engines.formats import (
+    COUNT_PENALTIES,
+    GRAMMAR,
+    OPENAI_SETTINGS,
+    SERVER_SETTINGS,
+    SEVERAL_TEXTS,
+    USAGE,
+)
 from decodescope.core.remote.responses import (
     MAX_ALTERNATIVES,
     ResponseUsage,
@@ -27,7 +34,7 @@ from decodescope.core.remote.responses import (
 _NATIVE_NAMES = {
     "max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens", "seed": "sampling_seed",
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "stop_token_ids",
-                               "n", "json_schema", "regex")},
+                               *COUNT_PENALTIES, "n", "json_schema", "regex")},
 }  # fmt: skip
 """Maps setting names of the compatible API to those of the native API."""
 

@@ -81,7 +81,7 @@ def test_4_4_a_stored_prefix_is_reused_on_the_card(card: PretendCard, cache: str
     assert store.prefixes
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("cache", ["offloaded", "offloaded_static"])
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 @pytest.mark.parametrize(

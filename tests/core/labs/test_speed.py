@@ -13,40 +13,43 @@ import pytest
 
 from decodescope import core
 from decodescope.core.labs import speed
-from decodescope.core.labs.speed import Asked, Measured, Row
+from decodescope.core.labs.speed import MeasurementRequest, Row, RowMeasurement
 from decodescope.core.labs.speed.events import LINES, MeasurementFailed
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 from decodescope.core.labs.speed.measured_rows import measure_rows, plan_rows
 from decodescope.core.labs.speed.techniques import parallel
 from decodescope.resources import depth
 
-QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
+QUICK = MeasurementRequest("storyteller", threads=1, seconds=0.01, repeats=1)
 
 
-def run_rows(asked: Asked) -> dict[str, Measured | speed.LeftOut]:
+def run_rows(asked: MeasurementRequest) -> dict[str, RowMeasurement | speed.SkippedRow]:
     """What became of each row, by its name; measured in this process."""
     events = list(measure_rows(asked, threading.Event()))
     assert events[0] == plan_rows(asked)
-    assert isinstance(events[-1], speed.Done)
-    found = {one.row.name: one for one in events if isinstance(one, (Measured, speed.LeftOut))}
+    assert isinstance(events[-1], speed.MeasurementFinished)
+    found = {one.row.name: one for one in events if isinstance(one, (RowMeasurement, speed.SkippedRow))}
     assert [Row(asked.ways[0], name) for name in found] == list(plan_rows(asked).rows)
     return found
 
 
-def row(way: speed.Way, name: str, *speeds: float, **more: object) -> Measured:
-    return replace(Measured(Row(way, name), speeds, 1_000_000, 500.0), **more)  # type: ignore[arg-type]
+def row(way: speed.Way, name: str, *speeds: float, **more: object) -> RowMeasurement:
+    return replace(RowMeasurement(Row(way, name), speeds, 1_000_000, 500.0), **more)  # type: ignore[arg-type]
 
 
 def test_importing_the_lab_loads_no_torch() -> None:
-    code = "import sys; from decodescope import core; core.labs.speed.Asked('x'); print('torch' in sys.modules)"
+    code = (
+        "import sys; from decodescope import core; core.labs.speed.MeasurementRequest('x'); "
+        "print('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
 
 
 def test_speculative_rows_generate_the_plain_text() -> None:
     found = run_rows(replace(QUICK, ways=("drafts",)))
-    assert all(isinstance(one, Measured) and one.same is not False for one in found.values())
+    assert all(isinstance(one, RowMeasurement) and one.same is not False for one in found.values())
     drafted = found["assisted"]
-    assert isinstance(drafted, Measured)
+    assert isinstance(drafted, RowMeasurement)
     assert drafted.per_pass is not None
     assert drafted.per_pass > 1
     assert drafted.base > 0
@@ -54,7 +57,7 @@ def test_speculative_rows_generate_the_plain_text() -> None:
 
 @pytest.mark.slow
 def test_small_model_is_measured_on_one_thread() -> None:
-    ground = next(one for one in speed.measuring(replace(QUICK, threads=0)) if isinstance(one, speed.Ground))
+    ground = next(one for one in speed.measuring(replace(QUICK, threads=0)) if isinstance(one, speed.SpeedReference))
     assert ground.threads == 1
 
 
@@ -62,9 +65,9 @@ def test_small_model_is_measured_on_one_thread() -> None:
 def test_disk_offload_keeps_the_text_and_has_a_speed_estimate() -> None:
     found = run_rows(replace(QUICK, ways=("offload",)))
     memory, disk, drafted = (found[name] for name in ("memory", "disk", "drafted"))
-    assert isinstance(memory, Measured)
-    assert isinstance(disk, Measured)
-    assert isinstance(drafted, Measured)
+    assert isinstance(memory, RowMeasurement)
+    assert isinstance(disk, RowMeasurement)
+    assert isinstance(drafted, RowMeasurement)
     assert (disk.same, drafted.same) == (True, True)
     assert disk.bytes < memory.bytes / 2
     assert disk.predicted
@@ -77,21 +80,21 @@ def test_disk_offload_keeps_the_text_and_has_a_speed_estimate() -> None:
 def test_rows_that_cannot_be_measured_have_a_reason() -> None:
     requested = replace(QUICK, model="storyteller-mamba", ways=("drafts",))
     found = run_rows(requested)
-    assert isinstance(found["plain"], Measured)
+    assert isinstance(found["plain"], RowMeasurement)
     lost = found["prompt_lookup"]
-    assert isinstance(lost, speed.LeftOut)
+    assert isinstance(lost, speed.SkippedRow)
     assert "recurrent state" in lost.reason
     nobody = found["assisted"]
-    assert isinstance(nobody, speed.LeftOut)
+    assert isinstance(nobody, speed.SkippedRow)
     assert nobody.reason == "This disk has no smaller model with the tokenizer of storyteller-mamba."
 
 
 def test_rows_without_enough_memory_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decodescope.core.labs.speed.measured_model.free_memory", lambda: 10**6)
     found = run_rows(replace(QUICK, ways=("weights",)))
-    assert {type(one) for one in found.values()} == {speed.LeftOut}
+    assert {type(one) for one in found.values()} == {speed.SkippedRow}
     lost = found["int4"]
-    assert isinstance(lost, speed.LeftOut)
+    assert isinstance(lost, speed.SkippedRow)
     assert lost.reason == "Its weights need 21.8 MiB, but only 977 KiB are free."
 
 
@@ -107,7 +110,7 @@ def test_uneven_division_of_attention_heads_is_refused(subject: MeasuredModel) -
 
 @pytest.mark.slow
 def test_two_processes_generate_the_text_of_one(subject: MeasuredModel) -> None:
-    done: dict[str, Measured] = {}
+    done: dict[str, RowMeasurement] = {}
     for name in ("1", "2"):
         done[name] = parallel.measure(subject, Row("parallel", name), done)
     assert done["2"].same is True
@@ -119,13 +122,13 @@ def test_two_processes_generate_the_text_of_one(subject: MeasuredModel) -> None:
 def test_events_survive_encoding_between_processes() -> None:
     reported = [*plan_rows(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
     for event in (
-        speed.Planned((reported[0],)),
+        speed.RowPlan((reported[0],)),
         reported[1],
-        speed.LeftOut(reported[0], "词"),
+        speed.SkippedRow(reported[0], "词"),
         MeasurementFailed("a", "b", "c"),
     ):  # type: ignore[arg-type]
         assert LINES.decode(LINES.encode(event)) == event
-    assert LINES.decode(b'{"kind": "Measured", "val') is None
+    assert LINES.decode(b'{"kind": "RowMeasurement", "val') is None
     assert LINES.decode(b'{"kind": "Other", "value": 1}') is None
 
 
@@ -146,8 +149,8 @@ def test_stop_kills_the_measuring_process(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.slow
 def test_weights_comparison_measures_four_rows() -> None:
     events = list(speed.measuring(replace(QUICK, ways=("weights",))))
-    assert isinstance(events[-1], speed.Done)
-    assert sum(isinstance(event, Measured) for event in events) == 4
+    assert isinstance(events[-1], speed.MeasurementFinished)
+    assert sum(isinstance(event, RowMeasurement) for event in events) == 4
 
 
 def test_missing_model_raises_model_not_found() -> None:

@@ -91,7 +91,7 @@ def test_bootstrap_of_clusters_has_the_variance_of_its_two_stages() -> None:
 def test_fewer_than_eight_prompts_have_no_interval_and_no_p() -> None:
     few = {prompt: {0: float(prompt)} for prompt in range(7)}
     found = own.estimate({prompt: list(one.values()) for prompt, one in few.items()})
-    assert found == own.Estimate(3.0, None, None, 7, 7, pytest.approx(np.std(range(7), ddof=1)))
+    assert found == own.MeanEstimate(3.0, None, None, 7, 7, pytest.approx(np.std(range(7), ddof=1)))
     compared = own.difference(few, {prompt: {0: 0.0} for prompt in few})
     assert compared is not None
     assert (compared.p, compared.estimate.low) == (None, None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -17,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from decodescope.app.state.text_formats import to_csv
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
@@ -24,25 +27,26 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
-from decodescope.app.widgets.plain_text import PlainLabel, caption
+from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.plots.plot_panel import PlotPanel
 from decodescope.app.widgets.plots.plot_spec import PlotAxis, PlotLine, PlotSpec
 from decodescope.core import caches, words
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
-    from decodescope.core import DraftCheck, NearMisses
+    from decodescope.core import DraftCheck, EngineCheck, NearMisses, RankGroup
 
-WEIGHTS, CACHE = "weights:", "cache:"
-"""Beginnings of the names of changes."""
+WEIGHTS, CACHE, MODEL, ENGINE_CHOICE = "weights:", "cache:", "model:", "engine:"
+"""Beginnings of the names of changes, and of engines among draft models."""
 _PRECISIONS = ("int8", "int4", "bfloat16", "float16")
 _NEAR_MISSES = mark(
-    "Which words of the greedy text would another precision or cache write otherwise? They are predicted from the "
-    "margin of each choice and the spread on a sampled text. Then the other side reads the text."
+    "Which words of the greedy text would another precision, cache or model write otherwise? They are predicted from "
+    "the margin of each choice and the spread on a sampled text. Then the other side reads the text."
 )
 _DRAFTS = mark(
     "Does a rule for verifying drafts change the text? For every word, the distribution that each rule emits is "
-    "computed exactly and compared with the model's own."
+    "computed exactly and compared with the model's own. Of an engine, only samples are known: its answers are drawn "
+    "and tested until you stop."
 )
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LINE_COLOURS = ("accent", "best", "danger", "thinking", "warning")
@@ -116,14 +120,15 @@ class CheckPage(Themed, QWidget):
         self.button.clicked.connect(self._on_clicked)
         self.summary = set_up(WrappedLabel("", self), name=f"{name}Summary")
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.copy = set_up(QPushButton(caption(tr("Copy")), self), name=f"{name}Copy")
+        self.copy.setAutoDefault(False)
+        self.copy.setToolTip(tooltip(tr("Copies the sentence, and the table as CSV.")))
+        self.copy.clicked.connect(self.copy_results)
+        self.copy.setEnabled(False)
         self._is_busy = False
-        fields = FlowRow(self, 12)
-        for text, field in ((label, self.choice), (tr("Tokens"), self.tokens)):
-            pair = QWidget(fields)
-            arrange(QHBoxLayout(pair), PlainLabel(text, pair), field, margins=0, spacing=8)
-            fields.flow.addWidget(pair)
+        fields = _row_of_fields(self, ((label, self.choice), (tr("Tokens"), self.tokens)))
         top = Qt.AlignmentFlag.AlignTop
-        controls = arrange(QHBoxLayout(), (fields, 1), (self.button, 0, top), spacing=12)
+        controls = arrange(QHBoxLayout(), (fields, 1), (self.copy, 0, top), (self.button, 0, top), spacing=12)
         self._column = arrange(
             QVBoxLayout(self), WrappedLabel(introduction, self), controls, self.summary, margins=0, spacing=12
         )
@@ -157,6 +162,18 @@ class CheckPage(Themed, QWidget):
         self.button.setText(caption(tr("Stop") if is_busy else tr("Start")))
         self.choice.setEnabled(not is_busy)
         self.tokens.setEnabled(not is_busy)
+        self._enable_copy()
+
+    def _enable_copy(self) -> None:
+        self.copy.setEnabled(self.table.rowCount() > 0)
+
+    @Slot()
+    def copy_results(self) -> None:
+        """Copy the sentence and the table."""
+        heads = (self.table.horizontalHeaderItem(column) for column in range(self.table.columnCount()))
+        rows = [[item.text() for item in heads if item is not None and item.text()]]
+        rows += [row[: len(rows[0])] for row in self.table.texts()]
+        QGuiApplication.clipboard().setText(f"{self.summary.text()}\n\n{to_csv(rows)}")
 
     @Slot()
     def _on_clicked(self) -> None:
@@ -179,7 +196,13 @@ class NearMissPage(CheckPage):
             (CACHE + name, tr("Cache: {cache}").format(cache=tr(backend.title)))
             for name, backend in caches.registry.items() if name != "dynamic"
         ]  # fmt: skip
-        self.show_choices([*weights, *backends])
+        self._changes = [*weights, *backends]
+        self.show_choices(self._changes)
+
+    def show_models(self, models: Sequence[tuple[str, str]]) -> None:
+        """List other models, each as (name, title), after the other changes."""
+        titled = [(name, tr("Model: {name}").format(name=title)) for name, title in models]
+        self.show_choices([*self._changes, *titled])
 
     def show_result(self, found: NearMisses) -> None:
         """Show the near misses and all hits, the likeliest first."""
@@ -192,6 +215,7 @@ class NearMissPage(CheckPage):
             )
             for row in (*foreseen, *surprises)
         ])  # fmt: skip
+        self._enable_copy()
         spread = tr("The spread of margins is {spread:.2g} nats.").format(spread=found.spread)
         self.show_message(f"{found.sentence} {spread}")
 
@@ -203,19 +227,102 @@ class NearMissPage(CheckPage):
 
 
 class DraftPage(CheckPage):
-    """The effect of verification rules with a draft model."""
+    """The effect of verification rules with a draft model, and the test of an engine's answers."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, "draftCheck", tr(_DRAFTS), tr("Draft model"), 40)
+        super().__init__(parent, "draftCheck", tr(_DRAFTS), tr("Draft model or engine"), 40)
         columns = (tr("Rule"), tr("Lossless"), tr("Distance"), tr("Largest"), tr("Accepted"), "")
-        self.table = CheckTable("draftCheckTable", tr("Rules"), columns, (2, 3, 4), self)
+        self._rules = CheckTable("draftCheckTable", tr("Rules"), columns, (2, 3, 4), self)
+        ranks = (tr("Rank of the token"), tr("Expected"), tr("Drawn"), "")
+        self._ranks = CheckTable("engineRanks", tr("Ranks of the drawn tokens"), ranks, (1, 2), self)
+        self._ranks.hide()
+        self.table = self._rules
+        self._engine_controls = self._build_engine_controls()
         self.plot = PlotPanel(tr("Distance at every word"), self, (520, 200), (200, 150))
         self.plot.hide()
-        self._column.addWidget(self.table, 1)
-        self._column.addWidget(self.plot, 1)
+        self._column.insertWidget(2, self._engine_controls)
+        for part in (self._rules, self._ranks, self.plot):
+            self._column.addWidget(part, 1)
+        self.choice.currentIndexChanged.connect(self._on_choice)
+        self._on_choice()
+
+    def _build_engine_controls(self) -> QWidget:
+        controls = QWidget(self)
+        self.reference = set_up(ComboBox(controls), name="engineReference", accessible_name=tr("Compare with"))
+        self.reference.setMinimumContentsLength(18)
+        self.reference.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.answers = set_up(SpinBox(controls), name="engineAnswers", accessible_name=tr("Answers at most"))
+        self.answers.setRange(1, 100_000)
+        self.answers.setValue(500)
+        fields = ((tr("Compare with"), self.reference), (tr("Answers at most"), self.answers))
+        arrange(QHBoxLayout(controls), (_row_of_fields(controls, fields), 1), margins=0)
+        self.show_references(())
+        return controls
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether an engine is chosen."""
+        return str(self.choice.currentData() or "").startswith(ENGINE_CHOICE)
+
+    def show_references(self, models: Sequence[tuple[str, str]]) -> None:
+        """List what an engine is compared with: what it reports, and models, each as (name, title)."""
+        before = self.reference.currentData()
+        self.reference.clear()
+        self.reference.addItem(tr("Probabilities that it reports"), "")
+        for name, title in models:
+            self.reference.addItem(caption(title), name)
+        self.reference.setCurrentIndex(max(self.reference.findData(before), 0))
+
+    @Slot()
+    def _on_choice(self) -> None:
+        """Show the controls of an engine, whose answers are short."""
+        has_engine = self.has_engine
+        if self._engine_controls.isHidden() == has_engine:
+            self.tokens.setValue(8 if has_engine else 40)
+        self._engine_controls.setVisible(has_engine)
+
+    def set_busy(self, is_busy: bool) -> None:
+        if is_busy:
+            self._show_table(self._ranks if self.has_engine else self._rules)
+        super().set_busy(is_busy)
+        self._engine_controls.setEnabled(not is_busy)
+
+    def _show_table(self, table: CheckTable) -> None:
+        """Show the rules or the ranks, without rows."""
+        self.table = table
+        for one in (self._rules, self._ranks):
+            one.show_rows(())
+            one.setVisible(one is table)
+        self.plot.hide()
+
+    def show_engine(self, found: EngineCheck, *, was_stopped: bool = False) -> None:
+        """Show the state of the test after some answers."""
+        if self.table is not self._ranks:
+            self._show_table(self._ranks)
+        groups = [group for group in found.ranks if group.expected > 0 or group.drawn]
+        self._ranks.show_rows([
+            (_rank_text(group), f"{group.expected:,.1f}", f"{group.drawn:,}", "") for group in groups
+        ])  # fmt: skip
+        self._enable_copy()
+        points = tuple((float(token + 1), value) for token, value in enumerate(found.evidence))
+        limit, end = -math.log10(found.level), float(max(len(points), 2))
+        self.plot.setAccessibleName(tr("Evidence against equality"))
+        self.plot.show_figure(PlotSpec(
+            PlotAxis(tr("Token"), integers_only=True), PlotAxis(tr("Evidence in powers of ten")),
+            lines=(
+                PlotLine(tr("Answers of the engine"), "accent", points),
+                PlotLine(tr("Differs from here on"), "danger", ((1.0, limit), (end, limit))),
+            ),
+        ))  # fmt: skip
+        self.plot.setVisible(len(points) > 1)
+        stopped = tr("Stopped.") if was_stopped else ""
+        self.show_message(join_sentences(stopped, found.sentence))
 
     def show_result(self, found: DraftCheck) -> None:
         """Show the effect of every rule, and why few drafts are accepted."""
+        if self.table is not self._rules:
+            self._show_table(self._rules)
+        self.plot.setAccessibleName(tr("Distance at every word"))
         self.table.show_rows([
             (
                 tr(row.title), tr("yes") if row.is_lossless else tr("no"), _distance(row.distance),
@@ -223,6 +330,7 @@ class DraftPage(CheckPage):
             )
             for row in found.effects
         ])  # fmt: skip
+        self._enable_copy()
         lossy = sorted((row for row in found.effects if not row.is_lossless), key=lambda row: -row.distance)
         self.plot.show_figure(PlotSpec(
             PlotAxis(tr("Token"), integers_only=True), PlotAxis(tr("Distance")),
@@ -236,6 +344,22 @@ class DraftPage(CheckPage):
         self.plot.setVisible(len(found) > 1)
         sentence = tr("{percent} of the drafts are accepted by rejection sampling.")
         self.show_message(" ".join([sentence.format(percent=_percent(found.accepted)), *found.findings]))
+
+
+def _row_of_fields(parent: QWidget, fields: Iterable[tuple[str, QWidget]]) -> FlowRow:
+    """Return fields, each after its label, in as many lines as they need."""
+    row = FlowRow(parent, 12)
+    for text, field in fields:
+        pair = QWidget(row)
+        arrange(QHBoxLayout(pair), PlainLabel(text, pair), field, margins=0, spacing=8)
+        row.flow.addWidget(pair)
+    return row
+
+
+def _rank_text(group: RankGroup) -> str:
+    if group.last is None:
+        return tr("other")
+    return str(group.first) if group.first == group.last else f"{group.first}–{group.last}"
 
 
 def _percent(share: float) -> str:

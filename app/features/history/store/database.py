@@ -121,7 +121,7 @@ class HistoryUnavailable(DecodescopeError):
     title = mark("The history is not available")
 
 
-class DamagedError(Exception):
+class DamagedHistoryError(Exception):
     """The file is not a history database, or it is damaged."""
 
 
@@ -133,7 +133,7 @@ def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.
     with exclusive_writer(path.parent), _translate_errors(path):
         try:
             return _open(path, migrations), ""
-        except DamagedError as damage:
+        except DamagedHistoryError as damage:
             notice = tr("The history could not be read ({damage}). A new one was started. {kept}").format(
                 damage=damage, kept=set_database_aside(path)
             )
@@ -195,7 +195,7 @@ def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
     except (sqlite3.Error, ValueError) as error:
         connection.close()
         if is_damage(error):
-            raise DamagedError(str(error)) from error
+            raise DamagedHistoryError(str(error)) from error
         raise
     except BaseException:
         connection.close()
@@ -204,7 +204,7 @@ def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
 
 
 def _prepare_file(path: Path) -> None:
-    """Create an empty file readable only by this user if there is none; raise DamagedError for anything but a regular
+    """Create an empty file readable only by this user if there is none. Raises DamagedHistoryError if it is no regular
     file.
     """
     try:
@@ -213,7 +213,7 @@ def _prepare_file(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return
     if not stat.S_ISREG(about.st_mode):
-        raise DamagedError(tr("it is not a regular file"))
+        raise DamagedHistoryError(tr("it is not a regular file"))
     with suppress(OSError):
         path.chmod(0o600)
 
@@ -230,7 +230,7 @@ def _check_and_migrate(connection: sqlite3.Connection, path: Path, migrations: S
         )
     is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if version == 0 and not is_empty:
-        raise DamagedError(tr("it belongs to another program"))
+        raise DamagedHistoryError(tr("it belongs to another program"))
     if version < len(migrations):
         if version:
             for check in _CHECKS:  # detect damage first, so that the file is set aside unchanged

@@ -49,7 +49,7 @@ class SpeedController(QObject):
     @Slot(str, str, object)
     def _start(self, model: str, draft: str, ways: tuple[speed.Way, ...]) -> None:
         load = self._loading.request_for(model)
-        request = speed.Asked(
+        request = speed.MeasurementRequest(
             model, draft, load.device, load.dtype, load.weights, load.threads, load.allow_pickle,
             load.allow_remote_code, ways=ways,
         )  # fmt: skip

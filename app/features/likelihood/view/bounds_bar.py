@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.themed import Themed
 from decodescope.core import words
-from decodescope.core.likelihood import Bounds, bounds_text
+from decodescope.core.likelihood import ProbabilityBounds, bounds_text
 from decodescope.resources.language import tr
 
 _HEIGHT, _BAR = 40, 16
@@ -20,11 +20,11 @@ class BoundsBar(Themed, QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._bounds = Bounds(0.0, 1.0)
+        self._bounds = ProbabilityBounds(0.0, 1.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.show_bounds(self._bounds)
 
-    def show_bounds(self, bounds: Bounds) -> None:
+    def show_bounds(self, bounds: ProbabilityBounds) -> None:
         """Show these bounds."""
         self._bounds = bounds
         self.setAccessibleName(tr("Probability: {bounds}").format(bounds=bounds_text(bounds)))

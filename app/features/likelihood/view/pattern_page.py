@@ -29,8 +29,8 @@ from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.text_documents import ExactTextEdit
 from decodescope.core.likelihood import (
     AnswerPrefix,
-    Bounds,
     PatternProbability,
+    ProbabilityBounds,
     TextPattern,
     bounds_text,
     explain_pattern,
@@ -268,7 +268,7 @@ class PatternPage(QFrame):
 
     def show_start(self) -> None:
         """Show that a search has begun."""
-        self._show_bounds(Bounds(0.0, 1.0))
+        self._show_bounds(ProbabilityBounds(0.0, 1.0))
         self.tree.clear()
         self.problem.hide()
         self.sentences.setText(tr("Reading the prompt…"))
@@ -295,7 +295,7 @@ class PatternPage(QFrame):
         self.pattern.ensurePolished()
         self.pattern.setFixedHeight((_LINES + 1) * self.pattern.fontMetrics().lineSpacing())
 
-    def _show_bounds(self, bounds: Bounds) -> None:
+    def _show_bounds(self, bounds: ProbabilityBounds) -> None:
         self.headline.setText(bounds_text(bounds))
         self.bar.show_bounds(bounds)
         for part in (self.headline, self.bar, self.tree):

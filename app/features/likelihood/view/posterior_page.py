@@ -72,7 +72,7 @@ _MARKS = (
 )
 
 
-class TokenText(Themed, ExactTextEdit):
+class JudgedText(Themed, ExactTextEdit):
     """The judged text with marked tokens. `described(text)`: what the token at the cursor says."""
 
     described = Signal(str)
@@ -202,7 +202,7 @@ class PosteriorPage(Themed, QFrame):
         self.first, self.second = self._setting_combo("posteriorFirst", 0), self._setting_combo("posteriorSecond", 2)
         self.cell = set_up(PlainLabel("", self), role="muted", name="posteriorCell")
         self.map.described.connect(self.cell.setText)
-        self.tokens = TokenText(self)
+        self.tokens = JudgedText(self)
         self.marks = set_up(ComboBox(self), name="posteriorMarks", accessible_name=tr("Marked tokens"))
         for number, one in enumerate(_MARKS):
             self.marks.addItem(tr(one.title), number)

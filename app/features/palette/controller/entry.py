@@ -1,8 +1,8 @@
-"""Palette entries, sources of entries, and the context in which entries run."""
+"""Palette entries, and the context in which they run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -76,15 +76,6 @@ class PaletteContext:
     open_term: Callable[[str], object]
     branch_reason: Callable[[], str]
     """Why the selected token cannot be replaced; empty if it can."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaletteSource:
-    """A kind of entries, collected whenever the palette opens."""
-
-    order: int
-    """Position in the list: on equal scores the lower one comes first."""
-    entries: Callable[[PaletteContext], Iterable[PaletteEntry]]
 
 
 def unavailable_reason(name: str, context: PaletteContext) -> str:

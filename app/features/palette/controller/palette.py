@@ -55,15 +55,15 @@ class PaletteController(QObject):
 
     def gather(self) -> list[PaletteEntry]:
         """Collect the current entries of all sources."""
+        from decodescope.app.features.palette.controller.entry_sources import all_entries
         from decodescope.app.features.palette.controller.search import with_synonyms
-        from decodescope.app.features.palette.controller.sources import sources
 
         if self._context is None and self._make_context is not None:
             self._context = self._make_context()
         context = self._context
         if context is None:
             return []
-        return [with_synonyms(entry) for source in sources() for entry in source.entries(context)]
+        return [with_synonyms(entry) for entry in all_entries(context)]
 
     @Slot()
     def close(self) -> None:

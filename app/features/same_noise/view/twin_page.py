@@ -34,8 +34,9 @@ from decodescope.resources.language import join_sentences, mark, tr, trn
 _SLIDER_STEPS = 400
 _TITLES = (mark("No."), mark("Word"), mark("Other side"), mark("Flips"), mark("Probability of a flip"))
 _CAUSED = mark(
-    "“Caused” is said of the final distributions, after all settings: the change gave another word the larger sum of "
-    "log-probability and noise. It is not a statement about the model's scores before the settings."
+    "Words with a background differ. Bold, underlined ones were caused by the change. “Caused” is said of the final "
+    "distributions, after all settings: the change gave another word the larger sum of log-probability and noise. It "
+    "is not a statement about the model's scores before the settings."
 )
 _EDITABLE_KINDS = ("int", "float", "bool", "choice", "text", "lines", "words", "word_values")
 """Kinds of settings that can be written in one line."""
@@ -46,7 +47,8 @@ class TwinPage(NoisePage):
 
     introduction = mark(
         "Both sides use the same random numbers for the same word at the same position. Where the texts differ, the "
-        "change did it, and not chance."
+        "change did it, and not chance. After an inserted word, positions no longer agree: noise after equal text lets "
+        "the texts run together again."
     )
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -65,6 +67,9 @@ class TwinPage(NoisePage):
         self.draws = set_up(ComboBox(self.inputs), name="twinDraws")
         self.draws.addItem(tr("Two new texts with the same noise"), True)
         self.draws.addItem(tr("The shown text: probabilities only"), False)
+        self.noise = set_up(ComboBox(self.inputs), name="twinNoise")
+        self.noise.addItem(tr("At the same position"), False)
+        self.noise.addItem(tr("After equal text"), True)
         self.prompt = set_up(
             ExactTextEdit(self.body), name="twinPrompt", accessible_name=tr("Prompt of the other side")
         )
@@ -72,6 +77,8 @@ class TwinPage(NoisePage):
         self._name_field = self.add_field(tr("Which"), self.name)
         self._value_field = self.add_field(tr("Other value"), self.value)
         self.add_field(tr("Texts"), self.draws)
+        self._noise_field = self.add_field(tr("Same noise"), self.noise)
+        self.draws.currentIndexChanged.connect(self._on_draws)
         self.column.insertWidget(2, self.prompt)
         self._names: dict[TwinKind, Sequence[tuple[str, str]]] = {}
         self.kind.currentIndexChanged.connect(self._on_kind)
@@ -162,16 +169,23 @@ class TwinPage(NoisePage):
         if self.kind.currentData() == "setting" and name in self._parameters:
             self.value.setText(format_text(self._current(name)))
 
+    @Slot()
+    def _on_draws(self) -> None:
+        """The noise of a recorded text is unknown, so its key has no effect."""
+        self._noise_field.setVisible(bool(self.draws.currentData()))
+        self.inputs.updateGeometry()
+
     def wanted(self) -> TwinInput:
         """Return the current input. Raises InvalidValueError for a value that the setting cannot have."""
         kind, name, draws = self.kind.currentData(), self.name.currentData() or "", bool(self.draws.currentData())
+        realigns = draws and bool(self.noise.currentData())
         if kind == "prompt":
-            return TwinInput(kind, "", self.prompt.toPlainText(), draws)
+            return TwinInput(kind, "", self.prompt.toPlainText(), draws, realigns)
         if kind != "setting":
-            return TwinInput(kind, name, None, draws)
+            return TwinInput(kind, name, None, draws, realigns)
         if name not in self._parameters:
             raise InvalidValueError(tr("Choose a setting."))
-        return TwinInput(kind, name, parse(self._parameters[name], self.value.text()), draws)
+        return TwinInput(kind, name, parse(self._parameters[name], self.value.text()), draws, realigns)
 
     # Results
 
@@ -298,7 +312,8 @@ def _other_word(token: TwinToken) -> str:
 def _summary(result: TwinResult) -> str:
     twin = result.twin
     if not len(twin):
-        return tr("The models have different tokens, so only the texts are compared, and no cause is known.")
+        text = tr("The models have different tokens, so only the texts are compared, and no cause is known.")
+        return join_sentences(text, _rejoin_sentence(result)) if twin.first_difference is not None else text
     expected = tr("Averaged over all noise that explains the text, the change causes {share} of the words.").format(
         share=words.percent(twin.expected or 0.0)
     )
@@ -308,9 +323,24 @@ def _summary(result: TwinResult) -> str:
     if twin.first_difference is None:
         return join_sentences(tr("Both texts are equal."), expected)
     place = tr("The texts differ from word {number:,} on.").format(number=twin.first_difference + 1)
-    share = trn(
-        "The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
-        "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
-        len(twin),
-    ).format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
-    return join_sentences(place, share, expected)
+    share = trn("The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
+                "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
+                len(twin))  # fmt: skip
+    share = share.format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
+    return join_sentences(place, _rejoin_sentence(result), share, expected)
+
+
+def _rejoin_sentence(result: TwinResult) -> str:
+    """Return where the texts run together again after their first difference."""
+    twin = result.twin
+    common = tr("{share} of the words are common to both.").format(share=words.percent(twin.common, is_exact=True))
+    if not twin.rejoins:
+        return join_sentences(tr("They do not run together again."), common)
+    first = twin.rejoins[0]
+    if first.start == first.other_start:
+        place = tr("They run together again from word {number:,} on.").format(number=first.start + 1)
+    else:
+        place = tr("They run together again at word {number:,}, which is word {other:,} of the changed text.").format(
+            number=first.start + 1, other=first.other_start + 1
+        )
+    return join_sentences(place, common)

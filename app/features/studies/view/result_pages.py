@@ -127,7 +127,6 @@ class CellDelegate(ThemedDelegate):
     def __init__(self, parent: QWidget, model: StudyTableModel) -> None:
         super().__init__(parent)
         self._model = model
-        self.has_notes = False
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         theme = self.theme
@@ -534,7 +533,7 @@ class MapPage(ResultPage):
             self.map.show_data(state.heat_map(summary, measure, row, column, fixed))
 
 
-class TextCard(Themed, QFrame):
+class ClickableTextCard(Themed, QFrame):
     """A text that can be clicked. `chosen`: clicked, or Enter."""
 
     chosen = Signal()
@@ -592,7 +591,7 @@ class TextsPage(ResultPage):
         self.area.setWidgetResizable(True)
         self.area.setFrameShape(QFrame.Shape.NoFrame)
         self.area.setWidget(self.page)
-        self.cards: list[TextCard] = []
+        self.cards: list[ClickableTextCard] = []
         self._drawn: object = None
         self.lay_out(self.shown_prompt, (self.area, 1))
 
@@ -626,7 +625,7 @@ class TextsPage(ResultPage):
             self.grid.addWidget(head, 0, column)
             own = [row for row in rows if row["cell_label"] == cell.label][: state.MAX_TEXTS]
             for line, row in enumerate(own, 1):
-                card = TextCard(row["text"].strip() or "∅", _about(row, summary), self.page)
+                card = ClickableTextCard(row["text"].strip() or "∅", _about(row, summary), self.page)
                 key, number = str(row["key"]), int(row["text_number"])
                 card.chosen.connect(lambda key=key, number=number: self.runChosen.emit(key, number, False))
                 self.grid.addWidget(card, line, column, Qt.AlignmentFlag.AlignTop)
@@ -648,7 +647,7 @@ def _about(row: studies.Row, summary: studies.StudySummary) -> str:
 
 
 class AnswersPage(ResultPage):
-    """Where right answers are known: pass@k, best of k, and the majority of answers."""
+    """Results of studies with right answers: pass@k, best of k, and the majority of answers."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

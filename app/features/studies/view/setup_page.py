@@ -52,21 +52,21 @@ _PLAIN_MEASURES = (
 WRITTEN, FILE = "written", "file"
 
 
-class Choice(NamedTuple):
+class ComboItem(NamedTuple):
     """An item of a combo box."""
 
     title: str
     value: str
 
 
-def setting_choices() -> list[Choice]:
+def setting_choices() -> list[ComboItem]:
     """Return the settings of all strategies, the strategy first."""
     found = {"strategy": tr("Strategy")}
     for strategy in strategies.registry.values():
         for parameter in strategy.parameters:
             found.setdefault(parameter.name, tr(parameter.title))
-    first = [Choice(f"{found.pop('strategy')} (strategy)", "strategy")]
-    return first + sorted(Choice(f"{label} ({name})", name) for name, label in found.items())
+    first = [ComboItem(f"{found.pop('strategy')} (strategy)", "strategy")]
+    return first + sorted(ComboItem(f"{label} ({name})", name) for name, label in found.items())
 
 
 def example_values(name: str) -> str:
@@ -80,7 +80,7 @@ def example_values(name: str) -> str:
     return ""
 
 
-def _fill(combo: QComboBox, choices: Sequence[Choice], value: str) -> None:
+def _fill(combo: QComboBox, choices: Sequence[ComboItem], value: str) -> None:
     """Fill a combo box and select a value, added if it is not among the choices."""
     combo.blockSignals(True)
     combo.clear()
@@ -107,7 +107,7 @@ class ChoiceRows(QWidget):
     changed = Signal()
 
     def __init__(
-        self, name: str, title: str, add_title: str, choices: Callable[[], Sequence[Choice]], parent: QWidget,
+        self, name: str, title: str, add_title: str, choices: Callable[[], Sequence[ComboItem]], parent: QWidget,
         has_text: bool = False, hint: Callable[[str], str] = lambda _value: "",
     ) -> None:  # fmt: skip
         super().__init__(parent)
@@ -200,7 +200,7 @@ class StudyForm(ScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._table: Mapping[str, Any] = {}
-        self._models: list[Choice] = []
+        self._models: list[ComboItem] = []
         self._folder = Path()
         self._typing = QTimer(self, interval=TYPING_MS, singleShot=True)
         self._typing.timeout.connect(self._on_typed)
@@ -312,7 +312,7 @@ class StudyForm(ScrollArea):
         self.in_flight.setRange(1, 256)
         self.in_flight.valueChanged.connect(lambda value: self._emit([(("in_flight",), value)]))
         self._labelled(tr("Requests to each engine at a time"), self.in_flight, "studyInFlight")
-        choices = [Choice(tr(one.title), name) for name, one in caches.registry.items()]
+        choices = [ComboItem(tr(one.title), name) for name, one in caches.registry.items()]
         self.caches = ChoiceRows("studyCaches", tr("Cache"), tr("Add a cache"), lambda: choices, self.page)
         self.caches.changed.connect(self._on_caches)
         arrange(self.column, Gap(4), set_up(PlainLabel(tr("Caches"), self.page), role="muted"), self.caches)
@@ -351,12 +351,12 @@ class StudyForm(ScrollArea):
 
     # --- showing a study
 
-    def show_models(self, models: Sequence[Choice]) -> None:
+    def show_models(self, models: Sequence[ComboItem]) -> None:
         """Offer these models."""
         if list(models) != self._models:
             self._models = list(models)
             self.models.refill()
-            _fill(self.judge, [Choice(tr("None"), ""), *self._models], str(self.judge.currentData() or ""))
+            _fill(self.judge, [ComboItem(tr("None"), ""), *self._models], str(self.judge.currentData() or ""))
 
     def show_table(self, table: Mapping[str, Any], folder: Path) -> None:
         """Show the keys of a study; its file is in `folder`."""
@@ -390,14 +390,14 @@ class StudyForm(ScrollArea):
         listed = " ".join(f"{{{name}}}" for name in columns[:12])
         self._set_note(self.variables, tr("Variables: {names}").format(names=listed) if columns else "")
         wanted = str(state.sub_table(self._table, "prompts").get("answer") or "")
-        _fill(self.answer, [Choice(tr("None, or “answer”"), ""), *(Choice(one, one) for one in columns)], wanted)
+        _fill(self.answer, [ComboItem(tr("None, or “answer”"), ""), *(ComboItem(one, one) for one in columns)], wanted)
         self.answer.setEnabled(has_columns)
-        cells = [Choice(cell.label, cell.label) for cell in plan.cells]
+        cells = [ComboItem(cell.label, cell.label) for cell in plan.cells]
         label = plan.cells[plan.baseline].label if plan.baseline is not None else ""
-        _fill(self.baseline, [Choice(tr("None"), ""), *cells], label)
+        _fill(self.baseline, [ComboItem(tr("None"), ""), *cells], label)
         self.baseline.setEnabled(len(cells) > 1)
         self._cells = {cell.label: dict(cell.factors) for cell in plan.cells}
-        names = [Choice(tr("None"), ""), *(Choice(one.name, one.name) for one in plan.measures)]
+        names = [ComboItem(tr("None"), ""), *(ComboItem(one.name, one.name) for one in plan.measures)]
         _fill(self.best_of, names, plan.best_of)
         self.best_of.setEnabled(any(prompt.answers for prompt in plan.prompts))
 
@@ -464,7 +464,7 @@ class StudyForm(ScrollArea):
         for name, chip in self.measures.items():
             chip.setChecked(name in plain)
         judge = next((one.get("model") for one in tables if _is_judge(one)), "")
-        _fill(self.judge, [Choice(tr("None"), ""), *self._models], str(judge or ""))
+        _fill(self.judge, [ComboItem(tr("None"), ""), *self._models], str(judge or ""))
         pattern = next((one.get("pattern") for one in tables if _is_regex(one)), None)
         _set_line(self.regex, pattern)
         more = sum(not _is_judge(one) and not _is_regex(one) for one in tables)

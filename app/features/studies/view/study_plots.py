@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -408,8 +408,3 @@ def heat_colour(theme: Theme, share: float) -> QColor:
 def ink_on(theme: Theme, background: QColor) -> QColor:
     """Return black or white text, whichever is easier to read on a colour."""
     return max((QColor("#000000"), QColor("#ffffff")), key=lambda ink: contrast(ink, background))
-
-
-def part_rect(plot: _ChosenPart, cell: str) -> QRect:
-    """Return where a plot shows a cell; empty if it does not."""
-    return next((box.toAlignedRect() for box, _text, own in plot.parts() if own == cell), QRect())

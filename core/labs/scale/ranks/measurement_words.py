@@ -8,7 +8,7 @@ from decodescope.core.explain.sentence import Sentence, SentenceNumber, Sentence
 from decodescope.core.labs.arguments import check_lab_object
 from decodescope.core.labs.formatting import decimal, duration, percent
 from decodescope.core.labs.scale.pipeline_schedule import Box, idle_share
-from decodescope.core.labs.scale.ranks.run_measurement import Measured, Progress
+from decodescope.core.labs.scale.ranks.run_measurement import RankMeasurement, RankProgress
 from decodescope.resources.language import mark, tr
 
 GRADIENT_TOLERANCE = 1e-5
@@ -79,20 +79,20 @@ _STEP_TIME = SentenceTemplate(
 )
 
 
-def explain_pipeline(measured: Measured) -> Sentence:
+def explain_pipeline(measured: RankMeasurement) -> Sentence:
     """Explain the traffic, whether the gradients are right, and how long the step took."""
     return together(
         _explain_pipeline_traffic(measured), _explain_pipeline_gradients(measured), _explain_step_time(measured)
     )
 
 
-def _explain_pipeline_traffic(measured: Measured) -> Sentence:
+def _explain_pipeline_traffic(measured: RankMeasurement) -> Sentence:
     if not max(measured.traffic):
         return Sentence()
     return _PIPELINE_TRAFFIC.say(**_traffic_figures(measured))
 
 
-def _traffic_figures(measured: Measured) -> dict[str, SentenceNumber]:
+def _traffic_figures(measured: RankMeasurement) -> dict[str, SentenceNumber]:
     """Return the traffic of the busiest rank and the predicted one, rounded and in bytes."""
     sent, predicted = max(measured.traffic), measured.predicted_traffic
     return {
@@ -101,7 +101,7 @@ def _traffic_figures(measured: Measured) -> dict[str, SentenceNumber]:
     }  # fmt: skip
 
 
-def _explain_pipeline_gradients(measured: Measured) -> Sentence:
+def _explain_pipeline_gradients(measured: RankMeasurement) -> Sentence:
     right = _DEFINED_GRADIENTS if measured.weights else _SAME_GRADIENTS
     saying = right if measured.difference <= GRADIENT_TOLERANCE else DIFFERENT_GRADIENTS
     explanation = saying.say(difference=SentenceNumber(f"{measured.difference:.1e}"))
@@ -114,7 +114,7 @@ def _explain_pipeline_gradients(measured: Measured) -> Sentence:
     )
 
 
-def _explain_step_time(measured: Measured) -> Sentence:
+def _explain_step_time(measured: RankMeasurement) -> Sentence:
     return _STEP_TIME.say(
         seconds=_duration_of(measured.boxes),
         expected_time=_duration_of(measured.expected_boxes),
@@ -160,12 +160,12 @@ _SAME_GATHERED_GRADIENTS = SentenceTemplate(
 )
 
 
-def explain_tensor(measured: Measured) -> Sentence:
+def explain_tensor(measured: RankMeasurement) -> Sentence:
     """Explain the traffic, whether the text is the same, and the gradients."""
     return together(_explain_tensor_traffic(measured), _explain_text(measured), _explain_tensor_gradients(measured))
 
 
-def _explain_tensor_traffic(measured: Measured) -> Sentence:
+def _explain_tensor_traffic(measured: RankMeasurement) -> Sentence:
     assert measured.written is not None
     written = measured.written
     if not max(measured.traffic):
@@ -179,14 +179,14 @@ def _explain_tensor_traffic(measured: Measured) -> Sentence:
     return together(explanation, _MEGATRON_TRAFFIC.say(paper=decimal(measured.paper_traffic)))
 
 
-def _explain_text(measured: Measured) -> Sentence:
+def _explain_text(measured: RankMeasurement) -> Sentence:
     assert measured.written is not None
     written = measured.written
     saying = _SAME_TEXT if written.ids == written.alone else _DIFFERENT_TEXT
     return saying.say(tokens=words.count(len(written.ids), "token"), text=SentenceNumber(written.text))
 
 
-def _explain_tensor_gradients(measured: Measured) -> Sentence:
+def _explain_tensor_gradients(measured: RankMeasurement) -> Sentence:
     saying = _SAME_GATHERED_GRADIENTS if measured.difference <= GRADIENT_TOLERANCE else DIFFERENT_GRADIENTS
     return saying.say(difference=SentenceNumber(f"{measured.difference:.1e}"))
 
@@ -250,9 +250,9 @@ LOSS_TOLERANCE = 1e-4
 """Losses that differ by at most this fraction count as equal, because sums are computed in another order."""
 
 
-def explain_measured(found: Measured) -> Sentence:
+def explain_measured(found: RankMeasurement) -> Sentence:
     """Explain bytes, traffic and loss, each with its expected value. Raises ParameterError."""
-    check_lab_object("found", found, Measured)
+    check_lab_object("found", found, RankMeasurement)
     if found.boxes:
         return together(_explain_bytes(found), explain_pipeline(found), _explain_loss(found))
     if found.written is not None:
@@ -265,7 +265,7 @@ def explain_measured(found: Measured) -> Sentence:
     )
 
 
-def _explain_bytes(measured: Measured) -> Sentence:
+def _explain_bytes(measured: RankMeasurement) -> Sentence:
     number = max(range(len(measured.ranks)), key=lambda rank: measured.ranks[rank].total)
     fullest, predicted = measured.ranks[number], measured.predicted[number]
     equal = _EQUAL_VERSIONS if measured.weights else _EQUAL_ACTIVE if fullest.activations else _BYTES_EQUAL
@@ -279,7 +279,7 @@ def _explain_bytes(measured: Measured) -> Sentence:
     )
 
 
-def _explain_traffic(measured: Measured) -> Sentence:
+def _explain_traffic(measured: RankMeasurement) -> Sentence:
     if not max(measured.traffic):
         return Sentence()
     explanation = _COLLECTIVE_TRAFFIC.say(**_traffic_figures(measured))
@@ -291,7 +291,7 @@ def _explain_traffic(measured: Measured) -> Sentence:
     return together(explanation, more)
 
 
-def _explain_loss(measured: Measured) -> Sentence:
+def _explain_loss(measured: RankMeasurement) -> Sentence:
     alone = measured.alone[-1]
     is_same = abs(measured.loss - alone) <= LOSS_TOLERANCE * abs(alone)
     return (_SAME_LOSS if is_same else _DIFFERENT_LOSS).say(
@@ -310,9 +310,9 @@ _PROGRESS = {
 }
 
 
-def explain_progress(progress: Progress) -> str:
+def explain_progress(progress: RankProgress) -> str:
     """Describe a process's progress, counted from 1. Raises ParameterError."""
-    check_lab_object("progress", progress, Progress)
+    check_lab_object("progress", progress, RankProgress)
     check_one_of("stage", progress.stage, _PROGRESS)
     for name in ("rank", "process", "step", "steps"):
         check_integer(name, vars(progress)[name], 0, MAX_FLOAT)

@@ -20,7 +20,7 @@ from decodescope.core.labs.scale.ranks.expected_load import FLOAT_BYTES
 from decodescope.core.labs.scale.ranks.model_outline import ModelOutline, read_outline
 from decodescope.core.labs.scale.ranks.rank_messages import RankJob, StepMemory
 from decodescope.core.labs.scale.ranks.run_measurement import (
-    Progress,
+    RankProgress,
     RankWatcher,
     check_free_memory,
     check_port,
@@ -67,7 +67,7 @@ class Residual:
 
 def measuring_memory(
     model_name: str, processes: int = 2, *, port: int = 0, cancel: threading.Event | None = None
-) -> Iterator[Progress | Residual]:
+) -> Iterator[RankProgress | Residual]:
     """Run both steps with tensor parallelism and record all memory; ends without a result once `cancel` is set.
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything starts; ScaleError if a process dies.

@@ -32,7 +32,7 @@ from decodescope.resources.language import join_names, tr
 
 
 @dataclass(frozen=True)
-class Measured:
+class RankMeasurement:
     """Bytes counted in the last step, by rank, with the predicted bytes."""
 
     scheme: str
@@ -79,9 +79,9 @@ class Measured:
 
 def combine_counts(
     scheme: str, byte_counts: Sequence[ByteCounts], expectation: ExpectedLoad, options: Options
-) -> Measured:
+) -> RankMeasurement:
     """Combine the counts of all ranks, in order."""
-    return Measured(
+    return RankMeasurement(
         scheme,
         tuple(Parts(**rank.parts) for rank in byte_counts),
         expectation.ranks,
@@ -127,7 +127,7 @@ _RANK_MODULE = "decodescope.core.labs.scale.ranks.rank"
 
 
 @dataclass(frozen=True)
-class Progress:
+class RankProgress:
     """Progress of one process: `starts`, `alone`, `joins`, `step`. Ranks count from 0, steps from 1."""
 
     rank: int
@@ -147,7 +147,7 @@ class RankWatcher:
     counted: dict[int, ByteCounts] = field(default_factory=dict)
     reached: dict[int, MilestoneReached] = field(default_factory=dict)
 
-    def follow(self) -> Iterator[Progress]:
+    def follow(self) -> Iterator[RankProgress]:
         """Yield the progress of all processes. Raises ScaleError, OutOfMemoryError."""
         with LabProcesses(_RANK_MODULE, self.jobs, LINES) as ranks:
             while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
@@ -155,7 +155,7 @@ class RankWatcher:
                 match message:
                     case (rank, MilestoneReached() as reached):
                         self.reached[rank] = reached
-                        yield Progress(rank, reached.stage, reached.step, self.jobs[rank].steps, ranks.ids[rank])
+                        yield RankProgress(rank, reached.stage, reached.step, self.jobs[rank].steps, ranks.ids[rank])
                     case (rank, ByteCounts() as counted):
                         self.counted[rank] = counted
                     case (rank, RankFailed() as failed):
@@ -215,10 +215,10 @@ STEPS = 3
 
 def measure(
     model_name: str, scheme: str = "ddp", processes: int = 2, *, port: int = 0, options: Options | None = None
-) -> Measured:
+) -> RankMeasurement:
     """Train a model for a few steps in that many processes and count the bytes. Raises DecodescopeError."""
     for event in measuring(model_name, scheme, processes, port=port, options=options):
-        if isinstance(event, Measured):
+        if isinstance(event, RankMeasurement):
             return event
     raise ScaleError(tr("The processes ended before a measurement was complete."))
 
@@ -226,7 +226,7 @@ def measure(
 def measuring(
     model_name: str, scheme: str = "ddp", processes: int = 2, *, port: int = 0, options: Options | None = None,
     cancel: threading.Event | None = None,
-) -> Iterator[Progress | Measured]:  # fmt: skip
+) -> Iterator[RankProgress | RankMeasurement]:  # fmt: skip
     """Measure like `measure`, as a stream that ends without a result once `cancel` is set; no process outlives it.
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything starts; ScaleError if a process dies.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from decodescope.core.errors import OutOfMemoryError
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 from decodescope.core.models.model_entry import cache_bytes, check_memory, read_config
 from decodescope.core.system.gpu import free_device_bytes
@@ -13,7 +13,7 @@ from decodescope.core.system.gpu import free_device_bytes
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
 
 
-def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure `row.name` texts, each sampled with its own random numbers. Raises DecodescopeError,
     MeasurementCancelled.
     """

@@ -8,14 +8,14 @@ from statistics import median
 
 from decodescope.core.caches import registry
 from decodescope.core.errors import CacheError
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 
 PLAIN, STATIC, COMPILED = "dynamic", "static", "compiled"
 ROWS = (PLAIN, STATIC, COMPILED)
 
 
-def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure a growing cache, a static one, and a static one with a compiled step.
 
     Raises DecodescopeError, MeasurementCancelled.

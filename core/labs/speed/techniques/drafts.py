@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 
 from decodescope.core.errors import StrategyError
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 from decodescope.core.strategies import registry
 from decodescope.resources.language import tr
@@ -17,7 +17,7 @@ WITH_MODEL = ("assisted", "token_tree")
 ROWS = (PLAIN, "assisted", "token_tree", "prompt_lookup", "early_exit")
 
 
-def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure the strategy that the row is named after. Raises DecodescopeError, MeasurementCancelled."""
     base, plain = subject.base, subject.baseline
     if row.name == PLAIN:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from decodescope.core.errors import StrategyError
 from decodescope.core.generation.throughput_estimate import ThroughputEstimate, estimate_throughput
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 from decodescope.core.labs.speed.techniques.drafts import no_draft_error
 from decodescope.core.models.loaded_model import LoadedModel
@@ -19,7 +19,7 @@ _MIN_TOKENS, _MAX_TOKENS = 12, 48
 """Tokens of a repeat: enough to show the effect of drafts, few enough for a large model."""
 
 
-def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure the model in memory, offloaded to disk, or offloaded with drafts. Raises DecodescopeError,
     MeasurementCancelled.
     """
@@ -36,10 +36,10 @@ def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measur
 def _measure_disk(
     subject: MeasuredModel,
     row: Row,
-    measured_rows: Mapping[str, Measured],
+    measured_rows: Mapping[str, RowMeasurement],
     model: LoadedModel,
     estimate: ThroughputEstimate,
-) -> Measured:
+) -> RowMeasurement:
     timed = subject.time_request(model, warmup_tokens=1, tokens=_tokens(subject, estimate))
     found = subject.to_measured(row, timed, model, _speed_of_row(measured_rows, MEMORY))
     subject.sequences_by_row[row] = tuple(timed.last.sequences[0])
@@ -51,10 +51,10 @@ def _measure_disk(
 def _measure_drafted(
     subject: MeasuredModel,
     row: Row,
-    measured_rows: Mapping[str, Measured],
+    measured_rows: Mapping[str, RowMeasurement],
     model: LoadedModel,
     estimate: ThroughputEstimate,
-) -> Measured:
+) -> RowMeasurement:
     """Measure with drafts, relative to the disk without them; a short run predicts the tokens per pass."""
     draft = subject.find_draft(model)
     if draft is None:
@@ -84,5 +84,5 @@ def _same_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return one[:both] == other[:both]
 
 
-def _speed_of_row(measured_rows: Mapping[str, Measured], name: str) -> float:
+def _speed_of_row(measured_rows: Mapping[str, RowMeasurement], name: str) -> float:
     return measured_rows[name].speed if name in measured_rows else 0.0

@@ -10,7 +10,7 @@ import torch
 from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
 from decodescope.core.explain.words import size
 from decodescope.core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel, measure_bandwidth
 from decodescope.core.labs.speed.tensor_messages import (
     LINES,
@@ -25,7 +25,7 @@ ROWS = ("1", "2", "3", "4")
 _POLL_SECONDS = 0.1
 
 
-def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure the number of processes in `row`, each running transformers' `generate`. Raises DecodescopeError,
     MeasurementCancelled.
     """
@@ -34,7 +34,7 @@ def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measur
     slices = run_processes(subject, count)
     subject.sequences_by_row[row] = tuple(slices[0].ids)
     alone, held = measured_rows.get(ROWS[0]), max(one.bytes for one in slices)
-    return Measured(
+    return RowMeasurement(
         row,
         tuple(slices[0].speeds),
         held,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from decodescope.core.labs.speed.events import Measured, Row
+from decodescope.core.labs.speed.events import Row, RowMeasurement
 from decodescope.core.labs.speed.measured_model import MeasuredModel
 
 ROWS = ("float32", "bfloat16", "int8", "int4")
 
 
-def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, Measured]) -> Measured:
+def measure(subject: MeasuredModel, row: Row, measured_rows: Mapping[str, RowMeasurement]) -> RowMeasurement:
     """Measure the model with its weights stored as `row.name`. Raises DecodescopeError, MeasurementCancelled."""
     base = subject.base
     first = measured_rows.get(ROWS[0])

@@ -108,13 +108,13 @@ def status_text(events: Sequence[object]) -> str:
     checked = next(
         (one for one in reversed(events) if isinstance(one, (p.RewardChecked, p.SftChecked, p.PpoChecked))), None
     )
-    if isinstance(last, p.Kept):
+    if isinstance(last, p.TrainingSaved):
         return join_sentences(_result(checked), tr("Computation time: {seconds:.0f} s.").format(seconds=last.seconds))
-    if isinstance(last, p.Stopped):
+    if isinstance(last, p.TrainingStopped):
         return tr("Stopped after step {step} of {total}. Press Start to continue.").format(
             step=last.step, total=last.total
         )
-    if isinstance(last, p.Begun):
+    if isinstance(last, p.TrainingStarted):
         if last.step:
             return tr("Continuing after step {step} of {total}.").format(step=last.step, total=last.total)
         return tr("{examples} training examples, {held} held out.").format(examples=last.examples, held=last.held_out)

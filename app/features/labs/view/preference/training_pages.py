@@ -115,7 +115,7 @@ class PpoPage(LabPage):
         """Show the curves, and at the end the texts of both models."""
         super().show_events(events)
         self.texts.show_texts(
-            [one for one in events if isinstance(one, labs.preference.Compared)], _latest_text(events)
+            [one for one in events if isinstance(one, labs.preference.TextComparison)], _latest_text(events)
         )
 
     def set_available(self, sft: bool, reward: bool, ppo: bool, is_idle: bool) -> None:
@@ -145,7 +145,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(tr("Before and after"))
-        self._shown: list[labs.preference.Compared] = []
+        self._shown: list[labs.preference.TextComparison] = []
         self._live = ""
         self._content = set_up(QFrame(self), role="panel")
         self._column = arrange(QVBoxLayout(self._content), margins=(0, 0, 8, 0))
@@ -154,7 +154,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
     def restyle(self, theme: Theme) -> None:
         self._rebuild()
 
-    def show_texts(self, comparisons: list[labs.preference.Compared], live: str) -> None:
+    def show_texts(self, comparisons: list[labs.preference.TextComparison], live: str) -> None:
         """Show these texts, or the latest generated text until they exist."""
         if (comparisons, live) != (self._shown, self._live):
             self._shown, self._live = comparisons, live
@@ -171,7 +171,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
             self._column.addWidget(self._row(one))
         self._column.addStretch(1)
 
-    def _row(self, comparison: labs.preference.Compared) -> QWidget:
+    def _row(self, comparison: labs.preference.TextComparison) -> QWidget:
         frame = set_up(QFrame(self._content), role="card")
         row = arrange(QHBoxLayout(frame), spacing=self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
@@ -179,7 +179,7 @@ class BeforeAfterTexts(Themed, QScrollArea):
         row.addWidget(self._label(self._diff_html(comparison), after.format(reward=comparison.reward_after)), 1)
         return frame
 
-    def _diff_html(self, comparison: labs.preference.Compared) -> str:
+    def _diff_html(self, comparison: labs.preference.TextComparison) -> str:
         spans = [span for span in word_diff(comparison.before, comparison.after) if span.kind != "missing"]
         colour = self._theme.color("finished").name()
         return "".join(

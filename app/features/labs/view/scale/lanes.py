@@ -224,7 +224,7 @@ class ScheduleComparison(Themed, QWidget):
     def restyle(self, theme: Theme) -> None:
         self._update_height()
 
-    def show_measured(self, measured: scale.Measured | None) -> None:
+    def show_measured(self, measured: scale.RankMeasurement | None) -> None:
         """Show the measurement; hide the widget if it has no times."""
         self._boxes = measured.boxes if measured is not None else ()
         self.setVisible(bool(self._boxes))

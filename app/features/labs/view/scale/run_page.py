@@ -37,7 +37,7 @@ class ProcessPage(ScalePage):
         self.result: Any = None
         self.is_running = False
         self._steps = steps
-        self._progress_by_rank: dict[int, scale.Progress] = {}
+        self._progress_by_rank: dict[int, scale.RankProgress] = {}
         self._error: ErrorReport | None = None
 
     def lay_out(self, name: str, *shown: QWidget) -> None:
@@ -66,7 +66,7 @@ class ProcessPage(ScalePage):
     @Slot(object)
     def on_event(self, event: object) -> None:
         """Show the progress of a process, or the result."""
-        if isinstance(event, scale.Progress):
+        if isinstance(event, scale.RankProgress):
             self._progress_by_rank[event.rank] = event
         else:
             self.result = event
@@ -122,7 +122,7 @@ class ProcessPage(ScalePage):
             self.runWanted.emit(self.current_request())
 
 
-def _progress_value(event: scale.Progress) -> int:
+def _progress_value(event: scale.RankProgress) -> int:
     return _STAGES.index(event.stage) + 1 + event.step
 
 
@@ -144,9 +144,9 @@ class DistributedRunPage(ProcessPage):
         self.lay_out("scaleRun", self.legend, self.bars, self.lanes)
 
     @property
-    def measured(self) -> scale.Measured | None:
+    def measured(self) -> scale.RankMeasurement | None:
         """The result, if there is one."""
-        return self.result if isinstance(self.result, scale.Measured) else None
+        return self.result if isinstance(self.result, scale.RankMeasurement) else None
 
     def sentence_text(self) -> str:
         """Return the introduction, or the result in words."""
@@ -214,6 +214,6 @@ def _add_settings(form: ScaleForm) -> None:
     form.add_choice("weights", tr("Backward weights"), [(name, tr(title)) for name, title in weights.items()])
 
 
-def _process_bars(measured: scale.Measured) -> Iterator[DeviceBar]:
+def _process_bars(measured: scale.RankMeasurement) -> Iterator[DeviceBar]:
     for number, (parts, expected) in enumerate(zip(measured.ranks, measured.predicted, strict=True)):
         yield DeviceBar(tr("Process {number}").format(number=number + 1), parts, expected.total)

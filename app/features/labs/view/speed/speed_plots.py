@@ -19,7 +19,7 @@ _WITH_MEMORY: tuple[speed.Way, ...] = ("weights", "parallel", "offload")
 """Techniques whose rows differ in memory."""
 
 
-def technique_plots(technique: speed.Way, measured_rows: Sequence[speed.Measured]) -> list[TitledPlot]:
+def technique_plots(technique: speed.Way, measured_rows: Sequence[speed.RowMeasurement]) -> list[TitledPlot]:
     """Return the plots of a technique; none if nothing was measured."""
     if not measured_rows:
         return []
@@ -29,7 +29,7 @@ def technique_plots(technique: speed.Way, measured_rows: Sequence[speed.Measured
     return shown + ([(tr("Memory"), _memory_plot(measured_rows))] if technique in _WITH_MEMORY else [])
 
 
-def row_sentence(measured: speed.Measured) -> str:
+def row_sentence(measured: speed.RowMeasurement) -> str:
     """Return a row in words: speed, fraction of the limit, memory."""
     row = speed.row_title(measured.row)
     speed_text = tr("{row}: {speed} tokens/s").format(row=row, speed=speed.speed_words(measured.speed))
@@ -52,13 +52,13 @@ def legend_text(has_predictions: bool) -> str:
     )
 
 
-def _limit_text(measured: speed.Measured) -> str:
+def _limit_text(measured: speed.RowMeasurement) -> str:
     return tr("{share} of its limit, {limit}").format(
         share=words.whole_percent(measured.speed / measured.limit), limit=speed.speed_words(measured.limit)
     )
 
 
-def _speed_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
+def _speed_plot(measured_rows: Sequence[speed.RowMeasurement]) -> PlotSpec:
     """Return one bar per row, the first on top."""
     best = max(max(one.speed for one in measured_rows), *(one.predicted or 0.0 for one in measured_rows))
     marks = {tr("limit"): lambda one: one.limit, tr("predicted"): lambda one: one.predicted or 0.0}
@@ -78,14 +78,17 @@ def _speed_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
 
 
 def _limit_marks(
-    name: str, value: Callable[[speed.Measured], float], measured_rows: Sequence[speed.Measured], max_value: float
+    name: str,
+    value: Callable[[speed.RowMeasurement], float],
+    measured_rows: Sequence[speed.RowMeasurement],
+    max_value: float,
 ) -> PlotDots:
     places = ((value(one), float(len(measured_rows) - 1 - place)) for place, one in enumerate(measured_rows))
     shape, colour = ("stroke", "refused") if name == tr("limit") else ("diamond", "finished")
     return PlotDots(name, colour, tuple(place for place in places if 0 < place[0] <= max_value), shape)
 
 
-def _bar_label(measured: speed.Measured, max_value: float) -> str:
+def _bar_label(measured: speed.RowMeasurement, max_value: float) -> str:
     """Return the label at the end of a bar, including the limit if no stroke shows it."""
     parts = [speed.speed_words(measured.speed), f"{speed.times(measured.ratio)} ×" if measured.base else ""]
     if measured.limit > max_value:
@@ -93,7 +96,7 @@ def _bar_label(measured: speed.Measured, max_value: float) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _batch_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
+def _batch_plot(measured_rows: Sequence[speed.RowMeasurement]) -> PlotSpec:
     """Return curves over the batch size: total speed, speed per sequence, and the limit as far as visible."""
     best = max(one.speed for one in measured_rows)
     limit = _clip_rising_line(best * _MAX_LIMIT_RATIO, [(float(n), one.limit) for n, one in enumerate(measured_rows)])
@@ -118,7 +121,7 @@ def _clip_rising_line(max_value: float, points: Sequence[tuple[float, float]]) -
     return tuple(seen)
 
 
-def _memory_plot(measured_rows: Sequence[speed.Measured]) -> PlotSpec:
+def _memory_plot(measured_rows: Sequence[speed.RowMeasurement]) -> PlotSpec:
     """Return one memory bar per row."""
     sizes = tuple(words.size(one.bytes) for one in measured_rows)
     names = tuple(speed.row_title(one.row) for one in measured_rows)
@@ -147,7 +150,7 @@ def speed_excerpt(speeds: SpeedResults) -> Excerpt | None:
         return None
     plain, rich = [], []
     if speeds.ground is not None:
-        ground = str(speed.explain_ground(speeds.ground))
+        ground = str(speed.explain_reference(speeds.ground))
         plain.append(ground)
         rich.append(f"<p>{html.escape(ground)}</p>")
     for way in speeds.ways:

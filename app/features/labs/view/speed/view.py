@@ -199,7 +199,7 @@ class SpeedView(View):
         self.speeds = speeds
         self.settings.show_running(speeds.is_running)
         self.conditions.setText(
-            str(speed.explain_ground(speeds.ground)) if speeds.ground is not None else tr(_INTRODUCTION)
+            str(speed.explain_reference(speeds.ground)) if speeds.ground is not None else tr(_INTRODUCTION)
         )
         self.heading.setText((tr("Limiting factor") if speeds.ground is not None else tr("No results yet")).upper())
         self._show_progress()
