@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialogButtonBox,
@@ -127,8 +127,15 @@ class ServerDialog(ScrolledDialog):
             QVBoxLayout(content), self.introduction, form, self.status, STRETCH, margins=(MARGIN, 16, MARGIN, 4),
             spacing=12,
         )  # fmt: skip
-        arrange(QHBoxLayout(foot), STRETCH, self.toggle, buttons, spacing=8)
+        arrange(QHBoxLayout(foot), STRETCH, self.toggle, buttons, margins=0, spacing=8)
         self.set_content(content, foot)
+        content.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Fit the window to its contents whenever these change, for example when a sentence gets a second line."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            QTimer.singleShot(0, self, self.fit_content)
+        return super().eventFilter(watched, event)
 
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
         """Show the address of the running server."""
@@ -158,9 +165,7 @@ class ServerDialog(ScrolledDialog):
         """List the calls so far, the latest last and in sight."""
         self.calls.clear()
         self.calls.addItems(list(lines))
-        if self._form.isRowVisible(self.calls) != bool(lines):
-            self._form.setRowVisible(self.calls, bool(lines))
-            self.fit_content()
+        self._form.setRowVisible(self.calls, bool(lines))
         self.calls.scrollToBottom()
 
     def show_status(self, text: str, role: str = "muted") -> None:
@@ -175,14 +180,14 @@ class ServerDialog(ScrolledDialog):
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
         metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
-        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN)
+        bar = self._scroll.verticalScrollBar().sizeHint().width()
+        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN - bar)
         self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
         self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
         self.port.setFixedWidth(theme.px(120))
         for label in (self.introduction, self.status):
             label.setFixedWidth(width)
-        self.fit_content()
 
     def _set_on(self, is_on: bool) -> None:
         self._is_on = is_on
@@ -192,7 +197,6 @@ class ServerDialog(ScrolledDialog):
         for row in (self.address, self.key, self._example_row):
             self._form.setRowVisible(row, is_on)
         self._form.setRowVisible(self.calls, False)
-        self.fit_content()
 
     @Slot()
     def _on_toggle(self) -> None:
