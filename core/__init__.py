@@ -142,6 +142,7 @@ with lazy_imports(globals()) as PUBLIC_NAMES:
     from decodescope.core.likelihood.text_pattern import TextPattern
     from decodescope.core.memory.estimate import Estimate, estimate
     from decodescope.core.models.adapters.adapter_choice import AdapterChoice
+    from decodescope.core.models.head_detection import bundled_heads
     from decodescope.core.models.loaded_model import LoadedModel, blueprint, wrap
     from decodescope.core.models.modalities import Modalities
     from decodescope.core.models.model_entry import ModelEntry

@@ -17,7 +17,7 @@ from decodescope.app.session.engine_proxy import DeterministicEngine
 from decodescope.app.session.engine_router import EngineRouter
 from decodescope.app.start.cli import CommandLineOptions
 from decodescope.app.start.launch import show_recorded
-from decodescope.app.start.output_files import PictureError, hide_transient_state, save_picture
+from decodescope.app.start.output_files import PictureError, hide_transient_state, save_window_picture
 from decodescope.app.start.window_waiting import (
     LaunchProblem,
     next_value,
@@ -280,7 +280,7 @@ async def _draw_picture(picture: Picture, engine: Engine) -> None:
         try:
             await _prepare_window(window, picture)
             _recheck_target(picture.out)
-            save_picture(window, picture.out, picture.scale)
+            save_window_picture(window, picture.out, picture.scale)
         finally:
             window.close()  # stops its worker; the engine is reused by the next window
             window.deleteLater()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from decodescope.app.control.messages import Messages
+from decodescope.app.control.messages import PROMPT_TOO_LONG, Messages
 from decodescope.app.control.persistence import ChatSaver
 from decodescope.app.panels.adapter_panel import AdapterEntry
 from decodescope.app.panels.centre import Centre
@@ -66,6 +66,8 @@ class ChatController(QObject):
         self._composer: ChatComposer | None = None
         self._button_mode = "run"
         self._adapters: Sequence[AdapterEntry] = ()
+        self._sent_text, self._sent_count = "", 0
+        """The text of the input that the run answers, and its number of messages."""
         self.is_run_own: Callable[[], bool] = _always
         """Returns whether the run that has just started was started in this window, not by another program."""
         prompt.set_message(self.conversation.draft)
@@ -209,7 +211,9 @@ class ChatController(QObject):
         if not is_turns(run.request.prompt) or run.request.scored or not self.is_run_own():
             return
         new = self.conversation.start_answer(run)
+        self._sent_text, self._sent_count = "", 0
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
+            self._sent_text, self._sent_count = self._prompt.editor.toPlainText(), len(new)
             self._prompt.set_prompt("", is_chat=True)
         if new:
             self.settled.emit()  # save the message even if the answer fails
@@ -234,7 +238,20 @@ class ChatController(QObject):
         """Add the text of the run as the answer."""
         if self._run is not None and self.conversation.is_open:
             self.conversation.finish_answer(self._run)
+            self._take_back_message(self._run)
             self._notify_views()
+
+    def _take_back_message(self, run: Run) -> None:
+        """Return a message that no context can hold to the input: in the chat, it would make every later one too long,
+        too.
+        """
+        error = run.outcome.error if run.outcome is not None else None
+        if error is None or error.kind != PROMPT_TOO_LONG or not self._sent_count or self._prompt.message.strip():
+            return
+        for turn in self.conversation.turns[: -self._sent_count - 1 : -1]:
+            self.conversation.remove(turn)
+        self._prompt.set_prompt(self._sent_text, is_chat=True)
+        self._sent_count = 0
 
     @Slot(object)
     def on_model(self, info: ModelInfo) -> None:

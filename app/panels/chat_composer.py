@@ -49,6 +49,7 @@ class ChatComposer(Themed, QFrame):
         self.warning.hide()
         self.send = set_up(QPushButton(tr("Send")), name="sendButton", role="primary", clicked=self.sendRequested)
         self.send.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.send.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the cursor in the message
         self.examples = self._examples_button()
         self.adapters = set_up(QToolButton(), name="chatAdapters", accessible_name=tr("Adapters"))
         self.adapters.setToolTip(tooltip(tr("Adapters for the next answer")))
@@ -59,6 +60,7 @@ class ChatComposer(Themed, QFrame):
         self.adapters.hide()
         self.hint = set_up(ElidedLabel(), role="muted", name="sendHint")
         self._mode, self._enter_sends = "run", True
+        self._input: QWidget = self
         self._row = arrange(QHBoxLayout(), spacing=8)
         self._foot = QWidget(self)
         arrange(QHBoxLayout(self._foot), self.examples, self.adapters, (self.hint, 1), margins=0, spacing=8)
@@ -68,6 +70,7 @@ class ChatComposer(Themed, QFrame):
 
     def take_input(self, area: QWidget) -> None:
         """Take the editor from the panel of settings."""
+        self._input = area
         self._row.insertWidget(0, area, 1)
         area.show()
 
@@ -120,6 +123,8 @@ class ChatComposer(Themed, QFrame):
 
     def _update(self) -> None:
         self.send.setText(tr(SEND_MODES[self._mode]))
+        if self.send.hasFocus() and self._mode == "stopping":  # disabled, it would pass the focus on to the toolbar
+            self._input.setFocus()
         self.send.setEnabled(self._mode != "stopping")
         key = tr("Enter") if self._enter_sends else tr("Shift+Enter")
         self.send.setToolTip(tooltip(tr("Stop the answer (Esc)") if self._mode != "run" else f"{tr('Send')} ({key})"))

@@ -446,6 +446,7 @@ class PromptPanel(Themed, QWidget):
         heading = set_up(PlainLabel(tr("PROMPT")), role="heading")
         heading.setBuddy(self.editor)
         self.input_area = QWidget()
+        self.input_area.setFocusProxy(self.editor)
         self._input_column = arrange(QVBoxLayout(self.input_area), self.editor, self.reuse_label, margins=0, spacing=6)
         top = arrange(QHBoxLayout(), heading, (self.count_label, 1), self.mode, spacing=6)
         self.examples_row = ExampleChips((self.score_button, *self._chips), self.more)

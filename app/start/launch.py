@@ -10,7 +10,13 @@ from PySide6.QtWidgets import QApplication
 from decodescope.app.start.application import Application
 from decodescope.app.start.cli import CommandLineOptions
 from decodescope.app.start.cli.values import PICTURE_SIZE
-from decodescope.app.start.output_files import PictureError, export, hide_transient_state, record_demo, save_picture
+from decodescope.app.start.output_files import (
+    PictureError,
+    export,
+    hide_transient_state,
+    record_demo,
+    save_window_picture,
+)
 from decodescope.app.start.window_waiting import (
     LaunchProblem,
     next_value,
@@ -99,7 +105,7 @@ async def _write_files(window: MainWindow, options: CommandLineOptions) -> int:
             hide_transient_state(window)
             await wait_until_painted(window)
         if options.screenshot is not None:
-            save_picture(window, options.screenshot)
+            save_window_picture(window, options.screenshot)
         if options.export is not None:
             export(window, options.export, guard_formulas=not options.plain_csv)
         if options.record_demo is not None:

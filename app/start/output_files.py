@@ -22,7 +22,7 @@ class PictureError(Exception):
     """Raised when a picture cannot be saved; the message gives the reason."""
 
 
-def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
+def save_window_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
     """Save the window as currently drawn, in the format of the extension of `path`; a failed save leaves no file.
     Raises PictureError.
 

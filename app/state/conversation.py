@@ -222,7 +222,9 @@ class ConversationTurn:
     @property
     def author(self) -> str:
         """Model and adapters that wrote it, such as `storyteller + pirate × 0.5`; empty if no run did."""
-        return " + ".join([name for name in (Path(self.model).name,) if name] + adapters_in(self.made_with))
+        return " + ".join(
+            [name for name in (Path(self.model).name.removesuffix(".gguf"),) if name] + adapters_in(self.made_with)
+        )
 
     @property
     def is_author_new(self) -> bool:

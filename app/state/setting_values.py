@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from decodescope import core
 from decodescope.app.state.text_formats import parse_grammar, read_lines, unescape, write_lines
-from decodescope.resources.language import join_names, tr
+from decodescope.core import cut_short
+from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.strategies import Parameter
@@ -173,6 +174,13 @@ def _is_round_trip(text: str, value: list[str]) -> bool:
         return False
 
 
+_GRAMMAR_NAMES = {
+    "json_schema": mark("JSON schema"), "regex": mark("regex"), "lark": mark("Lark"), "gbnf": "GBNF",
+    "choice": mark("choice"),
+}  # fmt: skip
+"""Kind of grammar → its name in a summary."""
+
+
 def short_text(value: Any) -> str:
     """Return a short text of a value, for summaries."""
     if value is None:
@@ -181,6 +189,10 @@ def short_text(value: Any) -> str:
         return tr("on") if value else tr("off")
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in _GRAMMAR_NAMES:
+        ((kind, content),) = value.items()
+        content = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return cut_short(" ".join(f"{tr(_GRAMMAR_NAMES[kind])} {content}".split()), 24)
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)
     return text if len(text) <= 16 else text[:15] + "…"
 

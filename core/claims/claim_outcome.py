@@ -11,7 +11,7 @@ from decodescope.core.claims.claim_measures import measure_of
 from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimMeasure, Fields
 from decodescope.core.errors import StudyError
 from decodescope.core.strategies import select
-from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, MeanEstimate, estimate, paired_differences
+from decodescope.core.studies.statistics import LEVEL, MIN_PROMPTS, MeanEstimate, estimate_mean, paired_differences
 from decodescope.resources.language import mark, tr, trn
 
 Verdict = Literal["holds", "does_not_hold", "cannot_be_told"]
@@ -97,7 +97,7 @@ def compare(baseline: CellValues, tested: CellValues, seed: int = 0) -> MeanEsti
     """Return the mean paired difference, tested − baseline, with its interval: a cluster bootstrap over prompts, then
     seeds. None without a common prompt.
     """
-    return estimate(paired_differences(tested, baseline), seed=seed)
+    return estimate_mean(paired_differences(tested, baseline), seed=seed)
 
 
 def verdict_of(
@@ -107,7 +107,7 @@ def verdict_of(
 
     The claim holds if the whole 95 % interval of the difference is beyond the margin in the claimed direction (for
     “equal”: within the margin on both sides). It does not hold if the whole interval is on the other side of the
-    margin. In all other cases it cannot be told. A wrong “holds” is therefore as rare as the interval's one-sided error
+    margin. In all other cases it is undecided. A wrong “holds” is therefore as rare as the interval's one-sided error
     even where the true difference is the margin, and rarer where there is none.
     """
     if found is None or found.low is None or found.high is None or baseline_mean is None:

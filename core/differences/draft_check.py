@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,13 @@ from decodescope.core.checks.arguments import cancel_event_or_new
 from decodescope.core.decoding.keyed_noise import FloatArray
 from decodescope.core.decoding.prompt import encode
 from decodescope.core.decoding.text_scoring import comparison_unsupported_reason
-from decodescope.core.differences.text_reading import final_scores
+from decodescope.core.differences.text_reading import final_scores, head_scores
 from decodescope.core.differences.verification_effect import RuleEffects, rule_effects
 from decodescope.core.errors import ComparisonError, DecodescopeError, StrategyError
 from decodescope.core.generation.running import run
+from decodescope.core.models.head_detection import head_folder, heads_unsupported_reason
 from decodescope.core.models.loaded_model import LoadedModel, check_model
+from decodescope.core.models.prediction_heads import PredictionHeads, load_eagle_head, load_mtp_heads
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
@@ -44,6 +47,14 @@ class DraftStep(NamedTuple):
     """Whether draft and model have the same likeliest token."""
 
 
+class LayerAcceptance(NamedTuple):
+    """How many drafts of a head are accepted if it reads this layer."""
+
+    layer: int
+    """0: the embeddings; n: the output of layer n."""
+    accepted: float
+
+
 class DraftCheck(ResultRows[DraftStep]):
     """The positions of a text that the model wrote, read by both."""
 
@@ -52,6 +63,8 @@ class DraftCheck(ResultRows[DraftStep]):
     """The effect of every verification rule on this text."""
     findings: tuple[str, ...]
     """Why few drafts are accepted, in sentences; () if many are, or no reason was found."""
+    layers: tuple[LayerAcceptance, ...] = ()
+    """For a draft head: the acceptance with each layer of the model; the last one is what it reads."""
 
     @property
     def accepted(self) -> float:
@@ -64,21 +77,30 @@ class DraftCheck(ResultRows[DraftStep]):
 
 
 def check_draft(
-    model: LoadedModel, draft: LoadedModel, request: Request, *, cancel: threading.Event | None = None,
+    model: LoadedModel, draft: LoadedModel | str | Path, request: Request, *, cancel: threading.Event | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> DraftCheck:  # fmt: skip
     """Write the text of a request with `model`, read it with both models, and compare their distributions.
+
+    `draft` is a model, or the name or folder of an EAGLE head for `model`; empty: the heads in its own checkpoint
+    (MTP), of which the first one is checked. A head reads the states of the model's last layer. It is also tried with
+    every other layer, and a finding says if one of them would be accepted much more often: then it was made for that
+    layer.
 
     The request is greedy or samples. If few drafts would be accepted, reasons are searched for: another begin token or
     chat template, quantized weights, a loss towards the end. Raises ComparisonError if the tokenizers differ,
     StrategyError for other strategies, and the errors of `stream`.
     """
     check_model(model)
-    check_model(draft)
+    heads = None
+    if isinstance(draft, str | Path):
+        heads = _load_heads(model, str(draft))
+    else:
+        check_model(draft)
+        if reason := comparison_unsupported_reason(model, draft):
+            raise ComparisonError(reason, tr("Choose a draft model with the tokenizer of the model."))
     check_request(request)
     cancel, report = cancel_event_or_new(cancel), progress or (lambda _sentence: None)
-    if reason := comparison_unsupported_reason(model, draft):
-        raise ComparisonError(reason, tr("Choose a draft model with the tokenizer of the model."))
     if not strategies.is_plain(resolve_settings(model, request)[0].name):
         raise StrategyError(tr("Drafts are checked for greedy decoding and sampling."), tr("Pass no strategy."))
     report(tr("Writing the text"))
@@ -86,7 +108,14 @@ def check_draft(
     given = replace(request, prompt=prompt)
     ids = run(model, given, cancel).sequences[0]
     report(tr("Reading the text with both models"))
-    target, drafted = _distributions(model, given, ids, cancel), _distributions(draft, given, ids, cancel)
+    target = _distributions(model, given, ids, cancel)
+    layers: tuple[LayerAcceptance, ...] = ()
+    if heads is None:
+        assert isinstance(draft, LoadedModel)
+        drafted = _distributions(draft, given, ids, cancel)
+    else:
+        target, drafted, layers = _read_layers(model, given, ids, heads, target, cancel)
+    ids = ids[len(ids) - len(target) :] if heads is not None else ids
     pairs = list(zip(target, drafted, strict=False))
     texts = model.pieces.texts(ids)
     found = DraftCheck(
@@ -94,22 +123,62 @@ def check_draft(
         for place, (p, q) in enumerate(pairs)
     )
     found.effects = rule_effects(pairs)
-    found.findings = ()
-    if found.accepted < LOW_ACCEPTANCE:
+    found.layers, found.findings = layers, _layer_findings(layers)
+    if isinstance(draft, LoadedModel) and found.accepted < LOW_ACCEPTANCE:
         report(tr("Searching for reasons"))
         found.findings = tuple(_findings(model, draft, request, given, ids, target, found, cancel))
     return found
+
+
+def _load_heads(model: LoadedModel, name: str) -> PredictionHeads:
+    """Return the EAGLE head of that name, or the model's own heads. Raises StrategyError if there is none for it."""
+    if reason := heads_unsupported_reason(model, name or None):
+        raise StrategyError(reason, tr("Choose a head that was made for this model, or a draft model."))
+    return load_eagle_head(model, head_folder(name)) if name else load_mtp_heads(model)
+
+
+def _read_layers(
+    model: LoadedModel, request: Request, ids: Sequence[int], heads: PredictionHeads, target: Sequence[FloatArray],
+    cancel: threading.Event,
+) -> tuple[list[FloatArray], list[FloatArray], tuple[LayerAcceptance, ...]]:  # fmt: skip
+    """Return the target's and the head's distributions of the tokens that the head can draft, which needs two before,
+    and the acceptance with every layer.
+    """
+    drafted, layers = list[FloatArray](), list[LayerAcceptance]()
+    for reading in head_scores(model, request, ids, heads, cancel):
+        drafted = [_shares(scores) for scores in reading.scores]
+        layers.append(LayerAcceptance(reading.layer, _acceptance(target[-len(drafted) :], drafted) if drafted else 0.0))
+    return list(target[len(target) - len(drafted) :]), drafted, tuple(layers)
+
+
+def _layer_findings(layers: Sequence[LayerAcceptance]) -> tuple[str, ...]:
+    """Return whether another layer than the last one, which the head reads, would be accepted much more often."""
+    if not layers:
+        return ()
+    own, best = layers[-1], max(layers, key=lambda row: row.accepted)
+    if best.accepted - own.accepted < _MIN_GAIN:
+        return ()
+    sentence = tr(
+        "Layer {own} is read. Layer {other} would be accepted {factor} as often: {accepted:.0%} of the drafts instead "
+        "of {now:.0%}. The head was probably made for that layer."
+    )
+    factor = tr("{n:.1f} times").format(n=best.accepted / own.accepted) if own.accepted > 0.005 else tr("many times")
+    return (sentence.format(
+        own=own.layer, other=best.layer, factor=factor, accepted=best.accepted, now=own.accepted
+    ),)  # fmt: skip
+
+
+def _shares(scores: FloatArray) -> FloatArray:
+    shares: FloatArray = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    return shares
 
 
 def _distributions(
     model: LoadedModel, request: Request, ids: Sequence[int], cancel: threading.Event
 ) -> list[FloatArray]:
     """Return the final distributions before each of `ids`. For greedy decoding these are the model's own."""
-    found = []
-    for scores in final_scores(model, request, ids, cancel):
-        shares = np.exp(scores - scores.max())
-        found.append(shares / shares.sum())
-    return found
+    return [_shares(scores) for scores in final_scores(model, request, ids, cancel)]
 
 
 def _findings(

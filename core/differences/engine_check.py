@@ -150,7 +150,7 @@ class _Step:
     ranks: FloatArray
     """Rank of each outcome, from 1 on."""
     sizes: FloatArray
-    """About how many tokens each outcome stands for, [n]."""
+    """Approximate number of tokens that each outcome represents, [n]."""
     unseen: Sequence[int]
     """Outcomes that end an answer without being reported."""
 

@@ -131,7 +131,7 @@ def _cut_text(a: str, b: str) -> PromptDifference | None:
 
 
 def _framed(a: str, b: str) -> PromptDifference | None:
-    """Return the difference if one text stands inside the other, as in a template without special tokens."""
+    """Return the difference if one text is part of the other, as in a template without special tokens."""
     name, short, long = ("B", a.strip(), b.strip()) if len(a) < len(b) else ("A", b.strip(), a.strip())
     if not short or short not in long or long.startswith(short) or long.endswith(short):
         return None

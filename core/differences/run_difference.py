@@ -55,7 +55,7 @@ Cause = Literal[
     "none", "first_tokens", "template", "white_space", "truncation", "tokenization", "prompt", "media", "model",
     "precision", "cache", "program", "settings", "random_numbers", "stop_rules", "failure", "rounding", "unknown",
 ]  # fmt: skip
-"""`none`: the texts do not differ. `unknown`: the cause cannot be told. The first seven after `none` are about prompts
+"""`none`: the texts do not differ. `unknown`: the cause is not found. The first seven after `none` are about prompts
 (`PromptCause`).
 """
 MAX_TRIED_TOKENS = 400
@@ -101,7 +101,7 @@ class RunDifference(ResultRows[DifferenceCheck]):
 
     cause: Cause
     candidates: tuple[Subject, ...]
-    """What remains if the cause cannot be told."""
+    """The possible causes, if the cause is not found."""
     parts: tuple[Part, ...]
     """Everything that differs besides the texts and prompts."""
     first: FirstDifference | None

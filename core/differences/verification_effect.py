@@ -62,8 +62,7 @@ def _mismatched(p: FloatArray, q: FloatArray) -> FloatArray:
 
 def _ensemble(p: FloatArray, q: FloatArray) -> FloatArray:
     """Draft x ~ q, accepted with min(1, 1 − w + w p/q), else the residual: ν = w p + (1 − w) q."""
-    ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
-    accepted: FloatArray = q * np.minimum(1.0, 1 - ENSEMBLE_WEIGHT + ENSEMBLE_WEIGHT * ratio)
+    accepted: FloatArray = np.minimum(q, (1 - ENSEMBLE_WEIGHT) * q + ENSEMBLE_WEIGHT * p)
     return accepted + (1 - float(accepted.sum())) * _residual(p, q)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from decodescope.core.errors import ParameterError
 from decodescope.core.grammar.gbnf import to_lark
-from decodescope.core.grammar.grammar_setting import TITLES, grammar_format_problem, kind_of, schema_of
+from decodescope.core.grammar.grammar_setting import TITLES, grammar_format_problem, grammar_kind, schema_of
 from decodescope.core.system.optional_deps import why_missing
 from decodescope.resources.language import tr
 
@@ -69,7 +69,7 @@ def _compile(tokenizer: LLTokenizer, value: Mapping[str, object], spaced: bool) 
 
 def kind_title(value: Mapping[str, object]) -> str:
     """Return the name of the kind of grammar, for messages."""
-    return tr(TITLES[kind_of(value)])
+    return tr(TITLES[grammar_kind(value)])
 
 
 def grammar_problem(value: object) -> str:
@@ -99,7 +99,7 @@ def llguidance_grammar(value: Mapping[str, object], spaced: bool) -> str:
 def _text_grammar(value: Mapping[str, Any]) -> dict[str, Any]:
     from llguidance import LLMatcher
 
-    kind, content = kind_of(value), value[kind_of(value)]
+    kind, content = grammar_kind(value), value[grammar_kind(value)]
     if kind == "choice":
         return {"lark_grammar": "start: " + " | ".join(json.dumps(word, ensure_ascii=False) for word in content)}
     if kind == "lark":

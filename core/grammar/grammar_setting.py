@@ -41,7 +41,7 @@ def grammar_format_problem(value: object) -> str:
     return _PROBLEMS[kind](content)
 
 
-def kind_of(value: Mapping[str, object]) -> GrammarKind:
+def grammar_kind(value: Mapping[str, object]) -> GrammarKind:
     """Return the kind of a valid grammar."""
     return next(kind for kind in KINDS if kind in value)
 

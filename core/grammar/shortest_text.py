@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from decodescope.core.grammar.gbnf import to_lark
-from decodescope.core.grammar.grammar_setting import kind_of, schema_of
+from decodescope.core.grammar.grammar_setting import grammar_kind, schema_of
 from decodescope.core.grammar.length_bounds import (
     BYTE_MEASURES,
     NEVER,
@@ -307,7 +307,7 @@ def min_tokens(
     A text of exactly that many tokens need not exist. `cache` caches what is computed from the vocabulary, which is
     slow for large vocabularies.
     """
-    kind, covering = kind_of(value), partial(_cached_coverage, vocabulary, {} if cache is None else cache)
+    kind, covering = grammar_kind(value), partial(_cached_coverage, vocabulary, {} if cache is None else cache)
     if kind == "choice":
         words = [word.encode() for word in value[kind]]
         if min(map(len, words)) <= limit:

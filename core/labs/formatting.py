@@ -9,7 +9,7 @@ from decodescope.core.explain.sentence import SentenceNumber
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def decimal(count: float) -> SentenceNumber:
+def decimal_bytes(count: float) -> SentenceNumber:
     """Format bytes in powers of 1000, such as `31.4 GB`. Raises ParameterError."""
     check_number("count", count)
     for unit in _UNITS:

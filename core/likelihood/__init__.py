@@ -24,7 +24,7 @@ with lazy_imports(globals()) as _NAMES:
         bounds_text,
         explain_pattern,
         explain_posterior,
-        percent,
+        probability_text,
         setting_name,
         value_text,
     )

@@ -27,7 +27,7 @@ class PrefixReader:
     """Reads beginnings of the answer of a run; the prompt is read once.
 
     Where the model reads several tokens exactly as one by one and its cache can be cut, a pass reads a batch of
-    beginnings after copies of the prompt, which are filled up behind their ends: later positions do not affect earlier
+    beginnings after copies of the prompt, which are padded at their ends: later positions do not affect earlier
     ones. Otherwise each beginning continues a copy of the longest one that is known.
     """
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from decodescope.core.likelihood.setting_posterior import Ridge, SettingPosterior
 
 _SURE, _UNLIKELY = 0.9, 0.1
-"""Probabilities from which a filter is said to have been off, and below which it is said to have been on."""
+"""Probabilities from which a sentence states that a filter was off, and below which that it was on."""
 _NAMES = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "min_p": "min-p"}
 
 
-def percent(probability: float, digits: int = 1) -> str:
+def probability_text(probability: float, digits: int = 1) -> str:
     """Return a probability in percent; one that is not 0 or 1 is never shown as such."""
     value = 100 * probability
     step = 10.0**-digits
@@ -31,9 +31,9 @@ def _percent_text(number: str) -> str:
 
 
 def bounds_text(bounds: ProbabilityBounds) -> str:
-    """Return bounds as a range in percent, with as many digits as tell them apart."""
+    """Return bounds as a range in percent, with as many digits as distinguish them."""
     digits = 1 if bounds.gap >= 2e-3 else 2 if bounds.gap >= 2e-4 else 3
-    low, high = percent(bounds.lower, digits), percent(bounds.upper, digits)
+    low, high = probability_text(bounds.lower, digits), probability_text(bounds.upper, digits)
     return low if low == high else tr("{low} to {high}").format(low=low, high=high)
 
 
@@ -59,7 +59,7 @@ def explain_pattern(found: PatternProbability) -> list[str]:
             tr(
                 "The search ended before the bounds met: {gap} of the probability is undecided. Allow more beginnings, "
                 "limit the new tokens, or cut unlikely tokens (top-k, top-p)."
-            ).format(gap=percent(found.any_bounds.gap))
+            ).format(gap=probability_text(found.any_bounds.gap))
         )
     return lines
 
@@ -79,7 +79,7 @@ def value_text(setting: str, value: float) -> str:
 
 
 def explain_posterior(found: SettingPosterior) -> list[str]:
-    """Return what a text says about its settings, and what it cannot say."""
+    """Return the sentences about the settings of a text, and about what the text does not determine."""
     lines = [_temperature_sentence(found)]
     if found.greedy_below is not None:
         lines.append(
@@ -130,14 +130,14 @@ def _filter_sentence(found: SettingPosterior, setting: str) -> str:
     first = name[:1].upper() + name[1:]
     if off >= _SURE or not on:
         return tr("{name} was off, or cut nothing that was needed ({probability}).").format(
-            name=first, probability=percent(off, 0)
+            name=first, probability=probability_text(off, 0)
         )
     if off < _UNLIKELY:
         return tr("{name} was on: {values} ({probability}).").format(
-            name=first, values=values, probability=percent(1 - off, 0)
+            name=first, values=values, probability=probability_text(1 - off, 0)
         )
     return tr("Whether {name} was on cannot be told: it was off ({probability}), or {values}.").format(
-        name=name, probability=percent(off, 0), values=values
+        name=name, probability=probability_text(off, 0), values=values
     )
 
 

@@ -58,7 +58,7 @@ _ZOOM = 14.0
 _SMOOTHED = 4
 """Cells on each side over which the density of the temperature is averaged."""
 _NEARLY_GREEDY = 0.05
-"""Probability of a text of first choices down to which a temperature is said to be possible."""
+"""Probability of a text of first choices down to which a temperature counts as possible."""
 
 
 class TokenEvidence(NamedTuple):
@@ -297,7 +297,7 @@ def _compare_readings(
     return tuple(sorted(found, key=lambda one: -one.log_probability))
 
 
-class _Step(NamedTuple):
+class _TokenScores(NamedTuple):
     """The scores before one token of the text."""
 
     token: int
@@ -313,19 +313,19 @@ class _Steps:
     def __init__(self, model: LoadedModel, given: GivenText, known: Settings, cancel: threading.Event) -> None:
         """Prepare the known settings. Raises ParameterError for those of sampling, which are inferred."""
         self._model, self._given, self._cancel = model, given, cancel
-        self._kept: list[_Step] | None = None
+        self._kept: list[_TokenScores] | None = None
         self._keeps = len(given.tokens) * model.vocabulary <= _MAX_KEPT
         self.tokens, self.count = given.tokens, len(given.tokens)
         self._run: DecodingRun | None = None
         if known:
             self._run = _known_run(model, given, known, cancel)
 
-    def read(self) -> Iterator[_Step]:
+    def read(self) -> Iterator[_TokenScores]:
         """Yield the steps until the text ends or the user stops."""
         if self._kept is not None:
             yield from self._kept
             return
-        kept: list[_Step] = []
+        kept: list[_TokenScores] = []
         for step in self._compute():
             if self._keeps:
                 kept.append(step)
@@ -333,7 +333,7 @@ class _Steps:
         if self._keeps and len(kept) == self.count:
             self._kept = kept
 
-    def _compute(self) -> Iterator[_Step]:
+    def _compute(self) -> Iterator[_TokenScores]:
         text, place = FullTextScores(self._model, self._given), 0
         for rows in text.logits(text.max_chunks(), self._cancel):
             check_scores(self._model, rows, rows, place)
@@ -342,7 +342,7 @@ class _Steps:
                     return
                 token = self._given.tokens[place]
                 raw = float(torch.log_softmax(row.double(), -1)[token])
-                yield _Step(token, self._processed(row, place).double().cpu().numpy(), raw)
+                yield _TokenScores(token, self._processed(row, place).double().cpu().numpy(), raw)
                 place += 1
 
     def _processed(self, row: torch.Tensor, place: int) -> torch.Tensor:
@@ -389,7 +389,7 @@ class _RankedStep:
     raw: float
 
 
-def _sort(step: _Step) -> _RankedStep:
+def _sort(step: _TokenScores) -> _RankedStep:
     finite = step.scores[np.isfinite(step.scores)]
     ordered = -np.sort(-finite)
     own = float(step.scores[step.token])

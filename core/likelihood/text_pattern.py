@@ -1,4 +1,4 @@
-"""Patterns of texts as automata that read a text character by character, and know when the answer is decided.
+"""Patterns of texts as automata that read a text character by character, and detect when the answer is decided.
 
 A regular expression of Python's syntax becomes a nondeterministic automaton (Thompson: Regular Expression Search
 Algorithm, 1968). Its sets of states are the states of a deterministic one, built on demand. Expressions whose meaning

@@ -42,6 +42,12 @@ def checkpoint_heads(model: LoadedModel) -> CheckpointHeads | None:
     return found
 
 
+def bundled_heads() -> list[str]:
+    """Return the names of the bundled EAGLE heads."""
+    folders = sorted(BUNDLED.iterdir()) if BUNDLED.is_dir() else []
+    return [folder.name for folder in folders if "fc.weight" in _tensor_names(folder)]
+
+
 def head_folder(name: str) -> Path:
     """Return the folder of a bundled head, a path, or a hub id on this computer. Raises ModelNotFoundError."""
     bundled = BUNDLED / name

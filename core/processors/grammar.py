@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from decodescope.core.errors import ParameterError
-from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress, kind_of
+from decodescope.core.grammar.grammar_setting import KINDS, GrammarProgress, grammar_kind
 from decodescope.core.parameter import WORDS, Parameter
 from decodescope.core.processors.base import Context, Processor, is_given
 from decodescope.resources.language import mark, tr
@@ -80,7 +80,7 @@ def _check_length(value: Mapping[str, object], context: Context, forced: bool) -
     if min_length is None:
         raise grammar_error(
             tr("these rules never allow a text to end: each text contains another one of the same kind.")
-            if kind_of(value) in ("lark", "gbnf")
+            if grammar_kind(value) in ("lark", "gbnf")
             else tr("this schema never allows a text to end: each text contains another one of the same kind.")
         )
     if min_length > room:

@@ -8,7 +8,7 @@ from typing import Any
 
 from decodescope.core.common.run_settings import RunSettings
 from decodescope.core.errors import EmptyPromptError, ParameterError, PromptError
-from decodescope.core.grammar.grammar_setting import KINDS, TITLES, kind_of
+from decodescope.core.grammar.grammar_setting import KINDS, TITLES, grammar_kind
 from decodescope.core.remote.engines.base import Body, EngineKind
 from decodescope.core.remote.engines.formats import OFF_VALUES
 from decodescope.core.remote.remote_model import RemoteModel, check_request
@@ -21,7 +21,7 @@ from decodescope.resources.language import join_names, tr
 def grammar_fields(grammar: Mapping[str, object], kind: EngineKind, is_chat: bool) -> Body:
     """Return the request fields for a grammar. Raises ParameterError if the engine does not support it."""
     wordings = kind.grammars if kind.chat_grammars is None or not is_chat else kind.chat_grammars
-    form = kind_of(grammar)
+    form = grammar_kind(grammar)
     if form not in wordings:
         raise _unsupported_error(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
     return wordings[form](grammar[form])

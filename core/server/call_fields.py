@@ -61,13 +61,13 @@ REFUSED: Mapping[str, FieldRule] = {
     "echo": FieldRule(mark("only new tokens are returned."), (False,)),
     "suffix": FieldRule(mark("the text is continued at its end only."), ("",)),
     "store": FieldRule(mark("the window keeps a history of its own."), (False,)),
-    "samplers": FieldRule(mark("their order is the setting stages."), ([], "")),
-    "sampler_order": FieldRule(mark("their order is the setting stages."), ([],)),
-    "sampler_priority": FieldRule(mark("their order is the setting stages."), ([], "")),
-    "temperature_last": FieldRule(mark("their order is the setting stages."), (False,)),
+    "samplers": FieldRule(mark("the order of the samplers is the setting stages."), ([], "")),
+    "sampler_order": FieldRule(mark("the order of the samplers is the setting stages."), ([],)),
+    "sampler_priority": FieldRule(mark("the order of the samplers is the setting stages."), ([], "")),
+    "temperature_last": FieldRule(mark("the order of the samplers is the setting stages."), (False,)),
     **{name: FieldRule(_SAMPLER, (1,)) for name in ("tfs", "tfs_z", "smoothing_curve", "rep_pen_slope")},
     **{name: FieldRule(_SAMPLER, (0,)) for name in ("top_a", "smoothing_factor", "skew", "rep_pen_decay")},
-    "dry_sequence_breakers": FieldRule(mark("they are line break, colon, quote and asterisk."), ([], "")),
+    "dry_sequence_breakers": FieldRule(mark("the breakers are line break, colon, quote and asterisk."), ([], "")),
     "use_beam_search": FieldRule(_SEARCH, (False,)),
     "num_beams": FieldRule(_SEARCH, (1,)),
     "penalty_alpha": FieldRule(_SEARCH, (0,)),
@@ -225,8 +225,7 @@ class CallFields:
 def unsupported(name: str, reason: str, neutral: Sequence[object] = ()) -> ApiError:
     """Return the error for a field without a counterpart; `neutral` are its values without effect."""
     cause = tr("{name} is not supported: {reason}").format(name=name, reason=reason)
-    values = join_names([shown(value) for value in neutral])
-    remedy = tr("Remove it or set it to {values}.").format(values=values) if neutral else tr("Remove it.")
+    remedy = tr("Remove it or set it to {value}.").format(value=shown(neutral[0])) if neutral else tr("Remove it.")
     return ApiError(f"{cause} {remedy}", param=name, code="unsupported_parameter")
 
 

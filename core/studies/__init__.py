@@ -15,7 +15,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         Vote,
         best_of_k,
         difference,
-        estimate,
+        estimate_mean,
         holm,
         majority,
         pass_at_k,
@@ -47,8 +47,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         pilot_text,
         summary_text,
     )
-    from decodescope.core.studies.study_text import format_toml, set_value
-    from decodescope.core.studies.study_text import format_value as toml_value
+    from decodescope.core.studies.study_text import format_toml, set_value, toml_value
     from decodescope.core.studies.text_measures import Row, StudyMeasure, default_measures, make_measure, measure_names
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -64,7 +64,7 @@ def prompt_means(values: Values) -> Array:
     return np.array([math.fsum(one) / len(one) for one in values.values() if len(one)], dtype=np.float64)
 
 
-def estimate(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> MeanEstimate | None:
+def estimate_mean(values: Values, resamples: int = RESAMPLES, seed: int = 0) -> MeanEstimate | None:
     """Return the mean over prompts and its interval; None without values. Equal arguments give equal intervals."""
     held = {prompt: list(one) for prompt, one in values.items() if len(one)}
     if not held:
@@ -164,7 +164,7 @@ def difference(
 ) -> Difference | None:
     """Return the paired difference to the baseline; None without common prompts."""
     pairs = paired_differences(values, baseline)
-    found = estimate(pairs, seed=seed)
+    found = estimate_mean(pairs, seed=seed)
     if found is None:
         return None
     return Difference(found, sign_flip_p(prompt_means(pairs), seed) if found.prompts >= MIN_PROMPTS else None)
@@ -243,7 +243,7 @@ def curve(
     largest = min(len(one) for one in prompts.values())
     found = []
     for k in range(1, largest + 1):
-        mean = estimate({prompt: [value_at(prompt, k)] for prompt in prompts}, seed=seed)
+        mean = estimate_mean({prompt: [value_at(prompt, k)] for prompt in prompts}, seed=seed)
         assert mean is not None
         found.append((k, mean))
     return found

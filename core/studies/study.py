@@ -365,7 +365,7 @@ class Study:
         baseline: Sequence[Row] | None,
     ) -> CellSummary:
         values = {one.name: values_of(rows, one.name) for one in self.plan.measures}
-        estimates = {name: statistics.estimate(_without_seeds(own)) for name, own in values.items()}
+        estimates = {name: statistics.estimate_mean(_without_seeds(own)) for name, own in values.items()}
         differences = (
             {name: statistics.difference(own, values_of(baseline, name)) for name, own in values.items()}
             if baseline is not None and any(baseline)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from decodescope.core.studies.text_measures import StudyMeasure
 
 MAX_SHOWN_PROMPTS, MAX_SHOWN_TEXTS, MAX_SHOWN_CELLS = 60, 4, 24
-"""Prompts with their texts, texts of a prompt in a cell, and cells beside each other; the table has all."""
+"""Prompts with their texts, texts of a prompt in a cell, and cells next to each other; the table has all."""
 _COLOURS = 6
 _WIDTH, _LEFT, _RIGHT, _TOP = 460, 62, 14, 12
 

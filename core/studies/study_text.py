@@ -60,15 +60,15 @@ def set_value(text: str, path: Sequence[str], value: object) -> str:
 
 def format_toml(table: Mapping[str, Value]) -> str:
     """Return a table as TOML: plain values first, then tables with headers."""
-    lines = [f"{_format_key(name)} = {format_value(one)}" for name, one in table.items() if not isinstance(one, dict)]
+    lines = [f"{_format_key(name)} = {toml_value(one)}" for name, one in table.items() if not isinstance(one, dict)]
     for name, one in table.items():
         if isinstance(one, dict):
             lines += ["", f"[{_format_key(name)}]"]
-            lines += [f"{_format_key(key)} = {format_value(value)}" for key, value in one.items()]
+            lines += [f"{_format_key(key)} = {toml_value(value)}" for key, value in one.items()]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def format_value(value: object, is_inline: bool = False) -> str:
+def toml_value(value: object, is_inline: bool = False) -> str:
     """Return a value as TOML; long lists take a line for each item, unless `is_inline`."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -77,18 +77,18 @@ def format_value(value: object, is_inline: bool = False) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else ("nan" if math.isnan(value) else f"{value}")
     if isinstance(value, Mapping):
-        items = ", ".join(f"{_format_key(str(name))} = {format_value(one, True)}" for name, one in value.items())
+        items = ", ".join(f"{_format_key(str(name))} = {toml_value(one, True)}" for name, one in value.items())
         return f"{{ {items} }}" if items else "{}"
     if isinstance(value, list | tuple):
-        line = "[" + ", ".join(format_value(one, True) for one in value) + "]"
+        line = "[" + ", ".join(toml_value(one, True) for one in value) + "]"
         if is_inline or len(line) <= MAX_LINE:
             return line
-        return "[\n" + "".join(f"  {format_value(one, True)},\n" for one in value) + "]"
+        return "[\n" + "".join(f"  {toml_value(one, True)},\n" for one in value) + "]"
     return str(value) if isinstance(value, int) else str(getattr(value, "isoformat", value.__str__)())
 
 
 def _format_key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else format_value(name)
+    return name if _BARE.fullmatch(name) else toml_value(name)
 
 
 def _assign(table: dict[str, Value], path: Sequence[str], value: object) -> None:
@@ -170,7 +170,7 @@ def _edit_lines(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -
     )  # fmt: skip
     value = _value_at(wanted, holder.path if holder is not None else path)
     if holder is not None:
-        new = [] if value is None else [f"{_written_key(holder)} = {format_value(value)}{_comment(lines, holder)}"]
+        new = [] if value is None else [f"{_written_key(holder)} = {toml_value(value)}{_comment(lines, holder)}"]
         lines[holder.first : holder.end] = new
         return _without_empty_header("\n".join(lines), path, wanted)
     headers = [one for one in statements if one.is_header and one.path[: len(path)] == path]
@@ -182,7 +182,7 @@ def _edit_lines(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -
         if value is None:
             return "\n".join(lines)
         statements = list(_statements(lines))
-    new_line = f"{_format_key(path[-1])} = {format_value(value)}"
+    new_line = f"{_format_key(path[-1])} = {toml_value(value)}"
     parent = path[:-1]
     if not parent:
         first_header = next((one.first for one in statements if one.is_header), None)
@@ -230,5 +230,5 @@ def _without_empty_header(text: str, path: tuple[str, ...], wanted: Mapping[str,
 def _append_table(text: str, path: tuple[str, ...], wanted: Mapping[str, Value]) -> str:
     """Add a table with the key at the end."""
     name = ".".join(map(_format_key, path[:-1]))
-    line = f"{_format_key(path[-1])} = {format_value(_value_at(wanted, path))}"
+    line = f"{_format_key(path[-1])} = {toml_value(_value_at(wanted, path))}"
     return f"{text.rstrip()}\n\n[{name}]\n{line}\n".lstrip("\n")

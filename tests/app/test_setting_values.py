@@ -80,6 +80,8 @@ def test_summary_is_short() -> None:
     assert setting_values.summary(SAMPLING.parameters, {}) == ""
     assert setting_values.short_text(True) == "on"
     assert setting_values.short_text(None) == "off"
+    assert setting_values.short_text({"gbnf": 'root ::=\n "yes" | "no"'}) == 'GBNF root ::= "yes" | "…'
+    assert setting_values.short_text({"choice": ["a"]}) == 'choice ["a"]'
 
 
 def test_summary_keeps_capitals_of_names() -> None:

@@ -71,3 +71,56 @@ def test_drafts_of_other_tokenizers_and_strategies_are_refused(story: core.Loade
         core.check_draft(story, models.make("llama"), REQUEST)
     with pytest.raises(StrategyError):
         core.check_draft(story, story, core.Request("Once", {"num_beams": 2}))
+
+
+def test_head_is_checked_with_every_layer_and_reads_the_best_one(story: core.LoadedModel) -> None:
+    request = core.Request("Once upon a time, there was a little fox named Mia.", {"max_new_tokens": 16})
+    found = core.check_draft(story, "storyteller-eagle", request)
+    assert [row.layer for row in found.layers] == list(range(story.layers + 1))
+    assert found.layers[-1].accepted == pytest.approx(found.accepted)
+    assert found.accepted == max(row.accepted for row in found.layers) > 0.5
+    assert found.findings == ()
+    assert len(found) == 16
+
+
+def test_head_drafts_are_those_of_a_run(story: core.LoadedModel) -> None:
+    """Without a choice, the head's likeliest token is the draft of each round with one token."""
+    request = core.Request(
+        "Once upon a time, there was a little fox named Mia.", {"max_new_tokens": 12, "num_assistant_tokens": 1},
+        strategy="prediction_heads",
+        options={"draft_head": "storyteller-eagle"},
+    )  # fmt: skip
+    plain = core.Request(request.prompt, {"max_new_tokens": 12})
+    found = core.check_draft(story, "storyteller-eagle", plain)
+    agreed = {row.position: row.likeliest_agrees for row in found}
+    rounds = [event for event in core.stream(story, request) if isinstance(event, core.events.DraftRound)]
+    assert len(rounds) > 4
+    for one in rounds[:-1]:
+        assert agreed[one.step] == (len(one.accepted) == 1), one.step
+
+
+def test_head_made_for_another_layer_is_named_with_the_gain(
+    story: core.LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: what the head calls the last layer is the output of the layer before."""
+    network, read = story.model, story.model.forward
+
+    def shifted(*arguments: Any, **more: Any) -> Any:
+        output = read(*arguments, **more)
+        if output.hidden_states is not None:
+            *before, last = output.hidden_states
+            output.hidden_states = (*before[:-1], last, before[-1])
+        return output
+
+    monkeypatch.setattr(network, "forward", shifted)
+    found = core.check_draft(story, "storyteller-eagle", core.Request("Once upon a time", {"max_new_tokens": 16}))
+    assert found.accepted < 0.5
+    (sentence,) = found.findings
+    assert sentence.startswith(f"Layer {story.layers} is read. Layer {story.layers - 1} would be accepted")
+
+
+def test_head_of_another_model_is_refused_by_name(story: core.LoadedModel) -> None:
+    with pytest.raises(StrategyError):
+        core.check_draft(models.make("llama"), "storyteller-eagle", core.Request([1, 5, 7], {"max_new_tokens": 4}))
+    with pytest.raises(StrategyError, match="storyteller"):
+        core.check_draft(story, "", REQUEST)

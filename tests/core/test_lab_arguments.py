@@ -93,7 +93,7 @@ CALLS: Calls = {
     "arena": (s.arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
     "Block": (lambda **given: s.arena([s.Block(**given), s.Block(0, 2, 8)]),
               {"start": 0, "stop": 1, "bytes": 8, "kind": "gradient"}),
-    "decimal": (s.decimal, {"count": 8}),
+    "decimal_bytes": (s.decimal_bytes, {"count": 8}),
     "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),
     "traffic": (s.traffic, {"parameters": 8, "devices": 2, "scheme": "zero1"}),
     "shape_of": (s.shape_of, {"config": {"n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 16}, "name": ""}),

@@ -20,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("needs_compiler", "built")
 @pytest.fixture
 def factors() -> tuple[BlockMatrix, torch.Tensor]:
     """A matrix that is large enough for two threads, and twelve vectors."""
-    return make_factors()
-
-
-def make_factors() -> tuple[BlockMatrix, torch.Tensor]:
     torch.set_num_threads(2)  # put back for every test
     assert native_library.library() is not None
     return matrix_of("Q4_0", 512, 512), torch.randn(12, 512, generator=torch.Generator().manual_seed(0))
@@ -59,7 +55,20 @@ def test_products_of_several_callers_at_once_are_right(factors: tuple[BlockMatri
     assert all(torch.equal(own, wanted) for own in found)
 
 
+PRODUCT = """
+import torch
+from decodescope.core.models.gguf.block_matrix import BlockMatrix
+from decodescope.core.models.gguf.gguf_file import FORMATS
+from decodescope.core.native import native_library
+
+torch.set_num_threads(2)
+assert native_library.library() is not None
+fmt = next(one for one in FORMATS.values() if one.name == "Q4_0")
+blocks = torch.zeros(512, 512 // fmt.block_weights * fmt.block_bytes, dtype=torch.uint8)
+BlockMatrix(blocks, fmt, 512).multiply(torch.ones(12, 512))
+"""
+
+
 def test_process_ends_while_threads_wait() -> None:
-    code = "from tests.core.test_native_threads import make_factors, products\nproducts(*make_factors())"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    answer = subprocess.run([sys.executable, "-c", PRODUCT], capture_output=True, text=True, timeout=120)
     assert answer.returncode == 0, answer.stderr

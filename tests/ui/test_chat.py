@@ -24,6 +24,7 @@ from decodescope.app.state.worker_messages import RunRequest
 from decodescope.app.views.chat.turn_tools import made_with_rows
 from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core.errors import DecodescopeError, PromptTooLongError
 from decodescope.core.events import Notice
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -117,6 +118,66 @@ def test_regenerate_writes_answer_beside_old_one(qtbot: QtBot, window: MainWindo
     assert not bar.previous.isEnabled()
     press(qtbot, window, "nextAnswer")
     assert contents(window)[-1] == "No."
+
+
+def test_message_longer_than_the_context_returns_to_the_input(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
+    say(qtbot, window, "Hi")
+    engine.fail_at, engine.error = 0, PromptTooLongError(100, 64)
+    editor = window.parts.setup.prompt.editor
+    editor.setPlainText("far too long")
+    assert run(qtbot, window).kind == "failed"
+    assert contents(window) == ["Hi", "Yes, it did."]
+    assert editor.toPlainText() == "far too long"
+    engine.fail_at = None
+    say(qtbot, window, "short")
+    assert [turn["content"] for turn in engine.runs[-1].prompt] == ["Hi", "Yes, it did.", "short"]
+
+
+def test_message_whose_answer_fails_otherwise_stays_for_another_try(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
+    engine.fail_at, engine.error = 0, DecodescopeError("It failed.")
+    window.parts.setup.prompt.editor.setPlainText("Hi")
+    assert run(qtbot, window).kind == "failed"
+    assert (contents(window), window.parts.setup.prompt.editor.toPlainText()) == (["Hi"], "")
+
+
+@pytest.mark.parametrize("by_key", [False, True])
+def test_focus_returns_to_the_message_when_an_answer_is_stopped_by_the_button(
+    qtbot: QtBot, config_dir: Path, by_key: bool
+) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine(hold=threading.Event()))
+    editor = window.parts.setup.prompt.editor
+    window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
+    editor.setFocus()
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 3, timeout=WAIT_MS)
+    send = window.parts.chat.composer.send
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        if by_key:
+            send.setFocus()
+            qtbot.keyClick(send, Qt.Key.Key_Space)
+        else:
+            qtbot.mouseClick(send, Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is editor
+
+
+def test_list_that_covers_the_chat_closes_when_a_message_is_sent_or_a_chat_begins(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
+    say(qtbot, window, "Hi")
+    window.resize(900, 600)
+    view = chat_view(window)
+    press(qtbot, window, "chatsButton")
+    assert (view.chats.isVisible(), view.area.isVisible()) == (True, False)
+    say(qtbot, window, "And?")
+    assert (view.chats.isVisible(), view.area.isVisible()) == (False, True)
+    press(qtbot, window, "chatsButton")
+    view.chats.newRequested.emit()
+    assert view.area.isVisible()
+    assert contents(window) == []
 
 
 def test_answer_of_earlier_turn_regenerates_without_later_turns(

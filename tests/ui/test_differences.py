@@ -263,6 +263,29 @@ def test_two_models_are_loaded_to_try_a_difference_out() -> None:
     assert "Loading storyteller-draft" in reports
 
 
+def test_near_misses_ignore_the_options_of_sampling(qtbot: QtBot, config_dir: Path, engine: CheckEngine) -> None:
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.settings_controller.choose(strategy="sampling")
+    window.parts.settings_controller.update_values({"dynatemp_range": 0.5})
+    dialog = window.parts.differences.open()
+    _start(qtbot, dialog.near_misses, "cache:static", 8)
+    qtbot.waitUntil(lambda: not dialog.near_misses.is_busy, timeout=WAIT_MS)
+    query = engine.checks[-1]
+    assert (query.request.strategy, dict(query.request.options)) == ("greedy", {})
+
+
+def test_draft_head_is_checked_by_its_name(qtbot: QtBot, dialog: DifferenceDialog, engine: CheckEngine) -> None:
+    dialog.show_page(DRAFTS)
+    page = dialog.drafts
+    _start(qtbot, page, "head:storyteller-eagle", 8)
+    qtbot.waitUntil(lambda: not page.is_busy, timeout=WAIT_MS)
+    query = engine.checks[-1]
+    assert (query.head, query.request.draft_names) == ("storyteller-eagle", ())
+    found = query.run(LocalModels(), lambda _progress: None)
+    page.show_result(found)
+    assert f"The head reads layer {len(found.layers) - 1}." in page.summary.text()
+
+
 def test_near_misses_of_another_model_are_read_by_it() -> None:
     request = RunRequest("Once upon a time", {"max_new_tokens": 12}, load=LoadRequest("storyteller"))
     query = NearMissQuery(request, model="storyteller-draft", load=request.load)

@@ -17,7 +17,7 @@ from decodescope.app.state.token_stats import most_surprising, most_uncertain, u
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector import inspector_rows, panel
 from decodescope.app.views.inspector.panel import Inspector
-from decodescope.app.views.text.token_wording import surprise_bits, token_rows, token_text
+from decodescope.app.views.text.token_wording import popover_rows, surprise_bits, token_text
 from decodescope.app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
 from decodescope.core import Sentence, explain_token, words
 from decodescope.core.events import Alternative, LayerChoice, Stage, TokenChosen
@@ -378,7 +378,7 @@ def test_token_texts_and_rows() -> None:
         f"{surprise_bits(1e-7):.1f} {surprise_bits(0.0):.1f}" == "0.0 0.0"
     )  # rounding may leave a little more than certainty
     assert surprise_bits(float("-inf")) == float("inf")
-    names = [name for name, _ in token_rows(token(0, " fox", 0.31, 3), VOCABULARY)]
+    names = [name for name, _ in popover_rows(token(0, " fox", 0.31, 3), VOCABULARY)]
     assert names[:2] == ["id", "by the model alone"]
     assert "likelier tokens" in names
 

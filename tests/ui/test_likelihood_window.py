@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -76,6 +77,26 @@ def test_bounds_and_beginnings_are_shown_when_the_search_ends(
     assert isinstance(top, QTreeWidgetItem)
     assert top.childCount() > 0
     assert top.text(0)[0] == max(expected, key=lambda row: row.probability).text[0]
+
+
+def test_copy_takes_the_sentences_and_the_table_of_the_shown_page(qtbot: QtBot, window: MainWindow) -> None:
+    dialog = window.parts.likelihood.open()
+    assert not dialog.copy.isEnabled()
+    dialog.pattern.pattern.setPlainText("b")
+    dialog.pattern.button.click()
+    qtbot.waitUntil(lambda: dialog.pattern.button.text() == "Compute", timeout=WAIT_MS)
+    assert dialog.copy.isEnabled()
+    dialog.copy.click()
+    text = QGuiApplication.clipboard().text()
+    assert text.startswith(dialog.pattern.sentences.text())
+    assert ",".join(core.likelihood.AnswerPrefix._fields[:2]) in text
+    dialog.show_page(1)
+    assert not dialog.copy.isEnabled()
+    dialog.show_page(0)
+    dialog.pattern.pattern.setPlainText("fails")
+    dialog.pattern.button.click()
+    qtbot.waitUntil(lambda: dialog.pattern.problem.isVisible(), timeout=WAIT_MS)
+    assert not dialog.copy.isEnabled()
 
 
 def test_bounds_narrow_while_it_runs_and_stop_keeps_them(

@@ -78,9 +78,8 @@ def test_estimate_without_free_memory_suggests_remedy(
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as received:
         window.parts.settings_controller.choose(strategy="beam_search")
     monkeypatch.setattr(fit, "free_memory", lambda: 2 * received.args[0].result.cache)
-    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
-        window.parts.settings_controller.set_values({"max_new_tokens": 400, "num_beams": 8})
-    assert "It would fit with at most" in window.parts.setup.help.text()
+    window.parts.settings_controller.set_values({"max_new_tokens": 400, "num_beams": 8})
+    qtbot.waitUntil(lambda: "It would fit with at most" in window.parts.setup.help.text(), timeout=LONG_MS)
     assert "beams" in line(window).accessibleDescription()
     assert line(window).property("role") == "warning"
     window.close()

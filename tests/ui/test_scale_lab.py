@@ -92,7 +92,7 @@ def test_memory_bars_match_formulas(view: ScaleView) -> None:
     for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
     assert "does not fit" in page.sentence.text()
-    assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
+    assert scale.decimal_bytes(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set_value("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
     assert "The devices are idle 27 % of the time" in page.sentence.text()  # 3 of 8 + 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -185,7 +186,8 @@ class DifferenceController(QObject):
 
     def _list_models(self) -> None:
         """List the other models on this computer, and the engines."""
-        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE, MODEL
+        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE, HEAD, MODEL
+        from decodescope.core import bundled_heads
 
         assert self._dialog is not None
         known = [entry for entry in self._model.entries if entry.problem is None]
@@ -194,7 +196,9 @@ class DifferenceController(QObject):
             (ENGINE_CHOICE + entry.name, tr("Engine: {name}").format(name=entry.title))
             for entry in known if entry.source == ENGINE
         ]  # fmt: skip
-        self._dialog.drafts.show_choices([*((entry.name, entry.title) for entry in others), *engines])
+        heads = [(HEAD + name, tr("Draft head: {name}").format(name=name)) for name in bundled_heads()]
+        heads.append((HEAD, tr("The model's own heads")))
+        self._dialog.drafts.show_choices([*((entry.name, entry.title) for entry in others), *heads, *engines])
         self._dialog.near_misses.show_models([(MODEL + entry.name, entry.title) for entry in others])
         own = next((one for one in known if one.name == self._model.name and one.source != ENGINE), None)
         self._dialog.drafts.show_references([(own.name, own.title)] if own is not None else [])
@@ -211,8 +215,9 @@ class DifferenceController(QObject):
             page.show_message(" ".join(problems), "danger")
             return None
         config: dict[str, Any] = {"max_new_tokens": tokens}
+        options: Mapping[str, Any] = {}
         if not is_greedy and request.strategy == "sampling":
-            config = {**request.config, **config}
+            config, options = {**request.config, **config}, request.options
         strategy = "greedy" if is_greedy or request.strategy != "sampling" else "sampling"
         options = request.options if strategy == request.strategy else {}  # greedy search has no options of sampling
         return replace(
@@ -237,7 +242,7 @@ class DifferenceController(QObject):
     @Slot(str, int)
     def _check_draft(self, name: str, tokens: int) -> None:
         from decodescope.app.features.differences.session import DraftCheckQuery
-        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE
+        from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE, HEAD
 
         if self._dialog is None:
             return
@@ -245,7 +250,9 @@ class DifferenceController(QObject):
         if name.startswith(ENGINE_CHOICE):
             self._check_engine(name.removeprefix(ENGINE_CHOICE), tokens)
         elif (request := self._request(page, tokens, is_greedy=False)) is not None:
-            self._start(page, DraftCheckQuery(replace(request, draft_names=(name,)), load=request.load))
+            head = name.removeprefix(HEAD) if name.startswith(HEAD) else None
+            names = (name,) if head is None else ()
+            self._start(page, DraftCheckQuery(replace(request, draft_names=names), head, load=request.load))
 
     def _check_engine(self, address: str, tokens: int) -> None:
         from decodescope.app.features.differences.session import EngineCheckQuery

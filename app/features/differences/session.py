@@ -87,14 +87,17 @@ class DraftCheckQuery(Query):
     yields_to_runs = True
 
     request: RunRequest = field(compare=False, repr=False)
-    """With the name of the draft model."""
+    """With the name of the draft model, unless a head drafts."""
+    head: str | None = None
+    """Name of the EAGLE head that drafts; empty for the model's own heads."""
 
     def run(self, models: LocalModels, report: Report) -> DraftCheck:
         """Return the positions of the text. Raises DecodescopeError."""
         from decodescope import core
 
         models.load(self.load)
-        model, draft = models.loaded_for(self.load), models.load_drafters(self.request)[0]
+        model = models.loaded_for(self.load)
+        draft = models.load_drafters(self.request)[0] if self.head is None else self.head
         request = replace(self.request, draft_names=())
         return core.check_draft(model, draft, request, cancel=self.cancel, progress=report)
 

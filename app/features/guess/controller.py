@@ -46,7 +46,7 @@ class GuessState(NamedTuple):
     votes: tuple[int, ...] | None
     """The votes for the choices of the last question, while its answer is shown; None while a question is open."""
     is_room: bool
-    """Whether these are the hands of a room."""
+    """Whether these are the votes of an audience."""
 
 
 class GuessController(QObject):
@@ -148,7 +148,7 @@ class GuessController(QObject):
 
     @Slot(bool)
     def set_room(self, is_room: bool) -> None:
-        """Count the hands of a room, as while presenting, or let one person guess."""
+        """Count the votes of an audience, as while presenting, or let one person guess."""
         self._is_room = is_room
         if self.panel is not None:
             self.panel.choice_row.set_room(is_room)
@@ -171,7 +171,7 @@ class GuessController(QObject):
 
     @Slot(tuple)
     def vote(self, votes: tuple[int, ...]) -> None:
-        """Take the hands of a room for the choices and show the answer."""
+        """Take the votes of an audience for the choices and show the answer."""
         self._count_votes(votes, is_room=True)
 
     def _count_votes(self, votes: tuple[int, ...], is_room: bool) -> None:

@@ -54,6 +54,7 @@ class LikelihoodController(QObject):
             self._dialog = self._create()
         dialog = self._dialog
         dialog.show_page(page)
+        self._enable_copy()
         dialog.model.setText(self._loading.request().model or tr("No model is selected."))
         dialog.show()
         dialog.raise_()
@@ -70,6 +71,8 @@ class LikelihoodController(QObject):
         posterior.startWanted.connect(self._start_posterior)
         posterior.stopWanted.connect(self._stop_posterior)
         posterior.takeRunWanted.connect(self._take_run)
+        dialog.copy.clicked.connect(self._copy)
+        dialog.pages.currentChanged.connect(self._enable_copy)
         dialog.finished.connect(self._on_closing)
         dialog.destroyed.connect(self._on_closed)
         if entries := self._entries:
@@ -96,7 +99,9 @@ class LikelihoodController(QObject):
         request = self._requests.current_request()
         dialog.model.setText(request.load.model)
         self._pattern = PatternQuery(request, patterns, tolerance, limit, load=request.load)
+        self._last_bounds = None
         dialog.pattern.show_start()
+        self._enable_copy()
         self._session.request(self._pattern)
 
     @Slot()
@@ -121,7 +126,9 @@ class LikelihoodController(QObject):
             page.text.toPlainText(), page.prompt.toPlainText(), page.ids, page.prompt_ids, page.reading.currentData(),
             page.order.currentData(), {"repetition_penalty": penalty} if penalty != 1 else {}, load=load,
         )  # fmt: skip
+        self._last_posterior = None
         page.show_start()
+        self._enable_copy()
         self._session.request(self._posterior)
 
     @Slot()
@@ -145,6 +152,36 @@ class LikelihoodController(QObject):
             self._show_pattern(answer)
         elif answer.query is self._posterior and self._posterior is not None:
             self._show_posterior(answer)
+        else:
+            return
+        self._enable_copy()
+
+    @property
+    def _shown_result(self) -> PatternProbability | SettingPosterior | None:
+        """The last result of the shown page."""
+        is_pattern = self._dialog is None or self._dialog.pages.currentWidget() is self._dialog.pattern
+        return self._last_bounds if is_pattern else self._last_posterior
+
+    @Slot()
+    def _enable_copy(self) -> None:
+        if self._dialog is not None:
+            self._dialog.copy.setEnabled(self._shown_result is not None)
+
+    @Slot()
+    def _copy(self) -> None:
+        """Copy the sentences of the shown page, and its table."""
+        from PySide6.QtGui import QGuiApplication
+
+        from decodescope.app.state.text_formats import to_csv
+
+        result = self._shown_result
+        if self._dialog is None or result is None:
+            return
+        is_pattern = self._dialog.pages.currentWidget() is self._dialog.pattern
+        page = self._dialog.pattern if is_pattern else self._dialog.posterior
+        columns = result.columns()
+        rows = [list(columns), *(list(row) for row in zip(*columns.values(), strict=True))]
+        QGuiApplication.clipboard().setText(f"{page.sentences.text()}\n\n{to_csv(rows)}")
 
     def _show_pattern(self, answer: Answer) -> None:
         page = self._dialog.pattern if self._dialog is not None else None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from decodescope.app.features.likelihood.view.pattern_page import PatternPage
 from decodescope.app.features.likelihood.view.posterior_page import PosteriorPage
 from decodescope.app.theme.theme import Theme
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.labels import ElidedLabel
+from decodescope.app.widgets.plain_text import caption, tooltip
 from decodescope.app.widgets.screen import available_rect
 from decodescope.resources.language import tr
 
@@ -38,9 +39,13 @@ class LikelihoodDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
+        self.copy = set_up(QPushButton(caption(tr("Copy")), self), name="likelihoodCopy")
+        self.copy.setAutoDefault(False)
+        self.copy.setToolTip(tooltip(tr("Copies the sentences, and the table as CSV.")))
         above = arrange(QHBoxLayout(), (self.tabs, 3), (self.model, 1), spacing=16)
         self.model.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        arrange(QVBoxLayout(self), above, (self.pages, 1), buttons, margins=(20, 16, 20, 16), spacing=14)
+        foot = arrange(QHBoxLayout(), self.copy, STRETCH, buttons)
+        arrange(QVBoxLayout(self), above, (self.pages, 1), foot, margins=(20, 16, 20, 16), spacing=14)
 
     @Slot(str)
     def show_page(self, name: str) -> None:

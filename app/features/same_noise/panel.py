@@ -1,4 +1,4 @@
-"""The window of the pages, a part of the desktop beside the main window."""
+"""The window of the pages, separate from the main window."""
 
 from __future__ import annotations
 

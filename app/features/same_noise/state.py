@@ -130,7 +130,7 @@ def round_value_in(low: float, high: float, is_whole: bool) -> float:
     return middle
 
 
-def format_value(value: float) -> str:
+def value_label(value: float) -> str:
     """Return a value of a setting for labels."""
     return f"{value:,.0f}" if value == round(value) and abs(value) >= 100 else f"{value:.4g}"
 

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
-    QListWidget,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -39,9 +38,16 @@ WIDTH = 620
 """Width of the sentences in pixels."""
 EXAMPLE_COLUMNS = 60
 """Width of the example in letters, if the screen is wide enough."""
+CALL_LINES = 5
+"""Lines of the list of calls that are visible at once."""
 MARGIN = 20
+<<<<<<< HEAD
 CALL_LINES = 4
 """Lines of the list of calls that are visible at once."""
+=======
+OTHER_HEIGHT = 430
+"""Height of everything but the example in pixels at 100 %."""
+>>>>>>> main
 
 
 class CopyRow(QWidget):
@@ -94,10 +100,9 @@ class ServerDialog(ScrolledDialog):
         self.copy_example.setAutoDefault(False)
         self.copy_example.setAccessibleName(tr("Copy: {name}").format(name=tr("Example in Python")))
         self.copy_example.clicked.connect(self._copy_example)
-        self.calls = set_up(QListWidget(self), name="serverCalls", accessible_name=tr("Calls"))
-        self.calls.setWordWrap(True)
-        self.calls.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.calls.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.calls = set_up(ExactTextEdit(self), name="serverCalls", accessible_name=tr("Calls"))
+        self.calls.setReadOnly(True)
+        self.calls.setTabChangesFocus(True)
         self.status = set_up(WrappedLabel("", self), role="muted")
         self.toggle = set_up(QPushButton(caption(tr("Start")), self), name="serverToggle", role="primary")
         self.toggle.clicked.connect(self._on_toggle)
@@ -163,10 +168,10 @@ class ServerDialog(ScrolledDialog):
 
     def show_calls(self, lines: Sequence[str]) -> None:
         """List the calls so far, the latest last and in sight."""
-        self.calls.clear()
-        self.calls.addItems(list(lines))
         self._form.setRowVisible(self.calls, bool(lines))
-        self.calls.scrollToBottom()
+        self.calls.setPlainText("\n".join(lines))
+        bar = self.calls.verticalScrollBar()
+        bar.setValue(bar.maximum())
 
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show what the server does, or why it does not start; `role`: muted, finished or danger."""
@@ -184,7 +189,12 @@ class ServerDialog(ScrolledDialog):
         width = min(theme.px(WIDTH), room.width() - 2 * MARGIN - bar)
         self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
+<<<<<<< HEAD
         self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
+=======
+        self.calls.ensurePolished()
+        self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))
+>>>>>>> main
         self.port.setFixedWidth(theme.px(120))
         for label in (self.introduction, self.status):
             label.setFixedWidth(width)

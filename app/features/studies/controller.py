@@ -126,7 +126,7 @@ class StudyController(QObject):
 
     @Slot(str)
     def open_file(self, path: str) -> None:
-        """Open a study's file in the window of studies; tell there if that is impossible."""
+        """Open a study's file in the window of studies; show there why that is impossible."""
         if self._dialog is None:
             self.open()
         self._leave(lambda: self._connect_jobs().open(Path(path)))
@@ -286,7 +286,7 @@ class StudyController(QObject):
 
     @Slot(str, int, bool)
     def show_run(self, key: str, number: int, is_raised: bool) -> None:
-        """Show a run of the study in the main window; tell in the window of studies if there is no recording."""
+        """Show a run of the study in the main window; show in the window of studies if there is no recording."""
         jobs, dialog = self._jobs, self._dialog
         if jobs is None or jobs.results is None or dialog is None:
             return
@@ -346,7 +346,7 @@ class StudyController(QObject):
         try:
             table = tomllib.loads(self._jobs.text)
         except (ValueError, RecursionError):
-            pass  # the check says why
+            pass  # the check shows the reason
         self._dialog.setup.show_table(table, self._jobs.folder)
 
     def _show_title(self) -> None:

@@ -399,7 +399,7 @@ def count_text(plan: studies.StudyPlan) -> str:
 
 
 def estimate_sentences(found: studies.PilotEstimate) -> list[str]:
-    """Return what the runs so far tell: time left, and the number of prompts for intervals of a certain width."""
+    """Return estimates from the runs so far: time left, and the number of prompts for intervals of a certain width."""
     return [line for line in studies.pilot_text(found).split("\n") if line]
 
 

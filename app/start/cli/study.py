@@ -103,7 +103,6 @@ def _load_plugins(options: argparse.Namespace) -> None:
 
 
 def _run_study(study: Study, options: argparse.Namespace) -> int:
-
     code = DONE
     if not options.report:
         cancel, shape = threading.Event(), "{l_bar}{bar}| {n_fmt}/{total_fmt}{postfix}"

@@ -17,7 +17,7 @@ from decodescope.app.views.chat.turn_tools import TurnBar, TurnEditor
 from decodescope.app.views.shared.empty_page import paint_empty_page
 from decodescope.app.views.text.row_painting import PaintOptions
 from decodescope.app.views.text.token_navigation import token_for_key
-from decodescope.app.views.text.token_wording import token_rows, token_text
+from decodescope.app.views.text.token_wording import popover_rows, token_text
 from decodescope.app.views.tokens.token_headings import is_waiting
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.popover import HoverArea, Popover
@@ -404,7 +404,7 @@ class ChatArea(Themed, HoverArea, AccessibleWidget):
         rect.moveTo(self.viewport().mapToGlobal(rect.topLeft()))
         chosen = run.tokens[token]
         vocabulary = run.started.vocabulary if run.started else 0
-        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), token_rows(chosen, vocabulary), rect)
+        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), popover_rows(chosen, vocabulary), rect)
 
     @Slot()
     def leave(self) -> None:

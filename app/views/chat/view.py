@@ -270,7 +270,7 @@ class ChatView(View):
             (chats.renamed, signals.chatRenamed),
             (chats.deleted, signals.chatDeleted),
             (chats.undone, signals.deletedChatRestored),
-            (chats.newRequested, signals.newChatRequested),
+            (chats.newRequested, self._on_new_chat),
             (chats.importRequested, signals.chatImportRequested),
             (chats.exportRequested, signals.chatExportRequested),
         ):
@@ -315,11 +315,19 @@ class ChatView(View):
             self._list_over = on
         self._update_list()
 
-    @Slot(str)
-    def _on_chat_opened(self, chat: str) -> None:
+    def _close_covering_list(self) -> None:
         self._list_over = False
         self._update_list()
+
+    @Slot(str)
+    def _on_chat_opened(self, chat: str) -> None:
+        self._close_covering_list()
         self.signals.chatOpened.emit(chat)
+
+    @Slot()
+    def _on_new_chat(self) -> None:
+        self._close_covering_list()
+        self.signals.newChatRequested.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show the list beside the conversation, and the lines above and below it, if there is room."""
@@ -451,6 +459,8 @@ class ChatView(View):
     def conversation_changed(self) -> None:
         """Update the view after a turn was added, removed or finished."""
         self.area.leave()
+        if self._list_over and self.conversation.is_open:  # the answer would be hidden
+            self._close_covering_list()
         self._arrange()
         last = self.conversation.turns[-1] if self.conversation.turns else None
         description = _turn_description(last) if last is not None else tr(EMPTY_HINT)

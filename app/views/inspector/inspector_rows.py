@@ -191,7 +191,7 @@ def comparison_facts(second: TokenCompared) -> str:
     )
 
 
-def comparison_rows(second: TokenCompared) -> list[BarRow]:
+def compared_model_rows(second: TokenCompared) -> list[BarRow]:
     """Return the comparison model's own likeliest tokens."""
     return [
         BarRow(
@@ -242,7 +242,7 @@ def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
     return f"{head} · {tr('chosen')}\n{figures}" if is_chosen else f"{head}\n{figures}"
 
 
-def layer_rows(choice: LayerChoice) -> list[BarRow]:
+def dola_layer_rows(choice: LayerChoice) -> list[BarRow]:
     """Return DoLa's candidate layers with their divergence from the last layer."""
     largest = max((divergence for _, divergence in choice.divergences), default=0.0) or 1.0
     return [

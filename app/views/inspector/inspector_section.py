@@ -91,7 +91,7 @@ def show_comparison_model(section: InspectorSection, bars: BarList, run: Run | N
     if run is not None and run.started is not None and has_comparison:
         second = run.comparisons[token.step]
         section.set_title(run.started.second, inspector_rows.comparison_facts(second))
-        bars.set_rows(inspector_rows.comparison_rows(second), widest=words.LONGEST_PERCENT)
+        bars.set_rows(inspector_rows.compared_model_rows(second), widest=words.LONGEST_PERCENT)
 
 
 def show_layer_choice(section: InspectorSection, bars: BarList, token: TokenChosen) -> None:
@@ -100,4 +100,4 @@ def show_layer_choice(section: InspectorSection, bars: BarList, token: TokenChos
     section.setVisible(choice is not None)
     if choice is not None:
         section.set_title(tr("Layers"), tr("Divergence of each layer's prediction from the last layer's."))
-        bars.set_rows(inspector_rows.layer_rows(choice), widest="0.0e-00")
+        bars.set_rows(inspector_rows.dola_layer_rows(choice), widest="0.0e-00")

@@ -48,7 +48,7 @@ def probability_above(token: TokenChosen) -> float | None:
     return sum(above) if token.alternatives and len(above) == token.rank - 1 else None
 
 
-def token_rows(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
+def popover_rows(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
     """Return the rows of the popover over a token, at the current level of detail."""
     if is_remote_token(token):
         return _remote_token_rows(token)

@@ -18,7 +18,7 @@ from decodescope.app.views.text.token_navigation import (
     selection_end_for_key,
     token_for_key,
 )
-from decodescope.app.views.text.token_wording import token_rows, token_text
+from decodescope.app.views.text.token_wording import popover_rows, token_text
 from decodescope.app.views.tokens.area import TokenArea
 from decodescope.app.widgets.plain_text import caption
 from decodescope.app.widgets.popover import Popover
@@ -148,7 +148,7 @@ class TokenMouseHandler(QObject):
         chosen, rect = run.tokens[token], area.token_rect(token)
         rect.moveTo(area.viewport().mapToGlobal(rect.topLeft()))
         vocabulary = run.started.vocabulary if run.started else 0
-        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), token_rows(chosen, vocabulary), rect)
+        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), popover_rows(chosen, vocabulary), rect)
 
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)

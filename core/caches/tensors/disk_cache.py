@@ -28,7 +28,7 @@ from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.resources.language import tr
 
 
-def temporary_folder(requested: str) -> Path:
+def disk_cache_folder(requested: str) -> Path:
     """Return the requested folder, or the user's cache folder (the system's temporary folder is often kept in memory).
 
     Raises CacheError if it cannot be used.
@@ -471,14 +471,14 @@ def _check_disk(model: LoadedModel, requested: str) -> bool:
 def build_offloaded(model: LoadedModel, target: str, folder: str) -> Cache:
     """Build an empty growing cache."""
     if _check_disk(model, target):
-        return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), None), folder)
+        return _with_disk_cross(model, build_disk_cache(model, disk_cache_folder(folder), None), folder)
     return with_cross_attention(model, HostOffloadedCache(model, full_cache(model).layers))
 
 
 def build_offloaded_static(model: LoadedModel, length: int, target: str, folder: str) -> Cache:
     """Build an empty cache of fixed size."""
     if _check_disk(model, target):
-        return _with_disk_cross(model, build_disk_cache(model, temporary_folder(folder), length), folder)
+        return _with_disk_cross(model, build_disk_cache(model, disk_cache_folder(folder), length), folder)
     cache = HostOffloadedStaticCache(model, length)
     cache.set_layers(model, convert_static_layers(model, cache.layers))
     return with_cross_attention(model, cache)
@@ -488,4 +488,4 @@ def _with_disk_cross(model: LoadedModel, own: Cache, folder: str) -> Cache:
     """Add a cross-attention half on disk if the model is an encoder–decoder."""
     if not model.is_encoder_decoder:
         return own
-    return EncoderDecoderCache(own, build_disk_cache(model, temporary_folder(folder), None, prefetches=False))
+    return EncoderDecoderCache(own, build_disk_cache(model, disk_cache_folder(folder), None, prefetches=False))

@@ -14,7 +14,7 @@ from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     import decodescope.core.labs.scale.words as words
-    from decodescope.core.labs.formatting import decimal
+    from decodescope.core.labs.formatting import decimal_bytes
     from decodescope.core.labs.scale.allocator_arena import Arena, Block, arena
     from decodescope.core.labs.scale.cluster import (
         Cluster,

@@ -9,7 +9,7 @@ from decodescope.core.checks.arguments import check_integer, check_kind, check_n
 from decodescope.core.errors import ParameterError
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate
 from decodescope.core.labs.arguments import check_lab_object
-from decodescope.core.labs.formatting import decimal
+from decodescope.core.labs.formatting import decimal_bytes
 from decodescope.resources.language import join_names, mark, tr
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
@@ -180,7 +180,9 @@ def explain_ring(kind: str, step: RingStep, whole: int) -> Sentence:
     check_one_of("kind", kind, _COLLECTIVE_SAYINGS)
     check_lab_object("step", step, RingStep)
     check_integer("whole", whole, 0, MAX_BYTES)
-    return _COLLECTIVE_SAYINGS[kind].say(sent=decimal(max(step.sent)), whole=decimal(whole), count=str(len(step.holds)))
+    return _COLLECTIVE_SAYINGS[kind].say(
+        sent=decimal_bytes(max(step.sent)), whole=decimal_bytes(whole), count=str(len(step.holds))
+    )
 
 
 def explain_hand(hand: Hand) -> Sentence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decodescope.core.checks.arguments import check_bool, check_integer, check_number, check_one_of
 from decodescope.core.explain.sentence import Sentence, SentenceTemplate, together
 from decodescope.core.labs.arguments import check_lab_object
-from decodescope.core.labs.formatting import decimal, duration, percent
+from decodescope.core.labs.formatting import decimal_bytes, duration, percent
 from decodescope.core.labs.scale.cluster import Layout, Remedy, SetupEstimate, Training
 from decodescope.core.labs.scale.pipeline_schedule import (
     BACKWARD,
@@ -82,11 +82,11 @@ def explain_estimate(estimate: SetupEstimate, layout: Layout, training: Training
     training.check()
     fullest, size = estimate.fullest, PRECISIONS[training.precision]
     verdict = (_FITS if estimate.fits else _DOES_NOT_FIT).say(
-        total=decimal(fullest.total),
-        memory=decimal(estimate.memory),
-        states=decimal(fullest.states),
-        activations=decimal(fullest.activations),
-        others=decimal(fullest.buffers + fullest.cache),
+        total=decimal_bytes(fullest.total),
+        memory=decimal_bytes(estimate.memory),
+        states=decimal_bytes(fullest.states),
+        activations=decimal_bytes(fullest.activations),
+        others=decimal_bytes(fullest.buffers + fullest.cache),
     )
     why = _INFERENCE if training.purpose == "write" else _SCHEME_SAYINGS[layout.scheme]
     bytes_each = {name: str(value) for name, value in size._asdict().items()}
@@ -100,10 +100,10 @@ def _explain_traffic(estimate: SetupEstimate) -> Sentence:
     if not sent.total:
         return Sentence()
     return _TRAFFIC.say(
-        sent=decimal(sent.total),
-        data=decimal(sent.data),
-        tensor=decimal(sent.tensor),
-        pipeline=decimal(sent.pipeline),
+        sent=decimal_bytes(sent.total),
+        data=decimal_bytes(sent.data),
+        tensor=decimal_bytes(sent.tensor),
+        pipeline=decimal_bytes(sent.pipeline),
         time=duration(sent.seconds),
     )
 
@@ -149,7 +149,10 @@ def explain_remedy(remedy: Remedy) -> str:
     check_lab_object("remedy", remedy, Remedy)
     value = tr(SCHEME_TITLES[remedy.value]) if remedy.lever == "scheme" else remedy.value
     return tr(_REMEDIES[remedy.lever]).format(
-        value=value, bytes=decimal(remedy.bytes), tensor=remedy.layout.tensor, devices=f"{remedy.cluster.devices:,}"
+        value=value,
+        bytes=decimal_bytes(remedy.bytes),
+        tensor=remedy.layout.tensor,
+        devices=f"{remedy.cluster.devices:,}",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decodescope.core.checks.arguments import check_number, check_one_of, check_text
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from decodescope.core.labs.arguments import check_lab_object, lab_object_list
-from decodescope.core.labs.formatting import decimal, percent
+from decodescope.core.labs.formatting import decimal_bytes, percent
 from decodescope.core.labs.speed.events import Row, RowMeasurement, SpeedReference, Way
 from decodescope.resources.language import mark, tr
 
@@ -172,8 +172,8 @@ def explain_reference(reference: SpeedReference) -> Sentence:
     check_lab_object("reference", reference, SpeedReference)
     return _REFERENCE.say(
         model=reference.model,
-        bytes=decimal(reference.weight_bytes),
-        bandwidth=decimal(reference.bandwidth),
+        bytes=decimal_bytes(reference.weight_bytes),
+        bandwidth=decimal_bytes(reference.bandwidth),
         limit=speed_words(reference.bandwidth / reference.weight_bytes),
         kind=reference.weights,
         threads=str(reference.threads),
@@ -222,7 +222,7 @@ def _values(measured: RowMeasurement, base: RowMeasurement) -> dict[str, str]:
         "speed": speed_words(measured.speed),
         "each": speed_words(measured.each),
         "ratio": times(_ratio(measured, base)),
-        "bytes": decimal(measured.bytes),
+        "bytes": decimal_bytes(measured.bytes),
         "passes": SentenceNumber(f"{measured.per_pass or 1:.1f}"),
     }
 
@@ -243,7 +243,7 @@ def _explain_weights(rows: Sequence[RowMeasurement]) -> Sentence:
     if best is not base and is_clearly_faster(best, base):
         return _QUANTIZED.words(**_values(best, base), share=percent(best.bytes / base.bytes))
     small = min(rows, key=lambda one: one.bytes)
-    values = _values(base, base) | {"bytes": decimal(small.bytes)}
+    values = _values(base, base) | {"bytes": decimal_bytes(small.bytes)}
     return _NOT_QUANTIZED.say(**values, smallest=row_title(small.row), share=percent(small.bytes / base.bytes))
 
 

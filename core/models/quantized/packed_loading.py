@@ -59,7 +59,7 @@ class PlannedModel(Protocol):
     def config(self) -> PreTrainedConfig: ...
 
 
-def replace_layers(network: Network, kind: str) -> None:
+def replace_with_packed_layers(network: Network, kind: str) -> None:
     """Replace the linear layers, embeddings and experts of a network on torch's meta device.
 
     Norms, position embeddings, routers and convolutions are kept. Embedding and output head always use 8 bits, because
@@ -184,7 +184,7 @@ class PackedQuantizer(HfQuantizer):
         self._expert_tensors: dict[str, tuple[nn.Module, str]] = {}
 
     def _process_model_before_weight_loading(self, model: Network, **_: object) -> Network:
-        replace_layers(model, self.quantization_config.kind)
+        replace_with_packed_layers(model, self.quantization_config.kind)
         names = {module: name for name, module in model.named_modules()}
         self._expert_tensors = {f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model)}
         self._untie(model)
@@ -326,7 +326,7 @@ def load_packed(
 def outline_packed(plan: PlannedModel, outline: Network, kind: str) -> None:
     """Turn a module without memory into what `load_packed` would return. Raises UnpackableError."""
     check_not_quantized(plan)
-    replace_layers(outline, kind)
+    replace_with_packed_layers(outline, kind)
     for module, name, _ in list(expert_tensors(outline)):
         replace_experts(module, name, PACKED[kind])
 

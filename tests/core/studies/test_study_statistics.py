@@ -67,7 +67,7 @@ def test_sign_flip_p_by_draws_is_near_the_exact_one() -> None:
 
 def test_interval_of_single_texts_equals_scipys_bca() -> None:
     values = rng.exponential(1.0, 25)
-    found = own.estimate({place: [value] for place, value in enumerate(values)})
+    found = own.estimate_mean({place: [value] for place, value in enumerate(values)})
     reference = stats.bootstrap(
         (values,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(2)
     ).confidence_interval
@@ -90,22 +90,22 @@ def test_bootstrap_of_clusters_has_the_variance_of_its_two_stages() -> None:
 
 def test_fewer_than_eight_prompts_have_no_interval_and_no_p() -> None:
     few = {prompt: {0: float(prompt)} for prompt in range(7)}
-    found = own.estimate({prompt: list(one.values()) for prompt, one in few.items()})
+    found = own.estimate_mean({prompt: list(one.values()) for prompt, one in few.items()})
     assert found == own.MeanEstimate(3.0, None, None, 7, 7, pytest.approx(np.std(range(7), ddof=1)))
     compared = own.difference(few, {prompt: {0: 0.0} for prompt in few})
     assert compared is not None
     assert (compared.p, compared.estimate.low) == (None, None)
-    assert own.estimate({}) is None
+    assert own.estimate_mean({}) is None
 
 
 def test_equal_values_have_an_interval_without_width() -> None:
-    found = own.estimate({prompt: [2.0, 2.0] for prompt in range(9)})
+    found = own.estimate_mean({prompt: [2.0, 2.0] for prompt in range(9)})
     assert found is not None
     assert (found.mean, found.low, found.high) == (2.0, 2.0, 2.0)
 
 
 def test_prompt_with_more_seeds_has_the_weight_of_one() -> None:
-    found = own.estimate({"a": [0.0] * 9, "b": [1.0]})
+    found = own.estimate_mean({"a": [0.0] * 9, "b": [1.0]})
     assert found is not None
     assert (found.mean, found.prompts, found.texts) == (0.5, 2, 10)
 
@@ -175,7 +175,7 @@ def test_intervals_contain_the_true_mean_as_often_as_they_claim(prompts: int, se
     for number in range(studies):
         level = generator.gamma(4.0, 1.0, prompts)
         values = {p: list(level[p] + generator.normal(0, inside, seeds)) for p in range(prompts)}
-        found = own.estimate(values, 1000, number)
+        found = own.estimate_mean(values, 1000, number)
         assert found is not None
         assert found.low is not None
         assert found.high is not None

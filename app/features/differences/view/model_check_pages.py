@@ -23,7 +23,7 @@ from decodescope.app.state.text_formats import to_csv
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
@@ -36,8 +36,8 @@ from decodescope.resources.language import join_sentences, mark, tr
 if TYPE_CHECKING:
     from decodescope.core import DraftCheck, EngineCheck, NearMisses, RankGroup
 
-WEIGHTS, CACHE, MODEL, ENGINE_CHOICE = "weights:", "cache:", "model:", "engine:"
-"""Beginnings of the names of changes, and of engines among draft models."""
+WEIGHTS, CACHE, MODEL, ENGINE_CHOICE, HEAD = "weights:", "cache:", "model:", "engine:", "head:"
+"""Beginnings of the names of changes, and of engines and heads among draft models."""
 _PRECISIONS = ("int8", "int4", "bfloat16", "float16")
 _NEAR_MISSES = mark(
     "Which words of the greedy text would another precision, cache or model write otherwise? They are predicted from "
@@ -110,7 +110,7 @@ class CheckPage(Themed, QWidget):
     def __init__(self, parent: QWidget, name: str, introduction: str, label: str, tokens: int) -> None:
         super().__init__(parent)
         self.choice = set_up(ComboBox(self), name=f"{name}Choice", accessible_name=label)
-        self.choice.setMinimumContentsLength(18)
+        self.choice.setMinimumContentsLength(24)
         self.choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.tokens = set_up(SpinBox(self), name=f"{name}Tokens", accessible_name=tr("Tokens"))
         self.tokens.setRange(4, 2000)
@@ -126,7 +126,17 @@ class CheckPage(Themed, QWidget):
         self.copy.clicked.connect(self.copy_results)
         self.copy.setEnabled(False)
         self._is_busy = False
+<<<<<<< HEAD
         fields = _row_of_fields(self, ((label, self.choice), (tr("Tokens"), self.tokens)))
+=======
+        self.tokens_label = PlainLabel(tr("Tokens"))
+        self.summary.hide()
+        fields = FlowRow(self, 12)
+        for caption_label, field in ((PlainLabel(label), self.choice), (self.tokens_label, self.tokens)):
+            pair = QWidget(fields)
+            arrange(QHBoxLayout(pair), caption_label, field, margins=0, spacing=8)
+            fields.flow.addWidget(pair)
+>>>>>>> main
         top = Qt.AlignmentFlag.AlignTop
         controls = arrange(QHBoxLayout(), (fields, 1), (self.copy, 0, top), (self.button, 0, top), spacing=12)
         self._column = arrange(
@@ -152,6 +162,7 @@ class CheckPage(Themed, QWidget):
         self.summary.style().unpolish(self.summary)
         self.summary.style().polish(self.summary)
         self.summary.setText(text)
+        self.summary.setVisible(bool(text))
         announce(self, text)
 
     def set_busy(self, is_busy: bool) -> None:
@@ -279,7 +290,10 @@ class DraftPage(CheckPage):
         has_engine = self.has_engine
         if self._engine_controls.isHidden() == has_engine:
             self.tokens.setValue(8 if has_engine else 40)
+        self.tokens_label.setText(tr("Tokens of an answer") if has_engine else tr("Tokens"))
         self._engine_controls.setVisible(has_engine)
+        if not self.table.rowCount():
+            self._show_table(self._ranks if has_engine else self._rules)
 
     def set_busy(self, is_busy: bool) -> None:
         if is_busy:
@@ -343,7 +357,19 @@ class DraftPage(CheckPage):
         ))  # fmt: skip
         self.plot.setVisible(len(found) > 1)
         sentence = tr("{percent} of the drafts are accepted by rejection sampling.")
-        self.show_message(" ".join([sentence.format(percent=_percent(found.accepted)), *found.findings]))
+        self.show_message(join_sentences(
+            sentence.format(percent=_percent(found.accepted)), _layer_sentence(found), *found.findings
+        ))  # fmt: skip
+
+
+def _layer_sentence(found: DraftCheck) -> str:
+    """Return how often a head would be accepted with the best other layer, unless a finding says so."""
+    if len(found.layers) < 2 or found.findings:
+        return ""
+    own, best = found.layers[-1], max(found.layers[:-1], key=lambda row: row.accepted)
+    sentence = tr("The head reads layer {own}. With the best other one ({other}), {percent} would be accepted.")
+    other = tr("layer {n}").format(n=best.layer) if best.layer else tr("the embeddings")
+    return sentence.format(own=own.layer, other=other, percent=_percent(best.accepted))
 
 
 def _row_of_fields(parent: QWidget, fields: Iterable[tuple[str, QWidget]]) -> FlowRow:

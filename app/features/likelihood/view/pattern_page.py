@@ -34,7 +34,7 @@ from decodescope.core.likelihood import (
     TextPattern,
     bounds_text,
     explain_pattern,
-    percent,
+    probability_text,
 )
 from decodescope.resources.language import mark, tr, trn
 
@@ -102,7 +102,7 @@ class SettingsPanel(Themed, ScrollArea):
 
 
 class PrefixTree(Themed, QTreeWidget):
-    """Beginnings of answers as a tree; a beginning lies under the longest one that it continues."""
+    """Beginnings of answers as a tree; a beginning is a child of the longest one that it continues."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -140,7 +140,7 @@ class PrefixTree(Themed, QTreeWidget):
                 path.pop()
             before = path[-1][0] if path else ""
             shares = (row.probability, row.matching, row.undecided)
-            item = QTreeWidgetItem([_shown(row, before), *map(percent, shares)])
+            item = QTreeWidgetItem([_shown(row, before), *map(probability_text, shares)])
             item.setData(0, Qt.ItemDataRole.UserRole, row.text)
             item.setToolTip(0, _tooltip(row))
             for column in range(1, 4):

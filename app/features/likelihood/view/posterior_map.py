@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from decodescope.app.theme.theme import blend
 from decodescope.app.theme.themed import Themed
-from decodescope.core.likelihood import percent
+from decodescope.core.likelihood import probability_text
 from decodescope.resources.language import tr
 
 _MARGIN_LEFT, _MARGIN_BOTTOM, _HEIGHT = 52, 40, 260
@@ -151,7 +151,7 @@ class PosteriorMap(Themed, QWidget):
         column, row = self._cell or self._best()
         text = tr("{first} {x}, {second} {y}: {probability}").format(
             first=self._titles[0], x=self._labels[0][column], second=self._titles[1], y=self._labels[1][row],
-            probability=percent(float(self._values[column, row]), 2),
+            probability=probability_text(float(self._values[column, row]), 2),
         )  # fmt: skip
         text = text if self._cell is not None else tr("Likeliest cell: {cell}").format(cell=text)
         self.setAccessibleDescription(text)

@@ -27,7 +27,7 @@ from decodescope.core.likelihood import (
     SettingPosterior,
     TokenEvidence,
     explain_posterior,
-    percent,
+    probability_text,
     setting_name,
     value_text,
 )
@@ -73,7 +73,7 @@ _MARKS = (
 
 
 class JudgedText(Themed, ExactTextEdit):
-    """The judged text with marked tokens. `described(text)`: what the token at the cursor says."""
+    """The judged text with marked tokens. `described(text)`: the description of the token at the cursor."""
 
     described = Signal(str)
 
@@ -139,12 +139,12 @@ def _length(text: str) -> int:
 
 
 def token_sentence(token: TokenEvidence) -> str:
-    """Return what a token says about the settings."""
+    """Return the evidence of a token about the settings."""
     return tr(
         "“{text}” was number {rank} with {probability}. It forbids top-k below {rank}, top-p up to {mass:.3f} and "
         "min-p above {ratio:.3f}."
     ).format(
-        text=token.text.replace("\n", "↵"), rank=token.rank, probability=percent(token.probability),
+        text=token.text.replace("\n", "↵"), rank=token.rank, probability=probability_text(token.probability),
         mass=token.mass_before, ratio=token.ratio,
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ class StepControls(QObject):
             signal.connect(self.questionChanged)
 
     def set_room(self, is_room: bool) -> None:
-        """Count the hands of a room for a question, or let one person answer."""
+        """Count the votes of an audience for a question, or let one person answer."""
         self._is_room = is_room
         for asking in (self._guess, self._player):
             if asking is not None:

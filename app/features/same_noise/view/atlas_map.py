@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from decodescope.app.features.same_noise.state import AtlasResult, band_cells, format_value, mean_probability
+from decodescope.app.features.same_noise.state import AtlasResult, band_cells, mean_probability, value_label
 from decodescope.app.theme.theme import Theme, blend, fill_rect
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
@@ -33,7 +33,7 @@ _TICKS = 6
 def range_text(result: AtlasResult, number: int, name: str) -> str:
     """Return the range of a text: `0.41 < temperature ≤ 0.53`."""
     one = result.atlas[number]
-    return f"{format_value(one.low)} < {name} ≤ {format_value(one.high)}"
+    return f"{value_label(one.low)} < {name} ≤ {value_label(one.high)}"
 
 
 class AtlasMap(Themed, QWidget, AccessibleWidget):
@@ -200,7 +200,7 @@ class AtlasMap(Themed, QWidget, AccessibleWidget):
         painter.setPen(theme.color("muted"))
         end = -math.inf
         for value in self._tick_values():
-            x, text = self._x(value), format_value(value)
+            x, text = self._x(value), value_label(value)
             width = fm.horizontalAdvance(text)
             left = min(max(0.0, x - width / 2), self.width() - width)
             if left < end + theme.px(10):

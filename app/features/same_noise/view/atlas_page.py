@@ -15,9 +15,9 @@ from decodescope.app.features.same_noise.state import (
     PageState,
     atlas_table,
     first_differing_word,
-    format_value,
     mean_probability,
     round_value_in,
+    value_label,
     varied_setting,
 )
 from decodescope.app.features.same_noise.view.atlas_map import AtlasMap, range_text
@@ -222,8 +222,8 @@ class AtlasPage(NoisePage):
             before = result.text_of(number - 1).replace("\n", "↵") if number else ""
             marked = first_differing_word(shown, before) if number else None
             rows.append((
-                Cell(f"{number + 1:,}", number), Cell(format_value(one.low), one.low),
-                Cell(format_value(one.high), one.high), Cell(words.percent(share), share),
+                Cell(f"{number + 1:,}", number), Cell(value_label(one.low), one.low),
+                Cell(value_label(one.high), one.high), Cell(words.percent(share), share),
                 Cell(words.percent(mean), mean),
                 Cell(shown + (" …" if one.ending == "unfinished" else ""), shown, marked.start if marked else None),
             ))  # fmt: skip

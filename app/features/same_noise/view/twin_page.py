@@ -14,8 +14,8 @@ from decodescope.app.features.same_noise.state import (
     TwinInput,
     TwinKind,
     TwinResult,
-    format_value,
     twin_table,
+    value_label,
     varied_setting,
 )
 from decodescope.app.features.same_noise.view.page import Cell, CellModel, NoisePage, ResultsTable, heading, set_or_hide
@@ -272,7 +272,7 @@ class TwinPage(NoisePage):
         name = tr(known.title) if known is not None else flips.setting
         text = trn(
             "{name} {value}: {flips:,} of {n:,} word flips", "{name} {value}: {flips:,} of {n:,} words flip", len(flips)
-        ).format(name=name, value=format_value(value), flips=len(flipped), n=len(flips))
+        ).format(name=name, value=value_label(value), flips=len(flipped), n=len(flips))
         self.place.setText(text)
         self.slider.setAccessibleDescription(text)
         color, parts = self._mark_color, list[str]()
@@ -323,10 +323,18 @@ def _summary(result: TwinResult) -> str:
     if twin.first_difference is None:
         return join_sentences(tr("Both texts are equal."), expected)
     place = tr("The texts differ from word {number:,} on.").format(number=twin.first_difference + 1)
+<<<<<<< HEAD
     share = trn("The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
                 "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
                 len(twin))  # fmt: skip
     share = share.format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
+=======
+    share = trn(
+        "The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
+        "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
+        len(twin),
+    ).format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
+>>>>>>> main
     return join_sentences(place, _rejoin_sentence(result), share, expected)
 
 

@@ -37,7 +37,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def tick_text(value: float) -> str:
+def axis_value_text(value: float) -> str:
     """Return a value of an axis."""
     return (f"{value:.3g}" if abs(value) < 1e5 else f"{value:.1e}").replace("-", "−")
 
@@ -125,7 +125,7 @@ class _ChosenPart(Themed, QWidget, AccessibleWidget):
             self.chosen.emit(self.parts()[self.current][2])
 
     def neighbour(self, right: int, down: int) -> int:
-        """Return the part beside the marked one."""
+        """Return the part next to the marked one."""
         count = len(self.parts())
         return max(0, min(count - 1, (self.current or 0) + right + down))
 
@@ -166,7 +166,9 @@ class IntervalPlot(_ChosenPart):
     def _area(self) -> QRectF:
         theme = self._theme
         fm = QFontMetricsF(theme.font(12))
-        left = max((fm.horizontalAdvance(tick_text(y)) for y in ticks(*self._limits, 5)), default=0) + theme.px(12)
+        left = max((fm.horizontalAdvance(axis_value_text(y)) for y in ticks(*self._limits, 5)), default=0) + theme.px(
+            12
+        )
         bottom = 2 * fm.lineSpacing() + theme.px(10)
         return QRectF(self.rect()).adjusted(left, theme.px(10), -theme.px(14), -bottom)
 
@@ -174,7 +176,7 @@ class IntervalPlot(_ChosenPart):
         return {point.x: point.label for _number, _curve, point in self._points()}
 
     def _place(self, number: int, x: float, y: float) -> QPointF:
-        """Return the place of a value; curves stand a little beside each other."""
+        """Return the place of a value; curves are shifted a little against each other."""
         area, (low, high) = self._area(), self._limits
         xs = self._labels()
         first, last = (min(xs), max(xs)) if xs else (0.0, 1.0)
@@ -232,7 +234,7 @@ class IntervalPlot(_ChosenPart):
             painter.drawLine(QPointF(area.left(), at), QPointF(area.right(), at))
             painter.setPen(theme.color("muted"))
             box = QRectF(0, at - fm.height() / 2, area.left() - theme.px(8), fm.height())
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, tick_text(y))
+            painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, axis_value_text(y))
         middle = (len(self.data.curves) - 1) / 2
         end, room = -math.inf, theme.px(8)
         for x, label in sorted(self._labels().items()):

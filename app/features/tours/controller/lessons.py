@@ -141,7 +141,7 @@ class Lessons(QObject):
         player.stepShown.connect(partial(self._record_step, player))
 
     def _record_step(self, player: TourPlayer, step: TourStep) -> None:
-        """Record what the shown step of a lesson says, and its run."""
+        """Record the sentence of the shown step of a lesson, and its run."""
         from decodescope.app.features.tours.state import Lesson
 
         lesson = player.tour

@@ -116,7 +116,7 @@ class TourState(NamedTuple):
     votes: tuple[int, ...]
     """Votes for the choices of a lesson's guess; empty without a guess."""
     is_room: bool
-    """Whether these are the hands of a room."""
+    """Whether these are the votes of an audience."""
 
 
 class TourPlayer(QObject):
@@ -132,7 +132,7 @@ class TourPlayer(QObject):
     failed = Signal(str)
     """A run of the tour failed; the text shown instead of the step."""
     questionChanged = Signal()
-    """A lesson asks for a guess, or does no longer."""
+    """A lesson requests a guess, or no longer does."""
 
     def __init__(self, settings: TourSettings, views: TourViews, ui: TourUi, session: Session) -> None:
         super().__init__(ui)
@@ -148,7 +148,7 @@ class TourPlayer(QObject):
         self.votes: tuple[int, ...] = ()
         """Votes for the choices of a lesson's guess; empty without a guess."""
         self.is_room_vote = False
-        """Whether these are the hands of a room."""
+        """Whether these are the votes of an audience."""
         self._is_room = False
         self._runs: dict[str, Run] = {}
         self._current_run = ""
@@ -191,7 +191,7 @@ class TourPlayer(QObject):
         return self.step is not None and self.step.asks
 
     def set_room(self, is_room: bool) -> None:
-        """Count the hands of a room for a guess, as while presenting, or let one person guess."""
+        """Count the votes of an audience for a guess, as while presenting, or let one person guess."""
         self._is_room = is_room
         self.ui.set_room(is_room)
 
@@ -208,7 +208,7 @@ class TourPlayer(QObject):
 
     @Slot(tuple)
     def vote(self, votes: tuple[int, ...]) -> None:
-        """Take the hands of a room."""
+        """Take the votes of an audience."""
         if self.has_open_question:
             self._take_votes(votes, is_room=True)
 
@@ -337,7 +337,7 @@ class TourPlayer(QObject):
         return join_sentences(words.quote(f"{self.tour.runs[guess.run].prompt} …"), tr(guess.question))
 
     def _show_guess(self, step: TourStep) -> None:
-        """Offer the choices of a lesson's guess, or show what the run says about them."""
+        """Offer the choices of a lesson's guess, or show how the run decided them."""
         guess = step.guess
         if guess is not None:
             texts = [choice.strip() if guess.words else tr(choice) for choice in guess.choices]

@@ -160,7 +160,7 @@ class TourUi(QObject):
     picked = Signal(int)
     """A person chose one of the choices of a lesson's guess."""
     voted = Signal(tuple)
-    """The hands of a room for the choices."""
+    """The votes of an audience for the choices."""
 
     def __init__(self, parent_window: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
         super().__init__(targets)
@@ -179,7 +179,7 @@ class TourUi(QObject):
         return panel
 
     def set_room(self, is_room: bool) -> None:
-        """Count the hands of a room for a guess, or let one person guess."""
+        """Count the votes of an audience for a guess, or let one person guess."""
         if self.panel is not None:
             self.panel.choice_row.set_room(is_room)
 
@@ -189,7 +189,7 @@ class TourUi(QObject):
             self.panel.show_choices(texts, is_room)
 
     def show_result(self, texts: Sequence[str], result: GuessResult, votes: Sequence[int], is_room: bool) -> None:
-        """Show the room or the guess beside the model."""
+        """Show the room's votes or the guess next to the model."""
         if self.panel is not None:
             self.panel.show_result(texts, result, votes, is_room)
 

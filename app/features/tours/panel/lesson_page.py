@@ -55,7 +55,7 @@ class LessonCard(QPushButton):
 
 class LessonPage(BaseDialog):
     """Start page of the lessons. `chosen(name)`: start a lesson; `sheetRequested`: save the printable sheet;
-    `restartRequested`: forget the progress and the class's runs.
+    `restartRequested`: delete the progress and the class's runs.
     """
 
     chosen = Signal(str)

@@ -134,7 +134,7 @@ class TourPanel(BottomPanel):
         focused.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_result(self, texts: Sequence[str], result: GuessResult, votes: Sequence[int], is_room: bool) -> None:
-        """Show the room or the guess beside the model."""
+        """Show the room's votes or the guess next to the model."""
         rows, heads = choice_bars(texts, result.answer, votes, is_room, result.shares)
         self.bars.set_rows(rows, heads, widest=words.LONGEST_PERCENT)
         self.bars.show()

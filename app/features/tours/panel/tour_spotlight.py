@@ -1,4 +1,4 @@
-"""Spotlight ring around a tour's target. It lies over the window's body and ignores clicks."""
+"""Spotlight ring around a tour's target. It covers the window's body and ignores clicks."""
 
 from __future__ import annotations
 

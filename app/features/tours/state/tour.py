@@ -101,9 +101,9 @@ class TourStep:
     stage: str = ""
     """Part of a lesson, as a text to translate; empty in a tour."""
     guess: LessonGuess | None = None
-    """The guess that this step of a lesson asks for, or whose result it shows."""
+    """The guess that this step of a lesson requests, or whose result it shows."""
     asks: bool = False
-    """Whether the step asks for its guess instead of showing the result."""
+    """Whether the step requests its guess instead of showing the result."""
 
 
 @dataclass(frozen=True)

@@ -50,41 +50,47 @@ _MAX_SECONDS = 90.0
 """Longest duration of a tour in seconds."""
 
 
+TourType = TypeVar("TourType", bound=Tour)
+
+
 def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[TourError, ...]]:
     """Load the tours of a folder in their order, by default the bundled ones, and the errors of invalid files."""
-    found: list[Tour] = []
-    problems: list[TourError] = []
-    for path in sorted((folder or resources.path("tours")).glob("*.toml")):
-        try:
-            found.append(read_tour(path))
-        except TourError as problem:
-            problems.append(problem)
-    return tuple(sorted(found, key=lambda tour: (tour.order, tour.name))), tuple(problems)
+    return _load(folder or resources.path("tours"), read_tour)
 
 
 def load_lessons(folder: Path | None = None) -> tuple[tuple[Lesson, ...], tuple[TourError, ...]]:
     """Load the lessons of a folder in their order, by default the bundled ones, with the runs of the current language;
     and the errors of invalid files.
     """
-    found: list[Lesson] = []
+    return _load(folder or resources.path("lessons"), read_lesson)
+
+
+def _load(folder: Path, read: Callable[[Path], TourType]) -> tuple[tuple[TourType, ...], tuple[TourError, ...]]:
+    found: list[TourType] = []
     problems: list[TourError] = []
-    for path in sorted((folder or resources.path("lessons")).glob("*.toml")):
+    for path in sorted(folder.glob("*.toml")):
         try:
-            found.append(read_lesson(path))
+            found.append(read(path))
         except TourError as problem:
             problems.append(problem)
-    return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.name))), tuple(problems)
+    return tuple(sorted(found, key=lambda tour: (tour.order, tour.name))), tuple(problems)
 
 
 def find_lesson(name: str) -> Lesson:
-    """Return the lesson called `name`.
+    """Return the lesson called `name`. Raises TourError, which lists the existing lessons."""
+    return _find(name, load_lessons()[0], "lesson")
 
-    Raises TourError, which lists the existing lessons.
-    """
-    lessons = {lesson.name: lesson for lesson in load_lessons()[0]}
-    if name not in lessons:
-        raise TourError(unknown_name_message("lesson", name, lessons))
-    return lessons[name]
+
+def find_tour(name: str) -> Tour:
+    """Return the tour called `name`. Raises TourError, which lists the existing tours."""
+    return _find(name, load_tours()[0], "tour")
+
+
+def _find(name: str, tours: Sequence[TourType], kind: str) -> TourType:
+    by_name = {tour.name: tour for tour in tours}
+    if name not in by_name:
+        raise TourError(unknown_name_message(kind, name, by_name))
+    return by_name[name]
 
 
 def names_and_titles() -> list[tuple[str, str]]:
@@ -92,30 +98,13 @@ def names_and_titles() -> list[tuple[str, str]]:
     return [(tour.name, tr(tour.title)) for tour in load_tours()[0]]
 
 
-def find_tour(name: str) -> Tour:
-    """Return the tour called `name`.
-
-    Raises TourError, which lists the existing tours.
-    """
-    tours = {tour.name: tour for tour in load_tours()[0]}
-    if name not in tours:
-        raise TourError(unknown_name_message("tour", name, tours))
-    return tours[name]
-
-
 def read_tour(path: Path) -> Tour:
-    """Read a tour file.
-
-    Raises TourError.
-    """
+    """Read a tour file. Raises TourError."""
     return _read(path, _parse_tour)
 
 
 def read_lesson(path: Path) -> Lesson:
-    """Read a lesson file, with the runs of the current language.
-
-    Raises TourError.
-    """
+    """Read a lesson file, with the runs of the current language. Raises TourError."""
     return _read(path, _parse_lesson)
 
 
@@ -130,9 +119,6 @@ def _read(path: Path, parse: Callable[[Mapping[str, Any]], TourType]) -> TourTyp
         tr("Cannot play the tour {file}: {cause}").format(file=path.name, cause=cause),
         tr("Correct the file. The other tours are not affected."),
     )
-
-
-TourType = TypeVar("TourType", bound=Tour)
 
 
 class _TourFileError(ValueError):

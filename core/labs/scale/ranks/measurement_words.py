@@ -6,7 +6,7 @@ from decodescope.core.checks.arguments import MAX_FLOAT, check_integer, check_on
 from decodescope.core.explain import words
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from decodescope.core.labs.arguments import check_lab_object
-from decodescope.core.labs.formatting import decimal, duration, percent
+from decodescope.core.labs.formatting import decimal_bytes, duration, percent
 from decodescope.core.labs.scale.pipeline_schedule import Box, idle_share
 from decodescope.core.labs.scale.ranks.run_measurement import RankMeasurement, RankProgress
 from decodescope.resources.language import mark, tr
@@ -96,7 +96,7 @@ def _traffic_figures(measured: RankMeasurement) -> dict[str, SentenceNumber]:
     """Return the traffic of the busiest rank and the predicted one, rounded and in bytes."""
     sent, predicted = max(measured.traffic), measured.predicted_traffic
     return {
-        "sent": decimal(sent), "predicted": decimal(predicted),
+        "sent": decimal_bytes(sent), "predicted": decimal_bytes(predicted),
         "exactly": SentenceNumber(f"{sent:,}"), "predicted_bytes": SentenceNumber(f"{predicted:,}"),
     }  # fmt: skip
 
@@ -172,11 +172,11 @@ def _explain_tensor_traffic(measured: RankMeasurement) -> Sentence:
         return Sentence()
     explanation = _TENSOR_TRAFFIC.say(
         **_traffic_figures(measured),
-        written=decimal(written.sent),
+        written=decimal_bytes(written.sent),
         wrote=SentenceNumber(f"{written.sent:,}"),
         expected=SentenceNumber(f"{measured.expected_written:,}"),
     )
-    return together(explanation, _MEGATRON_TRAFFIC.say(paper=decimal(measured.paper_traffic)))
+    return together(explanation, _MEGATRON_TRAFFIC.say(paper=decimal_bytes(measured.paper_traffic)))
 
 
 def _explain_text(measured: RankMeasurement) -> Sentence:
@@ -270,8 +270,8 @@ def _explain_bytes(measured: RankMeasurement) -> Sentence:
     fullest, predicted = measured.ranks[number], measured.predicted[number]
     equal = _EQUAL_VERSIONS if measured.weights else _EQUAL_ACTIVE if fullest.activations else _BYTES_EQUAL
     return (equal if measured.ranks == measured.predicted else _BYTES_DIFFERENT).say(
-        bytes=decimal(fullest.total),
-        predicted=decimal(predicted.total),
+        bytes=decimal_bytes(fullest.total),
+        predicted=decimal_bytes(predicted.total),
         count=str(len(measured.ranks)),
         whole=SentenceNumber(f"{fullest.total:,}"),
         predicted_bytes=SentenceNumber(f"{predicted.total:,}"),
@@ -284,7 +284,7 @@ def _explain_traffic(measured: RankMeasurement) -> Sentence:
         return Sentence()
     explanation = _COLLECTIVE_TRAFFIC.say(**_traffic_figures(measured))
     more = (
-        _EXTRA_TRAFFIC.say(paper=decimal(measured.paper_traffic))
+        _EXTRA_TRAFFIC.say(paper=decimal_bytes(measured.paper_traffic))
         if measured.predicted_traffic > measured.paper_traffic
         else ""
     )

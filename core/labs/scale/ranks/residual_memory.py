@@ -11,7 +11,7 @@ from msgspec import structs
 from decodescope.core.checks.arguments import cancel_event_or_new, check_text
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate, together
 from decodescope.core.labs.arguments import check_lab_object
-from decodescope.core.labs.formatting import decimal
+from decodescope.core.labs.formatting import decimal_bytes
 from decodescope.core.labs.processes.lab_processes import free_port
 from decodescope.core.labs.scale.allocator_arena import Arena, arena
 from decodescope.core.labs.scale.pipeline_schedule import Options
@@ -151,15 +151,15 @@ def explain_residual(found: Residual) -> Sentence:
     without, with_zero_r = found.without[0], found.kept[0]
     return together(
         _CHECKPOINTS.say(
-            kept=decimal(with_zero_r.checkpoints),
-            whole=decimal(without.checkpoints),
+            kept=decimal_bytes(with_zero_r.checkpoints),
+            whole=decimal_bytes(without.checkpoints),
             count=str(len(found.kept)),
-            sent=decimal(found.sent),
+            sent=decimal_bytes(found.sent),
             kept_exactly=SentenceNumber(f"{with_zero_r.checkpoints:,}"),
             whole_exactly=SentenceNumber(f"{without.checkpoints:,}"),
             predicted_bytes=SentenceNumber(f"{found.expected.checkpoints:,}"),
         ),
-        _BUFFER.say(kept=decimal(with_zero_r.buffer), whole=decimal(without.buffer)),
+        _BUFFER.say(kept=decimal_bytes(with_zero_r.buffer), whole=decimal_bytes(without.buffer)),
         _gaps(found),
         (_SAME_GRADIENTS if found.difference else _IDENTICAL_GRADIENTS).say(
             difference=SentenceNumber(f"{found.difference:.1e}")
@@ -170,5 +170,8 @@ def explain_residual(found: Residual) -> Sentence:
 def _gaps(residual: Residual) -> Sentence:
     before, after = residual.arenas
     return (_GAPS if after.gaps < before.gaps else _NO_GAPS).say(
-        kept=decimal(after.gaps), whole=decimal(before.gaps), top=decimal(after.top), high=decimal(before.top)
+        kept=decimal_bytes(after.gaps),
+        whole=decimal_bytes(before.gaps),
+        top=decimal_bytes(after.top),
+        high=decimal_bytes(before.top),
     )

@@ -13,7 +13,7 @@ from msgspec import structs
 from decodescope.core.checks.arguments import cancel_event_or_new, check_integer, check_text
 from decodescope.core.errors import OutOfMemoryError, ParameterError, ScaleError
 from decodescope.core.labs.arguments import check_lab_object, positive_integer
-from decodescope.core.labs.formatting import decimal
+from decodescope.core.labs.formatting import decimal_bytes
 from decodescope.core.labs.processes.lab_processes import RUNTIME_BYTES, LabProcesses, free_port
 from decodescope.core.labs.scale.pipeline_schedule import Box, Options, schedule
 from decodescope.core.labs.scale.ranks.expected_load import PIPELINES, RUNS, ExpectedLoad, expected_load, text_length
@@ -287,7 +287,7 @@ def check_free_memory(expected: tuple[Parts, ...]) -> None:
     if needed > (free := free_memory()):
         raise OutOfMemoryError(
             tr("{processes} processes need about {needed}, but {free} are free.").format(
-                processes=len(expected), needed=decimal(needed), free=decimal(free)
+                processes=len(expected), needed=decimal_bytes(needed), free=decimal_bytes(free)
             ),
             tr("Use fewer processes, or a smaller model."),
         )

@@ -171,7 +171,7 @@ class DeviceBars(Themed, QWidget, AccessibleWidget):
         painter.drawText(QRectF(0, cell.top(), left, cell.height()), Qt.AlignmentFlag.AlignVCenter, label)
         is_over = bool(self._capacity) and row.parts.total > self._capacity
         painter.setPen(theme.ink("danger" if is_over else "text"))
-        figure = scale.decimal(row.parts.total)
+        figure = scale.decimal_bytes(row.parts.total)
         painter.drawText(QRectF(cell.right() - right, cell.top(), right, cell.height()), _ALIGN_RIGHT, figure)
         track = QRectF(
             left, cell.top() + theme.px(7), cell.width() - left - right - theme.px(10), theme.px(ROW_HEIGHT - 14)
@@ -220,8 +220,10 @@ class DeviceBars(Themed, QWidget, AccessibleWidget):
 def _row_sentence(row: DeviceBar) -> str:
     """Return a row in words."""
     parts = join_names(
-        f"{tr(scale.words.PART_TITLES[name])} {scale.decimal(count)}" for name, count in row.parts.items() if count
+        f"{tr(scale.words.PART_TITLES[name])} {scale.decimal_bytes(count)}"
+        for name, count in row.parts.items()
+        if count
     )
     return tr("{device}: {total} ({parts}).").format(
-        device=row.label, total=scale.decimal(row.parts.total), parts=parts
+        device=row.label, total=scale.decimal_bytes(row.parts.total), parts=parts
     )

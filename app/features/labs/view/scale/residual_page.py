@@ -66,7 +66,7 @@ class MemoryMap(Themed, QWidget, AccessibleWidget):
 
     @property
     def _summary(self) -> str:
-        arena, size = self._arena, scale.decimal
+        arena, size = self._arena, scale.decimal_bytes
         return tr("{title}: {live} at the peak, in {top}; gaps {gaps}").format(
             title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
         )
@@ -74,7 +74,9 @@ class MemoryMap(Themed, QWidget, AccessibleWidget):
     @property
     def _kind_sentences(self) -> list[str]:
         peaks = self._arena.most
-        return [f"{words}: {scale.decimal(peaks[kind])}" for kind, words in _block_titles().items() if peaks.get(kind)]
+        return [
+            f"{words}: {scale.decimal_bytes(peaks[kind])}" for kind, words in _block_titles().items() if peaks.get(kind)
+        ]
 
     def _map_rect(self) -> QRect:
         px = self._theme.px
