@@ -41,13 +41,6 @@ EXAMPLE_COLUMNS = 60
 CALL_LINES = 5
 """Lines of the list of calls that are visible at once."""
 MARGIN = 20
-<<<<<<< HEAD
-CALL_LINES = 4
-"""Lines of the list of calls that are visible at once."""
-=======
-OTHER_HEIGHT = 430
-"""Height of everything but the example in pixels at 100 %."""
->>>>>>> main
 
 
 class CopyRow(QWidget):
@@ -189,12 +182,8 @@ class ServerDialog(ScrolledDialog):
         width = min(theme.px(WIDTH), room.width() - 2 * MARGIN - bar)
         self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
-<<<<<<< HEAD
-        self.calls.setFixedHeight(CALL_LINES * (self.calls.fontMetrics().lineSpacing() + theme.px(6)) + theme.px(6))
-=======
         self.calls.ensurePolished()
         self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))
->>>>>>> main
         self.port.setFixedWidth(theme.px(120))
         for label in (self.introduction, self.status):
             label.setFixedWidth(width)
