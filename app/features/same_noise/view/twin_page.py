@@ -323,11 +323,18 @@ def _summary(result: TwinResult) -> str:
     if twin.first_difference is None:
         return join_sentences(tr("Both texts are equal."), expected)
     place = tr("The texts differ from word {number:,} on.").format(number=twin.first_difference + 1)
+<<<<<<< HEAD
+    share = trn("The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
+                "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
+                len(twin))  # fmt: skip
+    share = share.format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
+=======
     share = trn(
         "The change caused {caused:,} of {n:,} word ({share}); the rest follows from the other beginning.",
         "The change caused {caused:,} of {n:,} words ({share}); the rest follows from the other beginning.",
         len(twin),
     ).format(caused=caused, n=len(twin), share=words.percent(twin.caused, is_exact=True))
+>>>>>>> main
     return join_sentences(place, _rejoin_sentence(result), share, expected)
 
 
