@@ -49,6 +49,8 @@ def explain_pattern(found: PatternProbability) -> list[str]:
         lines += [
             tr("“{pattern}”: {bounds}").format(pattern=str(one), bounds=bounds_text(bounds)) for one, bounds in pairs
         ]
+    if _lacks_a_space(found):
+        lines.append(tr("All likely answers begin with a space, but the text does not. Write a space before it."))
     lines.append(
         trn("{count:,} beginning was read.", "{count:,} beginnings were read.", found.prefixes).format(
             count=found.prefixes
@@ -62,6 +64,13 @@ def explain_pattern(found: PatternProbability) -> list[str]:
             ).format(gap=probability_text(found.any_bounds.gap))
         )
     return lines
+
+
+def _lacks_a_space(found: PatternProbability) -> bool:
+    """Return whether nothing matches only because answers begin with white space."""
+    texts = [row.text for row in found if row.text]
+    without = (one.place != "contains" and not one.is_regex and one.text[:1].strip() for one in found.patterns)
+    return found.upper < 1e-3 and bool(texts) and all(text[0].isspace() for text in texts) and any(without)
 
 
 def setting_name(setting: str) -> str:

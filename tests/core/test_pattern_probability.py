@@ -257,3 +257,11 @@ def test_texts_of_the_reader_are_those_of_runs() -> None:
             (state,) = reader.follow(int(state), np.array([token])).tolist()
         assert reader.final_verdicts(int(state)) == (1,)
         assert reader.text(ids) == text
+
+
+def test_text_without_the_space_that_answers_begin_with_is_explained() -> None:
+    story = core.load("storyteller")
+    request = core.Request("Once upon a time, there was a little", {"do_sample": True, "top_k": 20})
+    told = [core.likelihood.explain_pattern(core.pattern_probability(story, request, [one])) for one in ("fox", " fox")]
+    assert any("Write a space before it" in line for line in told[0])
+    assert not any("Write a space before it" in line for line in told[1])

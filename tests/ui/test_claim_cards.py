@@ -40,6 +40,7 @@ class ClaimEngine(ScriptedEngine):
         super().__init__()
         self.go_on = threading.Event()
         self.problem: StudyError | None = None
+        self.is_slow = False
         self.queries: list[ClaimQuery] = []
 
     def answer(self, query: Query, report: Report) -> object:
@@ -48,6 +49,9 @@ class ClaimEngine(ScriptedEngine):
         self.queries.append(query)
         if self.problem is not None:
             raise self.problem
+        if self.is_slow:
+            assert query.cancel.wait(20)
+            return None
         part = replace(OUTCOME, verdict="cannot_be_told", reason="few_prompts", low=None, high=None, prompts=1)
         report(ClaimProgress(1, 12, 20.0, part))
         while not query.cancel.is_set() and not self.go_on.wait(0.01):
@@ -114,6 +118,16 @@ def test_stop_ends_the_test_with_what_is_finished(qtbot: QtBot, window: MainWind
     assert dialog.card.card.verdict.text() == "Cannot be told"
     assert "stopped" in dialog.card.card.amount.text()
     assert not dialog.card.card.picture.isVisible(), "there is no interval"
+
+
+def test_stop_before_the_first_prompt_says_so(qtbot: QtBot, window: MainWindow, engine: ClaimEngine) -> None:
+    engine.is_slow = True
+    dialog = open_cards(window)
+    dialog.card.try_button.click()
+    dialog.card.stop_button.click()
+    qtbot.waitUntil(lambda: not window.parts.claims.is_testing, timeout=WAIT_MS)
+    assert dialog.card.status.text() == "Stopped before the first prompt was finished."
+    assert dialog.card.status.isVisible()
 
 
 def test_claim_that_cannot_be_tested_shows_cause_and_remedy(

@@ -132,6 +132,8 @@ class ClaimController(QObject):
         self._show_card(self._dialog.current)
         if dialog is not None and problem:
             dialog.card.show_status(problem, "danger", is_announced=True)
+        elif dialog is not None and (answer.result is None or not answer.result.prompts):
+            dialog.card.show_status(tr("Stopped before the first prompt was finished."), is_announced=True)
         elif dialog is not None and answer.result is not None:
             from decodescope.core import claims
 

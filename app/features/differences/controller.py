@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, QSize, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.control.model_choice import ModelChoice
@@ -61,11 +61,14 @@ class DifferenceController(QObject):
     def open(self) -> DifferenceDialog:
         """Open the window: B is the shown run, or the latest one, and A the one before it."""
         from decodescope.app.features.differences.panel import SIZE, DifferenceDialog
+        from decodescope.app.widgets.dialog import WINDOW_FRAME
+        from decodescope.app.widgets.screen import available_rect
 
         if self._dialog is None:
             self._dialog = dialog = DifferenceDialog(self._parent_window.window())
-            theme = dialog.current_theme
-            dialog.resize(theme.px(SIZE[0]), theme.px(SIZE[1]))
+            theme, room = dialog.current_theme, available_rect(dialog).size() - WINDOW_FRAME
+            size = QSize(theme.px(SIZE[0]), theme.px(SIZE[1])).boundedTo(room)
+            dialog.resize(size)
             for signal, slot in (
                 (dialog.runs.chosen, self._on_chosen), (dialog.runs.tryRequested, self._try_out),
                 (dialog.runs.stopRequested, self._stop), (dialog.near_misses.startRequested, self._find_near_misses),
@@ -79,6 +82,9 @@ class DifferenceController(QObject):
                 self._show_check(answer)
             if self._check is not None:
                 self._page_of(self._check).set_busy(True)
+            if self._answers:  # the pages with their results were all visible for a moment
+                dialog.layout().activate()
+                dialog.resize(size)
         else:
             self._list_models()
         self._list_runs()
