@@ -83,7 +83,8 @@ class DifferenceController(QObject):
             if self._check is not None:
                 self._page_of(self._check).set_busy(True)
             if self._answers:  # the pages with their results were all visible for a moment
-                dialog.layout().activate()
+                if (layout := dialog.layout()) is not None:
+                    layout.activate()
                 dialog.resize(size)
         else:
             self._list_models()
