@@ -111,6 +111,17 @@ class ScrolledDialog(BaseDialog):
         buttons.setContentsMargins(20, 8, 20, 16)
         arrange(QVBoxLayout(self), (self._scroll, 1), buttons, margins=0, spacing=0)
 
+    def fit_content(self) -> None:
+        """Make the window as large as its contents, which have changed, if the screen has room."""
+        content, layout = self._scroll.widget(), self.layout()
+        if not self.isVisible() or content is None or layout is None:
+            return
+        for part in (content.layout(), layout):
+            if part is not None:
+                part.activate()
+        self._scroll.updateGeometry()
+        self.resize(self.sizeHint().boundedTo(available_rect(self).size() - WINDOW_FRAME))
+
     def showEvent(self, event: QShowEvent) -> None:
         """Use the full available height; Qt alone limits a window to two thirds of the screen."""
         self.resize(self.sizeHint())

@@ -149,8 +149,8 @@ def verdict_title(verdict: Verdict) -> str:
 
 
 def number(value: float | None, digits: int) -> str:
-    """Return a value with a true minus sign; “–” for None."""
-    return "–" if value is None else f"{value:,.{digits}f}".replace("-", "−")
+    """Return a value with a true minus sign, but zero without one; “–” for None."""
+    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def interval_text(outcome: ClaimOutcome, digits: int) -> str:
@@ -182,6 +182,8 @@ def verdict_reason(outcome: ClaimOutcome, claim: Claim, measure: ClaimMeasure) -
             baseline=tr(claim.baseline.title), value=number(outcome.baseline_mean, digits),
             least=number(claim.baseline_at_least, digits),
         )  # fmt: skip
+    if outcome.reason == "wide":
+        margin = {"higher": "", "lower": "−", "equal": "± "}[claim.expects] + margin
     sentence = tr(_REASONS[outcome.reason if outcome.reason else f"holds_{claim.expects}"]).format(margin=margin)
     if outcome.low is not None and outcome.low == outcome.high:
         sentence += " " + tr(
@@ -192,7 +194,9 @@ def verdict_reason(outcome: ClaimOutcome, claim: Claim, measure: ClaimMeasure) -
 
 _REASONS: Mapping[str, str] = {
     "wide": mark("The interval contains {margin}, the smallest difference that matters: more prompts would be needed."),
-    "small": mark("The difference is smaller than {margin}, the smallest one that matters."),
+    "small": mark(
+        "A difference of {margin} in the claimed direction, the smallest one that matters, is outside the interval."
+    ),
     "opposite": mark("The difference has the opposite direction."),
     "different": mark("The values differ by more than {margin}."),
     "holds_higher": mark("The whole interval is above {margin}, the smallest difference that matters."),

@@ -48,7 +48,7 @@ class DraftStep(NamedTuple):
 
 
 class LayerAcceptance(NamedTuple):
-    """The acceptance of a head's drafts if it reads this layer."""
+    """Acceptance of the drafts of a head that reads this layer."""
 
     layer: int
     """0: the embeddings; n: the output of layer n."""

@@ -101,6 +101,13 @@ def _lens(window: MainWindow) -> object:
     return window.findChild(QPushButton, "lensPageButton").click()
 
 
+def _server_on(window: MainWindow) -> object:
+    dialog = window.parts.serving.open()
+    dialog.show_on("storyteller", 8017, "http://127.0.0.1:8017/v1", "sk-1zLGQq1-0XecYgX3BECBndKiZb38is1T")
+    dialog.show_calls(["19:20:11  chat/completions, 41 tokens", "19:20:14  completions, 12 tokens, stopped"])
+    return dialog
+
+
 def _fields(window: MainWindow) -> object:
     from decodescope.app.panels.grammar_editor import GrammarEditor
 
@@ -125,6 +132,7 @@ WINDOWS: dict[str, WindowCase] = {
     "demo": WindowCase("DemoDialog", _command("record_demo")),
     "plugins": WindowCase("PluginDialog", _command("open_plugins")),
     "server": WindowCase("ServerDialog", _command("serve_model")),
+    "server on": WindowCase("ServerDialog", _server_on),
     "weights": WindowCase("WeightsDialog", lambda window: window.parts.chosen.model.weightsRequested.emit()),
     "lens": WindowCase("LensDialog", _lens),
     "fields": WindowCase("SchemaForm", _fields),

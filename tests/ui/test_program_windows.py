@@ -24,7 +24,7 @@ from tests.ui.test_dialog_keys import focusable_widgets, steps
 from tests.ui.test_tab_order import without_visible_focus
 from tests.ui.windows import run
 
-SOME = ("help", "engine", "server", "claims", "lessons", "presenter", "near misses", "preset name")
+SOME = ("help", "engine", "server on", "claims", "lessons", "presenter", "near misses", "preset name")
 """Windows that are tried in the default suite; test_layout_full.py and test_dialog_keys.py try others there."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialogButtonBox,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
-from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
+from decodescope.app.widgets.dialog import WINDOW_FRAME, ScrolledDialog
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption
@@ -41,8 +41,6 @@ EXAMPLE_COLUMNS = 60
 CALL_LINES = 5
 """Lines of the list of calls that are visible at once."""
 MARGIN = 20
-OTHER_HEIGHT = 430
-"""Height of everything but the example in pixels at 100 %."""
 
 
 class CopyRow(QWidget):
@@ -69,7 +67,7 @@ class CopyRow(QWidget):
         QGuiApplication.clipboard().setText(self.field.text())
 
 
-class ServerDialog(BaseDialog):
+class ServerDialog(ScrolledDialog):
     """Dialog of the server; not modal, deleted on close, which leaves the server on. Emits `startRequested(port)` and
     `stopRequested`.
     """
@@ -122,12 +120,20 @@ class ServerDialog(BaseDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)  # as high as the rows that are shown
+        content, foot = QWidget(self), QWidget(self)
         arrange(
-            column, self.introduction, form, self.status, STRETCH,
-            arrange(QHBoxLayout(), STRETCH, self.toggle, buttons, spacing=8), margins=(20, 16, 20, 16), spacing=12,
+            QVBoxLayout(content), self.introduction, form, self.status, STRETCH, margins=(MARGIN, 16, MARGIN, 4),
+            spacing=12,
         )  # fmt: skip
+        arrange(QHBoxLayout(foot), STRETCH, self.toggle, buttons, margins=0, spacing=8)
+        self.set_content(content, foot)
+        content.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Fit the window to its contents whenever these change, for example when a sentence gets a second line."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            QTimer.singleShot(0, self, self.fit_content)
+        return super().eventFilter(watched, event)
 
     def show_on(self, model: str, port: int, address: str, key: str) -> None:
         """Show the address of the running server."""
@@ -172,9 +178,9 @@ class ServerDialog(BaseDialog):
     def restyle(self, theme: Theme) -> None:
         self.example.ensurePolished()
         metrics, room = self.example.fontMetrics(), available_rect(self).size() - WINDOW_FRAME
-        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN)
-        height = min(12 * metrics.lineSpacing() + theme.px(28), room.height() - theme.px(OTHER_HEIGHT))
-        self.example.setFixedHeight(max(height, 4 * metrics.lineSpacing()))
+        bar = self._scroll.verticalScrollBar().sizeHint().width()
+        width = min(theme.px(WIDTH), room.width() - 2 * MARGIN - bar)
+        self.example.setFixedHeight(12 * metrics.lineSpacing() + theme.px(28))
         self.example.setMinimumWidth(min(metrics.horizontalAdvance("0") * EXAMPLE_COLUMNS, width - theme.px(150)))
         self.calls.ensurePolished()
         self.calls.setFixedHeight(CALL_LINES * self.calls.fontMetrics().lineSpacing() + theme.px(24))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -23,7 +23,7 @@ from decodescope.app.state.text_formats import to_csv
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
@@ -129,11 +129,7 @@ class CheckPage(Themed, QWidget):
         self._is_busy = False
         self.tokens_label = PlainLabel(tr("Tokens"))
         self.summary.hide()
-        fields = FlowRow(self, 12)
-        for caption_label, field in ((PlainLabel(label), self.choice), (self.tokens_label, self.tokens)):
-            pair = QWidget(fields)
-            arrange(QHBoxLayout(pair), caption_label, field, margins=0, spacing=8)
-            fields.flow.addWidget(pair)
+        fields = _row_of_fields(self, ((PlainLabel(label), self.choice), (self.tokens_label, self.tokens)))
         top = Qt.AlignmentFlag.AlignTop
         controls = arrange(QHBoxLayout(), (fields, 1), (self.copy, 0, top), (self.button, 0, top), spacing=12)
         self._column = arrange(
@@ -267,10 +263,10 @@ class DraftPage(CheckPage):
         self.answers = set_up(SpinBox(controls), name="engineAnswers", accessible_name=tr("Answers at most"))
         self.answers.setRange(1, 100_000)
         self.answers.setValue(500)
-        arrange(
-            QHBoxLayout(controls), PlainLabel(tr("Compare with"), controls), self.reference,
-            PlainLabel(tr("Answers at most"), controls), self.answers, STRETCH, margins=0, spacing=12,
+        fields = (
+            (PlainLabel(tr("Compare with")), self.reference), (PlainLabel(tr("Answers at most")), self.answers),
         )  # fmt: skip
+        arrange(QHBoxLayout(controls), (_row_of_fields(controls, fields), 1), margins=0)
         self.show_references(())
         return controls
 
@@ -374,6 +370,16 @@ def _layer_sentence(found: DraftCheck) -> str:
     sentence = tr("The head reads layer {own}. With the best other one ({other}), {percent} would be accepted.")
     other = tr("layer {n}").format(n=best.layer) if best.layer else tr("the embeddings")
     return sentence.format(own=own.layer, other=other, percent=_percent(best.accepted))
+
+
+def _row_of_fields(parent: QWidget, fields: Iterable[tuple[QWidget, QWidget]]) -> FlowRow:
+    """Return fields, each after its label, in as many lines as they need."""
+    row = FlowRow(parent, 12)
+    for label, field in fields:
+        pair = QWidget(row)
+        arrange(QHBoxLayout(pair), label, field, margins=0, spacing=8)
+        row.flow.addWidget(pair)
+    return row
 
 
 def _rank_text(group: RankGroup) -> str:
