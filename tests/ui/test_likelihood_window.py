@@ -90,9 +90,9 @@ def test_copy_takes_the_sentences_and_the_table_of_the_shown_page(qtbot: QtBot, 
     text = QGuiApplication.clipboard().text()
     assert text.startswith(dialog.pattern.sentences.text())
     assert ",".join(core.likelihood.AnswerPrefix._fields[:2]) in text
-    dialog.show_page(1)
+    dialog.show_page("posterior")
     assert not dialog.copy.isEnabled()
-    dialog.show_page(0)
+    dialog.show_page("pattern")
     dialog.pattern.pattern.setPlainText("fails")
     dialog.pattern.button.click()
     qtbot.waitUntil(lambda: dialog.pattern.problem.isVisible(), timeout=WAIT_MS)
