@@ -216,7 +216,7 @@ class _StepSolver:
 
 
 def upper_envelope(
-    tokens: np.ndarray[Any, np.dtype[np.intp]], intercepts: FloatArray, slopes: FloatArray, low: float, high: float
+    tokens: npt.NDArray[np.intp], intercepts: FloatArray, slopes: FloatArray, low: float, high: float
 ) -> list[Segment]:
     """Return which of the lines of `tokens` is the highest for low < θ ≤ high."""
     constant, rise = intercepts[tokens], slopes[tokens]
