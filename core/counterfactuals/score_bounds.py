@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from decodescope.core.decoding.keyed_noise import FloatArray
 from decodescope.core.errors import InsideError
 from decodescope.core.processors.base import ScoreRule
 from decodescope.resources.language import tr
 
-BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 TokenFunction: TypeAlias = Callable[[FloatArray], FloatArray]
 """Scores [V] → scores [V], token by token."""
 _TOLERANCE = 1e-11
@@ -215,7 +216,7 @@ class _StepSolver:
 
 
 def upper_envelope(
-    tokens: np.ndarray[Any, np.dtype[np.intp]], intercepts: FloatArray, slopes: FloatArray, low: float, high: float
+    tokens: npt.NDArray[np.intp], intercepts: FloatArray, slopes: FloatArray, low: float, high: float
 ) -> list[Segment]:
     """Return which of the lines of `tokens` is the highest for low < θ ≤ high."""
     constant, rise = intercepts[tokens], slopes[tokens]

@@ -351,6 +351,7 @@ def test_each_field_of_openais_schema_is_honoured_ignored_or_refused_by_name(nam
         assert _call_of(name, value, is_chat) != without
 
 
+@pytest.mark.slow
 def test_lists_of_fields_are_those_of_the_openai_package():
     types = pytest.importorskip("openai.types")
     chat_types = pytest.importorskip("openai.types.chat.completion_create_params")

@@ -215,7 +215,7 @@ def test_command_line_shows_recording_with_report_of_view(
 ) -> None:
     path, seen = tmp_path / "run.decodescope", list[list[str]]()
     live = recorded(qtbot, config_dir, path)
-    monkeypatch.setattr(launch, "save_picture", lambda window, _path: seen.append(texts(window.parts.inspector)))
+    monkeypatch.setattr(launch, "save_window_picture", lambda window, _path: seen.append(texts(window.parts.inspector)))
     engine = ScriptedEngine()
     window = build_window(config_dir, engine, assembled=False)
     qtbot.addWidget(window)

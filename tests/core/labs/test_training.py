@@ -15,16 +15,16 @@ import torch
 from decodescope import core
 from decodescope.core.errors import ParameterError, PreferenceError
 from decodescope.core.labs.preference import (
-    Begun,
-    Compared,
-    Kept,
     PpoChecked,
     PpoSettings,
     PpoStep,
     RewardChecked,
     RewardStep,
     SftChecked,
-    Stopped,
+    TextComparison,
+    TrainingSaved,
+    TrainingStarted,
+    TrainingStopped,
     best_of,
     kl_bound,
     load_reward_model,
@@ -87,13 +87,13 @@ def test_reward_training_reports_steps_and_saves_the_model(tiny: LoadedModel, tm
     begun, *middle, stored = list(train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=12, rate=1e-2))
     steps = [event for event in middle if isinstance(event, RewardStep)]
     checks = [event for event in middle if isinstance(event, RewardChecked)]
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, TrainingStarted)
     assert (begun.examples, begun.held_out) == (5, 1)
     assert [event.step for event in steps] == list(range(1, 13))
     assert steps[0].pairs == 2 * 5, "two rankings of four with a tie"
     assert steps[-1].loss < 0.3 < steps[0].loss
     assert checks[-1].accuracy == 1.0
-    assert isinstance(stored, Kept)
+    assert isinstance(stored, TrainingSaved)
     assert f"{checks[-1].accuracy:.1%}" in (tmp_path / "README.md").read_text()
     assert not (tmp_path / "training.safetensors").exists()
     assert all(torch.equal(value, before[name]) for name, value in tiny.model.state_dict().items())
@@ -108,12 +108,12 @@ def test_killed_training_resumes_to_the_same_loss(tiny: LoadedModel, tmp_path: P
     list(itertools.takewhile(lambda event: getattr(event, "step", 0) < 2, cut))
     cut.close()  # type: ignore[attr-defined]  # the generator is left where it is, as by a kill
     rest = list(train_reward(RANKINGS, model=tiny, folder=tmp_path / "b", steps=4, rate=1e-2))
-    assert isinstance(rest[0], Begun)
+    assert isinstance(rest[0], TrainingStarted)
     assert rest[0].step == 2
     last = [[event for event in events if isinstance(event, RewardChecked)][-1] for events in (whole, rest)]
     assert last[0].loss == pytest.approx(last[1].loss, abs=1e-6)
     other = next(iter(train_reward(RANKINGS, model=tiny, folder=tmp_path / "b", steps=5, rate=1e-2)))
-    assert isinstance(other, Begun)
+    assert isinstance(other, TrainingStarted)
     assert other.step == 0, "another plan begins anew"
 
 
@@ -132,13 +132,13 @@ def test_training_with_a_damaged_state_resumes_or_restarts(tiny: LoadedModel, tm
             content[luck.randrange(head)] = luck.randrange(32, 127)
         file.write_bytes(content)
         events = train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel)
-        begun += [event.step for event in events if isinstance(event, Begun)]
+        begun += [event.step for event in events if isinstance(event, TrainingStarted)]
     assert len(begun) == 44
     assert set(begun) <= {0, 1}
     assert begun[:4] == [0, 0, 0, 0]
     file.write_bytes(whole)
     (first, *_) = train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel)
-    assert isinstance(first, Begun)
+    assert isinstance(first, TrainingStarted)
     assert first.step == 1
 
 
@@ -149,7 +149,7 @@ def test_stop_leaves_only_the_training_state(tiny: LoadedModel, tmp_path: Path) 
         found.append(event)
         if isinstance(event, RewardStep):
             cancel.set()
-    assert found[-1] == Stopped("reward", 1, 9)
+    assert found[-1] == TrainingStopped("reward", 1, 9)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training.safetensors"]
 
 
@@ -159,7 +159,7 @@ def test_ppo_stopped_before_the_first_round_reports_stopped(
     cancel = threading.Event()
     cancel.set()
     events = list(ppo(judge, model=tiny, folder=tmp_path, prompts=["A"], settings=SMALL, cancel=cancel))
-    assert events[-1] == Stopped("ppo", 0, SMALL.steps)
+    assert events[-1] == TrainingStopped("ppo", 0, SMALL.steps)
 
 
 def test_training_into_a_bundled_folder_is_refused(tiny: LoadedModel) -> None:
@@ -232,8 +232,8 @@ def test_ppo_reports_every_round_and_saves_the_model(tuned: tuple[list[object], 
     checked, *shown, stored = events[4:]
     assert isinstance(checked, PpoChecked)
     assert checked.texts == SMALL.checked
-    assert all(isinstance(one, Compared) and one.prompt == RANKINGS[4].prompt for one in shown)
-    assert isinstance(stored, Kept)
+    assert all(isinstance(one, TextComparison) and one.prompt == RANKINGS[4].prompt for one in shown)
+    assert isinstance(stored, TrainingSaved)
     entry = core.catalog.inspect(folder)
     assert entry.problem is None
     assert core.load(folder).vocabulary == 2048
@@ -249,7 +249,7 @@ def test_ppo_resumes_at_the_saved_step(
             break
     cut.close()  # type: ignore[attr-defined]
     rest = list(ppo(judge, model=tiny, folder=tmp_path, prompts=prompts, settings=SMALL))
-    assert isinstance(rest[0], Begun)
+    assert isinstance(rest[0], TrainingStarted)
     assert rest[0].step == 1
     whole = [event for event in tuned[0] if isinstance(event, PpoStep)]
     again = [event for event in rest if isinstance(event, PpoStep)]
@@ -280,7 +280,7 @@ def test_fine_tuning_lowers_the_loss_of_the_answers(tiny: LoadedModel, tmp_path:
     events = list(sft(examples, model=tiny, folder=tmp_path, steps=10, rate=3e-2))
     before, after = (event for event in events if isinstance(event, SftChecked))
     assert after.loss < 0.5 * before.loss
-    assert isinstance(events[-1], Kept)
+    assert isinstance(events[-1], TrainingSaved)
     assert core.load(tmp_path).name
 
 
