@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
+from decodescope.app.features.likelihood.panel import PATTERN, POSTERIOR
 from decodescope.app.features.likelihood.session import PatternQuery, PosteriorQuery
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.window.main_window import MainWindow
@@ -90,9 +91,9 @@ def test_copy_takes_the_sentences_and_the_table_of_the_shown_page(qtbot: QtBot, 
     text = QGuiApplication.clipboard().text()
     assert text.startswith(dialog.pattern.sentences.text())
     assert ",".join(core.likelihood.AnswerPrefix._fields[:2]) in text
-    dialog.show_page("posterior")
+    dialog.show_page(POSTERIOR)
     assert not dialog.copy.isEnabled()
-    dialog.show_page("pattern")
+    dialog.show_page(PATTERN)
     dialog.pattern.pattern.setPlainText("fails")
     dialog.pattern.button.click()
     qtbot.waitUntil(lambda: dialog.pattern.problem.isVisible(), timeout=WAIT_MS)
