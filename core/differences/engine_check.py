@@ -189,10 +189,10 @@ def _computed_steps(
     reference: LoadedModel, request: Request, tokens: Sequence[TokenChosen], cancel: threading.Event
 ) -> list[_Step]:
     """Return the distributions that a model on this computer computes for the same text."""
-    ids, texts = [token.id for token in tokens], [token.text for token in tokens]
+    ids = [token.id for token in tokens]
     if not ids:
         return []
-    if max(ids) >= reference.vocabulary or "".join(reference.pieces.texts(ids)).strip() != "".join(texts).strip():
+    if max(ids) >= reference.vocabulary or not _is_same_text(reference, tokens):
         raise ComparisonError(
             tr("The tokens that the engine reports are not those of {model}.").format(model=reference.name),
             tr("Compare with the same model, and with an engine that reports the ids of tokens; or with the "
@@ -208,6 +208,16 @@ def _computed_steps(
         order[np.argsort(-shares, kind="stable")] = np.arange(1, len(shares) + 1)
         found.append(_Step(ids[place], shares / shares.sum(), order, np.ones_like(shares), unseen))
     return found
+
+
+def _is_same_text(reference: LoadedModel, tokens: Sequence[TokenChosen]) -> bool:
+    """Return whether a model on this computer writes the tokens as the engine does. Engines leave out the text of an
+    end token or write its name.
+    """
+    special = reference.pieces.special
+    own = reference.pieces.texts([token.id for token in tokens])
+    pairs = [(text, token.text) for text, token in zip(own, tokens, strict=True) if token.id not in special]
+    return "".join(text for text, _ in pairs).strip() == "".join(text for _, text in pairs).strip()
 
 
 def _count(groups: Sequence[RankGroup], step: _Step) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from decodescope import core
+from decodescope.core.differences import engine_check
 from decodescope.core.errors import ComparisonError, EngineError
 from decodescope.core.events import Event
 from decodescope.core.remote.remote_model import RemoteModel
@@ -92,6 +93,19 @@ def test_reference_with_other_tokens_is_refused(story: core.LoadedModel) -> None
 
     with _served(story) as engine, pytest.raises(ComparisonError, match="not those of"):
         core.check_engine(engine, REQUEST, models.make("llama"), answers=2)
+
+
+@pytest.mark.parametrize("shown", ["", "</s>"])
+def test_end_token_without_its_own_text_is_no_other_token(
+    story: core.LoadedModel, monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    run = core.stream(story, REQUEST.with_settings({"max_new_tokens": 4}))
+    tokens = [event for event in run if isinstance(event, core.events.TokenChosen)]
+    end = min(story.pieces.special & set(story.generation_config.eos_token_id))
+    tokens.append(replace(tokens[-1], id=end, text=shown))
+    monkeypatch.setattr(engine_check, "_draw", lambda *_args: (tokens, True))
+    with _served(story) as engine:
+        assert core.check_engine(engine, REQUEST, story, answers=1, stops_early=False).tokens == 5
 
 
 def test_end_tokens_that_are_never_reported_are_no_false_alarm() -> None:
