@@ -386,7 +386,7 @@ def test_lists_of_fields_are_those_of_the_openai_package():
         ({"json_schema": {"type": "object"}}, {"grammar": {"json_schema": {"type": "object"}}}),
         ({"guided_choice": ["a", "b"]}, {"grammar": {"choice": ["a", "b"]}}),
         ({"banned_phrases": ["never"]}, {"banned_phrases": ["never"]}),
-        ({"tfs": 1, "top_a": 0, "smoothing_factor": 0, "num_beams": 1, "cache_prompt": True}, {"top_k": 0}),
+        ({"tfs": 1, "skew": 0, "smoothing_factor": 0, "num_beams": 1, "cache_prompt": True}, {"top_k": 0}),
     ],
 )
 def test_settings_that_local_programs_send_are_translated(fields, settings):

@@ -111,7 +111,7 @@ class CheckPage(Themed, QWidget):
         super().__init__(parent)
         self.setObjectName(f"{name}Page")
         self.choice = set_up(ComboBox(self), name=f"{name}Choice", accessible_name=label)
-        self.choice.setMinimumContentsLength(24)
+        self.choice.setMinimumContentsLength(20)
         self.choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.tokens = set_up(SpinBox(self), name=f"{name}Tokens", accessible_name=tr("Tokens"))
         self.tokens.setRange(4, 2000)
@@ -239,7 +239,7 @@ class DraftPage(CheckPage):
     """The effect of verification rules with a draft model, and the test of an engine's answers."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, "draftCheck", tr(_DRAFTS), tr("Draft model or engine"), 40)
+        super().__init__(parent, "draftCheck", tr(_DRAFTS), tr("Draft or engine"), 40)
         columns = (tr("Rule"), tr("Lossless"), tr("Distance"), tr("Largest"), tr("Accepted"), "")
         self._rules = CheckTable("draftCheckTable", tr("Rules"), columns, (2, 3, 4), self)
         ranks = (tr("Rank of the token"), tr("Expected"), tr("Drawn"), "")
