@@ -204,6 +204,15 @@ def test_draft_page_shows_every_rule_with_its_distance(qtbot: QtBot, dialog: Dif
     assert "accepted by rejection sampling" in page.summary.text()
 
 
+def test_draft_models_with_the_tokenizer_of_the_model_come_first(window: MainWindow) -> None:
+    page, model = window.parts.differences.open().drafts, window.parts.chosen.model
+    entries = {entry.name: entry for entry in model.entries}
+    listed = [page.choice.itemData(place) for place in range(page.choice.count())]
+    fits = [core.catalog.same_tokenizer(entries[name], entries[model.name]) for name in listed if name in entries]
+    assert True in fits
+    assert fits == sorted(fits, reverse=True)
+
+
 def _choose_engine(dialog: DifferenceDialog) -> DraftPage:
     dialog.show_page(DRAFTS)
     page = dialog.drafts

@@ -194,20 +194,21 @@ class DifferenceController(QObject):
     def _list_models(self) -> None:
         """List the other models on this computer, and the engines."""
         from decodescope.app.features.differences.view.model_check_pages import ENGINE_CHOICE, HEAD, MODEL
-        from decodescope.core import bundled_heads
+        from decodescope.core import bundled_heads, catalog
 
         assert self._dialog is not None
         known = [entry for entry in self._model.entries if entry.problem is None]
         others = [entry for entry in known if entry.source != ENGINE and entry.name != self._model.name]
+        own = next((one for one in known if one.name == self._model.name and one.source != ENGINE), None)
+        drafts = sorted(others, key=lambda entry: own is None or not catalog.same_tokenizer(entry, own))
         engines = [
             (ENGINE_CHOICE + entry.name, tr("Engine: {name}").format(name=entry.title))
             for entry in known if entry.source == ENGINE
         ]  # fmt: skip
         heads = [(HEAD + name, tr("Draft head: {name}").format(name=name)) for name in bundled_heads()]
         heads.append((HEAD, tr("The model's own heads")))
-        self._dialog.drafts.show_choices([*((entry.name, entry.title) for entry in others), *heads, *engines])
+        self._dialog.drafts.show_choices([*((entry.name, entry.title) for entry in drafts), *heads, *engines])
         self._dialog.near_misses.show_models([(MODEL + entry.name, entry.title) for entry in others])
-        own = next((one for one in known if one.name == self._model.name and one.source != ENGINE), None)
         self._dialog.drafts.show_references([(own.name, own.title)] if own is not None else [])
 
     def _request(self, page: CheckPage, tokens: int, *, is_greedy: bool) -> RunRequest | None:
