@@ -38,13 +38,13 @@ def build_window(
     def assemble(window: MainWindow) -> WindowParts:
         from decodescope.app.session.garbage_collection import collection_paused
 
+        set_application_font()
         with collection_paused():
             from decodescope.app.window.assembly import assemble  # importing the panels and views takes a while
 
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    set_application_font()
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()

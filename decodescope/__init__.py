@@ -15,7 +15,6 @@ In a checkout, the folders `core`, `app` and `resources` lie beside this package
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -31,7 +30,14 @@ if sys.flags.optimize > 1:
     )
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+
     from decodescope.core import *  # noqa: F403
+
+    class _FinderAndLoader(MetaPathFinder, Loader): ...
+
+else:
+    _FinderAndLoader = object  # importing their base classes would take a tenth of the time until a window is seen
 
 PARTS = ("core", "app", "resources")
 """The packages that this one consists of."""
@@ -42,7 +48,7 @@ if not (_HERE / PARTS[0]).is_dir():
     __path__.append(str(_HERE.parent))  # noqa: F405  # every package has a __path__
 
 
-class _ModuleAliases(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _ModuleAliases(_FinderAndLoader):
     """Finds modules under a second name, so that classes exist once: `decodescope.NAME` of the public modules, and in a
     checkout `core.NAME`, `app.NAME` and `resources.NAME`.
     """
@@ -53,6 +59,9 @@ class _ModuleAliases(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname.endswith(".__main__") or (own := self._own_name(fullname)) is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, origin=own, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """Let the interpreter make an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__

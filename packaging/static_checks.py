@@ -25,13 +25,20 @@ COMMANDS = {
 
 def link_package(root: Path = ROOT) -> Path:
     """Link the package together in `root`/build/import_root, where links are missing, and return that folder."""
-    arrange_package(root, root / IMPORT_ROOT, _link)
+    package = arrange_package(root, root / IMPORT_ROOT, _link)
+    for path in package.iterdir():
+        if not path.exists():  # a link to what is gone
+            path.unlink()
     return root / IMPORT_ROOT
 
 
 def _link(source: Path, target: Path) -> None:
-    """Link to a file or folder, in a way that needs no privilege on Windows."""
-    if os.name == "nt" and source.is_file():
+    """Link to a folder, in a way that needs no privilege on Windows, and copy a file: tools that follow its link would
+    look for the folders of the package beside the original.
+    """
+    if source.is_file():
+        if target.is_symlink():
+            target.unlink()
         shutil.copy(source, target)
     elif os.path.lexists(target):
         return

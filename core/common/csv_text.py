@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 CsvRows = Sequence[Sequence[object]]
@@ -15,6 +13,9 @@ _SPACE = " \t\r\n\v\f\0\u00a0\u3000\ufeff"
 
 def to_csv(rows: CsvRows, escape_formulas: bool = True) -> str:
     """Return the rows as CSV. `escape_formulas` puts an apostrophe before texts that a spreadsheet would run."""
+    import csv  # not before the window is seen
+    import io
+
     lines = io.StringIO()
     csv.writer(lines).writerows(map(_escape_row, rows) if escape_formulas else rows)
     return lines.getvalue()

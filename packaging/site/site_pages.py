@@ -85,7 +85,10 @@ _SOURCES = set[Path]()
 
 
 def on_startup(**_: Any) -> None:
-    """Hide, in the results of notebooks, that there are no widgets for progress bars."""
+    """Arrange the package where mkdocstrings looks for it, and hide, in the results of notebooks, that there are no
+    widgets for progress bars.
+    """
+    link_package()
     os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
     _SOURCES.update((DOCS / "notebooks").iterdir())
 
@@ -122,7 +125,6 @@ def on_files(files: Any, config: Any) -> Any:
     """Add generated pages and assets, then build the navigation from what there is."""
     from mkdocs.structure.files import File  # the other functions need no MkDocs
 
-    link_package()  # the reference of the API is read from files
 
     texts = {
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
