@@ -125,7 +125,6 @@ def on_files(files: Any, config: Any) -> Any:
     """Add generated pages and assets, then build the navigation from what there is."""
     from mkdocs.structure.files import File  # the other functions need no MkDocs
 
-
     texts = {
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
         "reference/command-line.md": command_line_page(),
