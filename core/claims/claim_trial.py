@@ -25,6 +25,7 @@ from decodescope.core.claims.claim_registry import named_claim
 from decodescope.core.claims.prompt_sets import ClaimPrompt, claim_prompts
 from decodescope.core.common.claim import PURE_SAMPLING, Claim, ClaimCell, ClaimRun
 from decodescope.core.errors import DecodescopeError, StudyError
+from decodescope.core.models.head_detection import bundled_heads, heads_unsupported_reason
 from decodescope.core.request import Request
 from decodescope.core.studies.runner import describe_result
 from decodescope.core.studies.statistics import MIN_PROMPTS
@@ -162,7 +163,7 @@ class _Trial:
     def check_cell(self, cell: ClaimCell, drafters: Sequence[LoadedModel]) -> None:
         """Raise StudyError if the model cannot run a cell."""
         strategy = strategies.select(cell.strategy, cell.settings, cell.uses_draft)
-        request = Request("x", dict(cell.settings), strategy=cell.strategy, drafters=tuple(drafters))
+        request = Request("x", self._settings(cell), strategy=cell.strategy, drafters=tuple(drafters))
         reason = strategy.unsupported_reason(self.model, request) or caches.registry[cell.cache].unsupported_reason(
             self.model, strategy.needs, dict(cell.cache_settings)
         )
@@ -171,6 +172,14 @@ class _Trial:
                 tr("The claim cannot be tested on {model}: {reason}").format(model=self.model.name, reason=reason),
                 tr("Choose another model."),
             )
+
+    def _settings(self, cell: ClaimCell) -> dict[str, object]:
+        """Return the settings of a cell. A model without heads of its own gets the bundled head that fits it."""
+        if cell.strategy != "prediction_heads" or "draft_head" in cell.settings:
+            return dict(cell.settings)
+        heads = ["", *bundled_heads()]
+        head = next((one for one in heads if heads_unsupported_reason(self.model, one) is None), "")
+        return {**cell.settings, "draft_head": head} if head else dict(cell.settings)
 
     def choose_drafters(self, given: Sequence[LoadedModel] | None) -> tuple[LoadedModel, ...]:
         """Return the draft models if a cell needs one. Raises StudyError if there is none."""
@@ -288,7 +297,7 @@ class _Trial:
         from decodescope.core.generation.running import stream
 
         request = Request(
-            prompt, {**cell.settings, "max_new_tokens": self._tokens}, strategy=cell.strategy, cache=cell.cache,
+            prompt, {**self._settings(cell), "max_new_tokens": self._tokens}, strategy=cell.strategy, cache=cell.cache,
             cache_options=dict(cell.cache_settings), seed=seed, top_n=1,
         )  # fmt: skip
         drafters = self._drafters if cell.uses_draft else None

@@ -317,9 +317,12 @@ def test_claim_about_drafts_names_a_model_without_a_draft_model() -> None:
         core.try_claim(window, "drafts-save-passes")
 
 
-def test_claim_that_needs_prediction_heads_is_refused_for_a_model_without(storyteller: core.LoadedModel) -> None:
-    with pytest.raises(StudyError, match="storyteller"):
-        core.try_claim(storyteller, "heads-save-passes")
+def test_claim_about_prediction_heads_takes_the_bundled_head_that_fits(storyteller: core.LoadedModel) -> None:
+    outcome = core.try_claim(storyteller, "heads-save-passes", prompts=PROMPTS[:2], seconds=600)
+    assert outcome.tested_mean > 1.5 > outcome.baseline_mean
+    draft = core.load("storyteller-draft")
+    with pytest.raises(StudyError, match="cannot be tested on storyteller-draft"):
+        core.try_claim(draft, "heads-save-passes")
 
 
 def test_model_that_does_not_continue_texts_is_refused() -> None:
