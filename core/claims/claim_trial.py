@@ -175,7 +175,8 @@ class _Trial:
 
     def _settings(self, cell: ClaimCell) -> dict[str, object]:
         """Return the settings of a cell. A model without heads of its own gets the bundled head that fits it."""
-        if cell.strategy != "prediction_heads" or "draft_head" in cell.settings:
+        strategy = strategies.select(cell.strategy, cell.settings, cell.uses_draft)
+        if "draft_head" not in strategy.parameter_names or "draft_head" in cell.settings:
             return dict(cell.settings)
         heads = ["", *bundled_heads()]
         head = next((one for one in heads if heads_unsupported_reason(self.model, one) is None), "")
