@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from decodescope.core.common.text import error_reason
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.file_writing import (
     HeldElsewhereError,
@@ -260,7 +261,7 @@ def _as_storage_error(path: Path) -> Iterator[None]:
 
 def _error_text(error: Exception) -> str:
     """Return the system's message for an error, without the path."""
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    words = error_reason(error)
     return words[:1].lower() + words[1:]
 
 
