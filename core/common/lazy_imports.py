@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
@@ -73,10 +74,13 @@ def lazy_imports(namespace: dict[str, object]) -> Iterator[dict[str, LazyImport]
 
     def load_name(name: str) -> object:
         if name not in collected:
-            import difflib
+            hint = ""
+            if not any(os.path.exists(os.path.join(folder, name)) or os.path.exists(os.path.join(folder, f"{name}.py"))
+                       for folder in namespace.get("__path__", ())):  # fmt: skip
+                import difflib  # an import of a submodule asks for its name first and needs no hint
 
-            near = difflib.get_close_matches(name, collected, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+                near = difflib.get_close_matches(name, collected, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}", name=name)
         namespace[name] = collected[name].load()
         return namespace[name]
