@@ -182,9 +182,9 @@ class TwinQuery(_SameNoiseQuery):
         setting = varied_setting(self.wanted.name, model.vocabulary) if self.wanted.kind == "setting" else None
         if setting is None or setting.has_word or not self.wanted.draws or not twin.ids[0]:
             return None, ""
-        if self.wanted.realigns:
-            return None, tr("Where each word flips is shown for noise by position only.")
         try:
-            return core.map_flips(model, request, twin.ids[0], setting.name, cancel=self.cancel), ""
+            return core.map_flips(
+                model, request, twin.ids[0], setting.name, realign=self.wanted.realigns, cancel=self.cancel
+            ), ""
         except DecodescopeError as error:
             return None, join_sentences(error.cause, error.remedy)
