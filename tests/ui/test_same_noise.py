@@ -269,7 +269,8 @@ def test_realigned_twin_says_where_the_texts_run_together_again(
     assert query.wanted.realigns
     assert result.twin.is_realigned
     assert "run together again" in page.summary.text()
-    assert "noise by position only" in page.flips_problem.text()
+    page.slider.setValue(10)  # 0.05 of 0 to 2
+    assert result.flips.flips_at(page.slider_value) == [token.position for token in result.twin if token.flips]
     page.draws.setCurrentIndex(page.draws.findData(False))
     assert not page.noise.isVisibleTo(page)
     assert not page.wanted().realigns
