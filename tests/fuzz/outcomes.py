@@ -45,7 +45,7 @@ def long(share: float) -> settings:
     )
 
 
-class Tally:
+class CaseTally:
     """Counts how cases end; `check` fails when one ended raw, with the places and an input for each."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Tally:
 
 def check_cases(some: settings, cases: SearchStrategy[T], action: Callable[[T], object]) -> None:
     """Give cases to `action`, as many as `short` or `long` says. Raise AssertionError when any ends raw."""
-    tally = Tally()
+    tally = CaseTally()
 
     @some
     @given(cases)

@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 
 from decodescope import core
 from decodescope.core.models import catalog, model_entry
-from tests.fuzz.folders import Change, cases, damaged, make_folders
+from tests.fuzz.folders import FileChange, cases, damaged, make_folders
 from tests.fuzz.outcomes import check_cases, long, short
 
 WORDS = 2048
@@ -38,7 +38,7 @@ def use(folder: Path) -> None:
         core.encode(model, CHAT)
 
 
-def use_damaged(case: tuple[str, list[Change]], good: dict[str, Path], where: Path) -> None:
+def use_damaged(case: tuple[str, list[FileChange]], good: dict[str, Path], where: Path) -> None:
     kind, done = case
     use(damaged(good[kind], where / "model", done))
 
@@ -50,7 +50,7 @@ def test_damaged_folders_run_or_raise_core_errors(good: dict[str, Path], tmp_pat
 
 def test_null_in_an_aliased_size_raises_config_invalid(good: dict[str, Path], tmp_path: Path) -> None:
     """Regression test: T5 stores its width as d_model."""
-    change = Change("config.json", "set", "hidden_size", [None])
+    change = FileChange("config.json", "set", "hidden_size", [None])
     with pytest.raises(core.errors.ConfigInvalidError):
         use(damaged(good["t5"], tmp_path / "model", [change]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from decodescope import core
 from tests.core import tiny
-from tests.fuzz.outcomes import Tally, check_cases, long, short
+from tests.fuzz.outcomes import CaseTally, check_cases, long, short
 from tests.fuzz.requests import KINDS, Case, cases, request
 
 EVENTS = 600
@@ -46,7 +46,7 @@ FOUND = (
 
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: str(case.settings))
 def test_fixed_cases_stay_fixed(case: Case) -> None:
-    tally = Tally()
+    tally = CaseTally()
     tally.attempt(case, lambda: use(case))
     tally.check()
 
