@@ -603,7 +603,7 @@ class PickerPopup(Themed, QFrame):
         corner = self._picker.mapTo(host, QPoint(0, self._picker.height() + theme.px(4)))
         self.setFixedWidth(width)
         rows = sum(
-            self.delegate.sizeHint(_option(self.list, width), self.model.index(n)).height()
+            self.delegate.sizeHint(_option(self.list), self.model.index(n)).height()
             for n in range(self.model.rowCount())
         )
         fixed = sum(
@@ -639,7 +639,7 @@ class _RowList(QListView):
         event.accept()
 
 
-def _option(view: QListView, width: int) -> QStyleOptionViewItem:
+def _option(view: QListView) -> QStyleOptionViewItem:
     option = QStyleOptionViewItem()
     option.widget = view
     return option

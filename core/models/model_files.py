@@ -50,7 +50,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     """Read a regular file with status `about`. Raises FileNotFoundError, and ModelFileError for other problems."""
     try:
         about = about or os.stat(file)
-        if (reason := _unreadable_reason(file, about, limit)) is not None:
+        if (reason := _unreadable_reason(about, limit)) is not None:
             raise _unreadable_error(file, reason)
         return read_start(file, limit)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def check_folder(path: Path) -> None:
         if stat.S_ISDIR(about.st_mode) and not file.suffix:
             continue
         limit = _MAX_BYTES.get(file.suffix, 2**50)
-        reason = _unreadable_reason(file, about, limit)
+        reason = _unreadable_reason(about, limit)
         if reason is None and not os.access(file, os.R_OK):
             reason = tr("permission to read it was denied")
         if reason is not None:
@@ -148,7 +148,7 @@ def _contents(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def _unreadable_reason(file: str | Path, about: os.stat_result, limit: int) -> str | None:
+def _unreadable_reason(about: os.stat_result, limit: int) -> str | None:
     if stat.S_ISDIR(about.st_mode):
         return tr("it is a folder")
     if not stat.S_ISREG(about.st_mode):

@@ -11,13 +11,13 @@ from decodescope.core.remote.engines.sglang import GenerateResponse
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import RemoteModel, connect
 from tests import fake_remote_engine
-from tests.fake_remote_engine import Machine
+from tests.fake_remote_engine import FakeEngine
 
 HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 SAMPLED = " there was a fox."
 
 
-def model_of(machine: Machine) -> RemoteModel:
+def model_of(machine: FakeEngine) -> RemoteModel:
     return connect(machine.name(), timeouts=HASTY)
 
 

@@ -466,7 +466,7 @@ def _read_dropped_file(file: Path, _folder: Path) -> None:
         raise RefusedError(offer.detail)
 
 
-class _Target:
+class _DropReceiver:
     """As much of a drop target as decides what a drop does."""
 
     _with_reason = DropTarget._with_reason
@@ -481,7 +481,7 @@ def _read_dropped_data(file: Path, _folder: Path) -> None:
     for line in file.read_bytes().split(b"\n"):
         kind, _, content = line.partition(b": ")
         dragged.setData(kind.decode("ascii", "replace"), content.replace(b"\\n", b"\r\n"))
-    offer = DropTarget.offer(_Target(), dragged)  # type: ignore[arg-type]
+    offer = DropTarget.offer(_DropReceiver(), dragged)  # type: ignore[arg-type]
     assert offer is None or offer.action or offer.detail
 
 

@@ -44,7 +44,7 @@ WITH_EVERY_CACHE = ("greedy", "prompt_lookup")
 EQUAL, RUNS, DIFFERS, REFUSED, RAW = "equal", "runs", "differs", "refused", "raw"
 
 
-class Cell(NamedTuple):
+class RunResult(NamedTuple):
     """The outcome of one run and its sentence."""
 
     state: str
@@ -143,22 +143,24 @@ def _generated(model: core.LoadedModel, given: dict[str, Any]) -> list[int]:
     return written
 
 
-def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]]) -> Cell:
+def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]]) -> RunResult:
     return judged(model, strategy, cache, wanted, lambda: _written(model, strategy, cache))
 
 
 def judged(
     model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]], ask: Callable[[], list[int]]
-) -> Cell:
+) -> RunResult:
     """Run a strategy with a cache and compare the text with the expected one."""
     try:
         found = ask()
     except DecodescopeError as error:
-        return Cell(RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model))
+        return RunResult(
+            RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model)
+        )
     except BaseException as error:
-        return Cell(RAW, f"{type(error).__name__}: {error}"[:300])
+        return RunResult(RAW, f"{type(error).__name__}: {error}"[:300])
     if strategy not in wanted or not core.caches.registry[cache].exact:
-        return Cell(RUNS)
+        return RunResult(RUNS)
     return _compared(found, wanted[strategy])
 
 
@@ -170,11 +172,11 @@ def _written(model: core.LoadedModel, strategy: str, cache: str) -> list[int]:
     return list(core.run(model, request).sequences[0])
 
 
-def _compared(found: list[int], wanted: list[int]) -> Cell:
+def _compared(found: list[int], wanted: list[int]) -> RunResult:
     if found == wanted:
-        return Cell(EQUAL)
+        return RunResult(EQUAL)
     same = next((place for place, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0)
-    return Cell(DIFFERS, f"{same} of {len(wanted)} tokens are the same")
+    return RunResult(DIFFERS, f"{same} of {len(wanted)} tokens are the same")
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import story
-from tests.ui.test_compare_view import Bench, fill, finished
+from tests.ui.test_compare_view import CompareViewSession, fill, finished
 from tests.ui.test_sample_tree_view import chorus_run
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import run
@@ -93,7 +93,7 @@ def check_comparisons(window: MainWindow) -> None:
     """Each kind as it is set up, and one with its results."""
     view = view_of(window, "compare")
     assert isinstance(view, CompareView)
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     for kind in ("seeds", "models", "sweep", "runs", "caches"):
         view.kind.button(kind).click()
         check(window, f"compare {kind}")

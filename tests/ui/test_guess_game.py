@@ -43,11 +43,6 @@ def finished_run(tokens: list[TokenChosen]) -> Run:
     return run
 
 
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
-
-
 def start_game(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     """Begin a game with this run, up to its first question."""
     window.session.show(run)

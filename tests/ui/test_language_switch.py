@@ -19,7 +19,7 @@ from decodescope.app.theme.language import set_language
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import ENGLISH, current_language
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, run
 
 SIGNAL = QMetaMethod.MethodType.Signal
 
@@ -28,11 +28,6 @@ SIGNAL = QMetaMethod.MethodType.Signal
 def restore_english(qapp: QApplication) -> Iterator[None]:
     yield
     set_language(ENGLISH)
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def switch(qtbot: QtBot, window: MainWindow, choice: str) -> None:

@@ -23,11 +23,6 @@ REQUEST = RunRequest("Once upon", load=LoadRequest("storyteller"))
 
 
 @pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
 def session(qtbot: QtBot, engine: ScriptedEngine, tmp_path: Path) -> Iterator[Session]:
     """One whose runs are recorded in `run` of the test's folder."""
     session = Session(engine)

@@ -25,11 +25,6 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
 def session(qtbot: QtBot, engine: ScriptedEngine) -> Iterator[Session]:
     session = Session(engine)
     yield session

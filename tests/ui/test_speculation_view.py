@@ -23,6 +23,7 @@ from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from decodescope.core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_draft_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
+from tests.ui.windows import show_widget
 
 REQUEST = RunRequest(
     "Once",
@@ -43,11 +44,7 @@ def a_run() -> Run:
 
 @pytest.fixture
 def view(qtbot: QtBot) -> SpeculationView:
-    view = SpeculationView()
-    qtbot.addWidget(view)
-    view.resize(900, 640)
-    view.show()
-    return view
+    return show_widget(qtbot, SpeculationView(), 900, 640)
 
 
 def label(view: SpeculationView) -> str:

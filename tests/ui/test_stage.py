@@ -33,7 +33,7 @@ from tests.ui.windows import WAIT_MS, open_window, run
 SIZE = QSize(1280, 720)
 
 
-class State(NamedTuple):
+class WindowArrangement(NamedTuple):
     """All that a person sees of the window's arrangement."""
 
     shown: dict[str, bool]
@@ -46,10 +46,10 @@ class State(NamedTuple):
     focus: QWidget | None
 
 
-def state(window: MainWindow) -> State:
+def state(window: MainWindow) -> WindowArrangement:
     parts, held = window.parts, window.session.run
     panels = (parts.toolbar, parts.setup, parts.inspector, parts.timeline, parts.status, parts.centre.columns[0].header)
-    return State(
+    return WindowArrangement(
         {type(panel).__name__: panel.isVisible() for panel in panels},
         parts.appearance.theme,
         parts.centre.columns[0].current_name,

@@ -17,15 +17,12 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.theme.theme import MIN_MARK_CONTRAST, contrast
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import open_window, run, whole
+from tests.ui.windows import activate, open_window, run, whole
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
+    window = activate(qtbot, whole(open_window(qtbot, config_dir)))
     run(qtbot, window)
     return window
 

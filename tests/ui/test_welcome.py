@@ -24,12 +24,7 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, find, open_window
-
-
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
+from tests.ui.windows import WAIT_MS, activate, find, open_window
 
 
 @pytest.fixture
@@ -41,10 +36,7 @@ def use_language() -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    window = open_window(qtbot, config_dir, engine)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    return window
+    return activate(qtbot, open_window(qtbot, config_dir, engine))
 
 
 @pytest.fixture

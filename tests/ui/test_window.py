@@ -36,16 +36,6 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 _PARAMETER = QRegularExpression(r"^param\..+")
 
 
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    return open_window(qtbot, config_dir, engine)
-
-
 def test_loading_bar_stops_animation(qtbot: QtBot, window: MainWindow) -> None:
     """A style that still animates it has the whole window painted thirty times a second, for ever."""
     run(qtbot, window)

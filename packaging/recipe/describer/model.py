@@ -14,7 +14,7 @@ from describer.drawing import PATCH, SIDE
 from describer.scenes import LEGEND
 
 if TYPE_CHECKING:
-    from shapes import Shape
+    from shapes import ModelRecipe
 
 POSITIONS = 512
 NAMED = 0.5  # weight of the patches in the loss
@@ -71,7 +71,7 @@ def placing_loss(row: Tensor, column: Tensor) -> Tensor:
     return rows + functional.cross_entropy(column.flatten(0, 1), (patch % GRID).flatten())
 
 
-def new_describer(shape: Shape) -> Any:
+def new_describer(shape: ModelRecipe) -> Any:
     """A GIT of this shape with fresh weights: ``layers`` see, ``decoder_layers`` write."""
     from transformers import GitConfig, GitForCausalLM
 

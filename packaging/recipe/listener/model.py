@@ -13,7 +13,7 @@ from listener.aligned import POSITIONS, legend
 from listener.batches import PADDING, Heard
 
 if TYPE_CHECKING:
-    from shapes import Shape
+    from shapes import ModelRecipe
 
 NAMED = 0.5  # weight of phones and words in the loss
 SILENT = 0.1  # weight of positions without speech among them
@@ -61,7 +61,7 @@ def naming_loss(named: Tensor, aligned: Tensor) -> Tensor:
     return torch.stack(losses).sum()
 
 
-def new_listener(shape: Shape) -> Any:
+def new_listener(shape: ModelRecipe) -> Any:
     """A Whisper of this shape with fresh weights; English only, no times."""
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 

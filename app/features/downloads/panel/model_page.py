@@ -120,24 +120,14 @@ def _transfer_text(status: DownloadStatus, progress_text: str) -> str:
     if now is None:
         return tr("Contacting the hub…") if status.status == "fetching" else tr("Reading…")
     if now.state == "waiting":
-        return tr("Rate limited by the hub: resuming in {time}").format(time=duration_text(now.left or 0))
+        return tr("Rate limited by the hub: resuming in {time}").format(time=words.rounded_duration(now.left or 0))
     if now.state == "verifying":
         return (
             tr("Checking {file}: {there}").format(file=now.file, there=progress_text) if now.file else tr("Checking…")
         )
     speed = tr("{size}/s").format(size=words.size(now.speed)) if now.speed else ""
-    left = tr("{time} left").format(time=duration_text(now.left)) if now.left is not None else ""
+    left = tr("{time} left").format(time=words.rounded_duration(now.left)) if now.left is not None else ""
     return " · ".join(part for part in (progress_text, speed, left) if part)
-
-
-def duration_text(seconds: float) -> str:
-    """Format a duration: `40 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 60:
-        return tr("{n} s").format(n=round(seconds))
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return tr("{n} min").format(n=minutes)
-    return tr("{h} h {m} min").format(h=minutes // 60, m=minutes % 60)
 
 
 def files_text(model: catalog.HubModel) -> str:
