@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
@@ -148,3 +148,18 @@ def test_settings_have_no_horizontal_scroll_bar(
         with dialog_of(qtbot, window, "settings") as dialog:
             (area,) = dialog.findChildren(FittedScrollArea)
             assert area.horizontalScrollBar().maximum() == 0, height
+
+
+def test_buttons_of_a_row_have_one_height(qtbot: QtBot, config_dir: Path) -> None:
+    window = opened(qtbot, config_dir)
+    found = []
+    for name in ("server", "drafts", "studies", "export"):
+        with dialog_of(qtbot, window, name) as dialog:
+            rows: dict[int, dict[str, int]] = {}
+            for button in dialog.findChildren(QPushButton):
+                if button.isVisible() and button.property("role") in (None, "primary"):
+                    middle = button.mapTo(dialog, button.rect().center()).y() // 8
+                    rows.setdefault(middle, {})[button.text()] = button.height()
+            assert any(len(row) > 1 for row in rows.values())
+            found += [f"{name}: {row}" for row in rows.values() if len(set(row.values())) > 1]
+    assert found == []
