@@ -19,6 +19,7 @@ from decodescope.app.views import VIEWS
 from decodescope.app.views.text.row_painting import COLOURINGS
 from decodescope.app.widgets.widget_pictures import SUFFIXES
 from decodescope.core import caches, strategies
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import LANGUAGES, tr
 
 
@@ -111,7 +112,7 @@ def check_target(path: Path, folder: Path | None) -> None:
             )
     except OSError as error:
         raise ValueError(
-            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=error.strerror or error)
+            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=system_error_reason(error))
         ) from None
 
 

@@ -15,7 +15,8 @@ from decodescope.app.widgets import widget_pictures
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.system.file_writing import atomic_write
-from decodescope.resources.language import join_names, tr
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
+from decodescope.resources.language import join_names, join_sentences, tr
 
 
 class PictureError(Exception):
@@ -89,10 +90,8 @@ def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: 
 
 
 def _save_error(path: Path, error: OSError) -> PictureError:
-    cause = error.strerror or str(error) or tr("it cannot be written")
-    return PictureError(
-        tr("{path} was not saved: {cause}. Choose a folder you can write to.").format(path=path, cause=cause)
-    )
+    text = tr("{path} was not saved: {cause}.").format(path=path, cause=system_error_reason(error))
+    return PictureError(join_sentences(text, writing_remedy(error, tr("Choose a folder you can write to."))))
 
 
 def _no_figures_message(exports: ExportItems, offer: ExportTarget) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from decodescope.core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -58,7 +59,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     except PermissionError:
         raise _unreadable_error(file, tr("permission to read it was denied")) from None
     except (OSError, ValueError) as error:
-        raise _unreadable_error(file, getattr(error, "strerror", None) or str(error)) from error
+        raise _unreadable_error(file, system_error_reason(error)) from error
 
 
 _READ_BYTES = 2**16
@@ -143,7 +144,7 @@ def _contents(path: Path) -> Iterator[Path]:
             yield from templates.iterdir()
     except OSError as error:
         raise ModelFileError(
-            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=error.strerror or error),
+            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=system_error_reason(error)),
             tr("Check its permissions, or choose another folder."),
         ) from error
 

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason
 from decodescope.core.system.user_folders import folder_variable, user_cache
 from decodescope.resources.language import tr
-
-DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Error codes of a full disk."""
 
 
 def cache_folder() -> Path:
@@ -65,7 +63,7 @@ def temporary_folder() -> Iterator[Path]:
 
 def _no_space_error(error: OSError) -> FileNotWrittenError:
     return FileNotWrittenError(
-        tr("No temporary files can be written: {reason}.").format(reason=error.strerror or error),
+        tr("No temporary files can be written: {reason}.").format(reason=system_error_reason(error)),
         tr("Free up space on the disk, or set TMPDIR to a folder with free space."),
     )
 

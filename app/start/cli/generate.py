@@ -22,12 +22,12 @@ from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.file_writing import (
-    DISK_FULL_ERRORS,
     HeldElsewhereError,
     HeldLock,
     acquire_file,
     atomic_write,
 )
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason
 from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _write_problem(folder: Path, error: OSError) -> str:
         message = tr("The results cannot be written to {folder}: {reason}. Free up space, and start again to continue.")
     else:
         message = tr("The results cannot be written to {folder}: {reason}. Choose another folder with --out.")
-    return message.format(folder=folder, reason=error.strerror or type(error).__name__)
+    return message.format(folder=folder, reason=system_error_reason(error))
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -194,7 +194,7 @@ def _read_lines(path: Path) -> list[str]:
             return list(_split_lines(file))
     except OSError as error:
         raise InputError(
-            tr("{path} cannot be read: {reason}.").format(path=path, reason=error.strerror or type(error).__name__)
+            tr("{path} cannot be read: {reason}.").format(path=path, reason=system_error_reason(error))
         ) from None
     except UnicodeDecodeError:
         raise InputError(tr("{path} is not UTF-8 text.").format(path=path)) from None

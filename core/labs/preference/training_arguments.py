@@ -9,6 +9,7 @@ from decodescope.core.checks.arguments import argument_error, check_folder, chec
 from decodescope.core.common.program_name import user_folder
 from decodescope.core.errors import FileNotWrittenError, PreferenceError
 from decodescope.core.models.catalog import BUNDLED
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
 
 MAX_STEPS = 1_000_000
@@ -44,10 +45,10 @@ def check_max_tokens(max_tokens: int) -> None:
 
 def not_written_error(target: Path | str, error: Exception | None = None) -> FileNotWrittenError:
     """Return the error that names the target and the system's reason."""
-    reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
+    reason = system_error_reason(error) if isinstance(error, OSError) else tr("writing failed")
     return FileNotWrittenError(
         tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
-        tr("Choose a writable folder."),
+        writing_remedy(error, tr("Choose a writable folder.")),
         str(error or ""),
     )
 

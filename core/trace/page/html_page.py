@@ -19,6 +19,7 @@ from decodescope.core.checks.arguments import check_events, check_kind, check_pa
 from decodescope.core.errors import FileNotWrittenError
 from decodescope.core.events import Event
 from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.core.trace.page.json_values import PageValues
 from decodescope.core.trace.page.page_data import collect_page_data
 from decodescope.core.trace.page.search_values import with_node_columns
@@ -152,10 +153,10 @@ def save_page(text: str, target: Path) -> Path:
         with atomic_write(target) as part:
             part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except (OSError, ValueError) as error:  # ValueError for invalid characters in the path
-        reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
+        reason = system_error_reason(error) if isinstance(error, OSError) else tr("writing failed")
         raise FileNotWrittenError(
             tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
-            tr("Choose a folder with write permission."),
+            writing_remedy(error, tr("Choose a folder with write permission.")),
         ) from None
     return target
 
