@@ -103,7 +103,7 @@ def test_end_token_without_its_own_text_is_no_other_token(
     tokens = [event for event in run if isinstance(event, core.events.TokenChosen)]
     end = min(story.pieces.special & set(story.generation_config.eos_token_id))
     tokens.append(replace(tokens[-1], id=end, text=shown))
-    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._Answer(tokens, True, 5, True))
+    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._DrawnAnswer(tokens, True, 5, True))
     with _served(story) as engine:
         assert core.check_engine(engine, REQUEST, story, answers=1, stops_early=False).tokens == 5
 
