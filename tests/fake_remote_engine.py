@@ -24,7 +24,7 @@ STORY = (
     (" fox", 0.02, {" dog": 0.4, " cat": 0.3, " girl": 0.1}),
     (".", 0.6, {".": 0.6, ",": 0.3, " who": 0.05}),
 )
-"""Piece, probability, likeliest: as dice may choose. Where none are rolled, it writes the likeliest."""
+"""Piece, probability, likeliest: as sampling may choose. Without sampling, it writes the likeliest."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ _PARAMETER_BYTES = 2048
 
 
 class VocabularyFacts(NamedTuple):
-    """What llama.cpp assumes about a vocabulary."""
+    """Properties of a vocabulary as llama.cpp assumes them."""
 
     ends: list[int]
     """Ids that end a text."""

@@ -30,7 +30,7 @@ SCORED = "The quick brown fox jumps"
 
 
 class Reply(NamedTuple):
-    """What an engine answered."""
+    """Answer of an engine."""
 
     status: int
     kind: str

@@ -84,7 +84,7 @@ def origin(shape: ModelRecipe) -> str:
 
 
 def layers(shape: ModelRecipe) -> str:
-    """How many layers; of a model with ears or eyes those that take in and those that write."""
+    """How many layers; of a model with audio or image inputs those of the encoder and those of the decoder."""
     return f"{shape.layers} + {shape.extra['decoder_layers']}" if shape.family in MEDIA else str(shape.layers)
 
 

@@ -1,4 +1,4 @@
-"""The two models with ears and eyes: what differs from the others in training them and writing them down."""
+"""The two models with audio and image inputs: how their training and their files differ from those of the others."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def certain(run: ExampleRun, least: float, but: str = "") -> None:
 
 @claim
 def comes_second(run: ExampleRun, word: str, other: str, least: float) -> None:
-    """Where `word` is generated, `other` is the second choice with at least this probability."""
+    """Require that `other` is the second choice, with at least this probability, where `word` is generated."""
     (chosen, *_) = [token for token in run.tokens if token.text.strip() == word]
     second = next(one for one in chosen.alternatives if one.id != chosen.id)
     assert second.text.strip() == other

@@ -230,8 +230,9 @@ def on_published_shape(tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
 
 
 def from_the_disk(pair: LoadedPair, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
-    """Where a pass costs far more than a drafted token, as it does with large models: trees against chains of drafts
-    that are wrong nearly half of the time. One thread."""
+    """Compare trees with chains of drafts that are wrong nearly half of the time, on one thread, where a pass costs far
+    more than a drafted token, as with large models.
+    """
     model = core.load("storyteller", memory_limit=0)
     for draft in second_draft():
         weak: dict[str, Any] = {"drafters": [weak_draft(pair.model, draft)]}

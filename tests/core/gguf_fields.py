@@ -68,7 +68,7 @@ class FieldChange(NamedTuple):
 
 
 class ExportOutcome(NamedTuple):
-    """What an export made of a change: `right`, `refused`, or what is wrong."""
+    """Result of exporting a change: `right`, `refused`, or the fault."""
 
     result: str
     detail: str = ""

@@ -1,4 +1,4 @@
-"""Which native library is used: by the features of the processor, the libraries of the program, and the variable."""
+"""Choice of the native library by the features of the processor, the libraries of the program, and the variable."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, mode
 from tests.fake_remote_engine import FakeEngine
 
 SAMPLED = " there was a fox."
-
-
-@pytest.fixture
-def machine() -> Iterator[FakeEngine]:
-    with fake_remote_engine.running() as running:
-        yield running
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"])

@@ -12,15 +12,8 @@ from decodescope import core
 from decodescope.core.errors import AddressError, EngineAccessError
 from decodescope.core.remote import Address, address, find_key, forget_key, parse
 from decodescope.core.remote.remote_model import connect
-from tests import fake_remote_engine
 from tests.core.remote_requests import make_request
 from tests.fake_remote_engine import FakeEngine
-
-
-@pytest.fixture
-def machine() -> Iterator[FakeEngine]:
-    with fake_remote_engine.running() as running:
-        yield running
 
 
 def test_api_keys_are_sent_only_to_their_own_server(

@@ -1,7 +1,6 @@
 """Faults of engines on other machines: disconnected, busy, silent or wrong ones; and cancelled runs."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,12 +21,6 @@ from decodescope.core.remote.remote_run import read_deltas
 from tests import fake_remote_engine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
 from tests.fake_remote_engine import FakeEngine
-
-
-@pytest.fixture
-def machine() -> Iterator[FakeEngine]:
-    with fake_remote_engine.running() as running:
-        yield running
 
 
 def test_stop_closes_the_connection(machine: FakeEngine) -> None:

@@ -28,7 +28,7 @@ from decodescope.core.remote.tokenization import _token_after
 
 
 class FakeModel:
-    """What a Teller uses of a model."""
+    """The attributes that a TokenEventBuilder uses."""
 
     kind = engines.registry["other"]
 

@@ -170,7 +170,7 @@ def _read_tokenizer(file: Path, folder: Path) -> None:
 
 
 def _read_safetensors(file: Path, folder: Path) -> None:
-    """What the header check accepts, safetensors reads alike, or refuses."""
+    """Check that safetensors reads or refuses what the header check accepts."""
     from safetensors import SafetensorError, safe_open
 
     place = folder / "model.safetensors"

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_gguf_smollm2 import smollm2
 from tests.fuzz.gguf_cases import header_of, open_case, run_cases
 from tests.fuzz.gguf_mutation import corpus, write_case
 from tests.fuzz.outcomes import LONG, CaseTally
+from tests.gguf_files import smollm2
 
 FEW = ("llama", "mixtral")
 """Architectures of the short form."""

@@ -28,7 +28,7 @@ SOME = ("cohere2", "t5")
 
 
 def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
-    """How every run ended that `like` knows of: sentences may have changed, and there may be more caches."""
+    """Return the outcome of every run in `like`; sentences may have changed, and there may be more caches."""
     reported = {name: result["strategies"][name][0] for name in like["strategies"]}
     for strategy, cells in like["caches"].items():
         reported |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}

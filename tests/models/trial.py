@@ -35,7 +35,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "early_exit": {"assistant_early_exit": 2, "num_assistant_tokens": 3},
     "token_tree": {"num_assistant_tokens": 3},
 }
-"""What each is tried with. Sampling among one is greedy, which can be compared without dice."""
+"""What each is tried with. Sampling among one is greedy, which can be compared without random numbers."""
 LOSSLESS = ("greedy", "sampling", "assisted", "prompt_lookup", "early_exit", "token_tree")
 """They write what `generate` writes greedily."""
 WITH_EVERY_CACHE = ("greedy", "prompt_lookup")
@@ -89,14 +89,15 @@ def _references(model: core.LoadedModel, greedy: list[int]) -> dict[str, list[in
 
 
 def _has_no_likeliest_token(model: core.LoadedModel) -> bool:
-    """Whether the tiny model has no one likeliest token; then any choice is as good."""
+    """Return whether the tiny model has several likeliest tokens, so that each of them is right."""
     best, next_best = _logits(model)[0][0].topk(2).values.tolist()
     return bool(best - next_best < 1e-6)
 
 
 def _has_same_logits(model: core.LoadedModel, ids: list[int], greedy: list[int]) -> bool:
-    """Whether the module, given a whole text at once, says of its end what it says while it writes that text: some
-    count positions otherwise, some keep windows."""
+    """Return whether the module's scores for a whole text equal those while it writes the text. Some count positions
+    differently, some keep windows.
+    """
     try:
         pairs = [(step[0], last_states(model, ids, greedy[:place])[0]) for place, step in enumerate(_logits(model))]
         return all(torch.allclose(one, other, atol=1e-3) for one, other in pairs)

@@ -24,7 +24,7 @@ from decodescope.core.native import native_library as native
 Array = np.ndarray[Any, np.dtype[Any]]
 MAGIC = "decodescope kernel cases"
 TYPES = {"float32": 4, "float64": 8, "int64": 64, "uint16": 16}
-"""Types of outputs by the numbers that the host knows them by."""
+"""Types of outputs by their numbers in the host."""
 PANELS = (8, 16, 32)
 """Rows of a panel, by the width of the vectors of a processor."""
 BLOCK_FORMATS = {fmt.name: fmt for fmt in FORMATS.values() if fmt.name in NATIVE and fmt.block_weights > 1}
@@ -55,7 +55,7 @@ class CaseWriter:
     """Builds one case: arrays, structs with addresses of arrays, calls, and what they have to write."""
 
     def __init__(self, name: str, panel: int = 0) -> None:
-        """`panel`: the case is for processors whose panels have so many rows; 0 for all."""
+        """`panel`: the case is for processors whose panels have this number of rows; 0 for all."""
         self._name, self._panel = name, panel
         self._segments: list[tuple[bytes, bool]] = []
         self._addresses: list[tuple[int, int, int, int]] = []
@@ -475,7 +475,7 @@ def softmax(scores: Array) -> Array:
 
 
 def score_cases() -> Iterator[CaseWriter]:
-    """What is read of scores over a vocabulary: choices, spread, likely tokens, histogram."""
+    """Statistics of scores over a vocabulary: choices, spread, likely tokens, histogram."""
     for vocabulary in (1, 2, 15, 16, 17, 1000, 1025, 4099):
         for hidden_scores in (False, True):
             scores = 4 * _vectors(3, vocabulary, vocabulary)

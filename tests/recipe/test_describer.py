@@ -1,4 +1,4 @@
-"""Drawn scenes: their captions are the only right ones, held-out ones stay out, and the eyes learn."""
+"""Drawn scenes: captions are unique, held-out scenes are not trained on, and the vision encoder learns."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Spoken sentences: their words, who says them, what is heard when, and that the ears learn."""
+"""Spoken sentences: words, speakers and times of sounds, and learning of the audio encoder."""
 
 import random
 from dataclasses import replace

@@ -75,7 +75,7 @@ def check_trees(window: MainWindow) -> None:
     assert isinstance(view, TreeView)
     for found in (beam_run(beam_steps(6, beams=4, groups=2)), chorus_run()):
         view.show_run(found)
-        with QSignalBlocker(view.signals):  # the session knows nothing of this run
+        with QSignalBlocker(view.signals):  # the session does not have this run
             view.canvas.selection.pick(2)
         window.parts.inspector.show_report(view.report)
         check(window, "tree")

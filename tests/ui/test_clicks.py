@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
 from tests.core import gguf_models
 from tests.ui.fake_engine import STORY, ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window
+from tests.ui.windows import WAIT_MS, find, finish, open_window
 
 CLICKS = {
     "first story": 1,
@@ -33,7 +32,7 @@ CLICKS = {
 
 
 class MouseUser:
-    """A hand with a mouse: it presses only what is visible and enabled, and counts."""
+    """A user with a mouse, who presses only visible and enabled widgets. `clicks` is their number."""
 
     def __init__(self, window: MainWindow) -> None:
         self.window, self.clicks = window, 0
@@ -78,12 +77,6 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
 @pytest.fixture
 def hand(window: MainWindow) -> MouseUser:
     return MouseUser(window)
-
-
-def finish(qtbot: QtBot, window: MainWindow, action: Callable[[], None]) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        action()
-    QApplication.processEvents()
 
 
 def start_chat(qtbot: QtBot, window: MainWindow) -> None:

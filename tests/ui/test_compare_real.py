@@ -12,7 +12,7 @@ from decodescope import core
 from decodescope.app.views.compare.view import CompareView
 from decodescope.app.views.tree.view import TreeView
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import WAIT_MS, open_core_window
+from tests.ui.windows import WAIT_MS, finish, open_core_window
 
 MODELS = ("storyteller", "storyteller-draft", "summarizer")
 TEXTS = 6
@@ -28,8 +28,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def test_comparison_of_three_models_reloads_first(qtbot: QtBot, window: MainWindow) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run()
+    finish(qtbot, window, window.parts.runs.run)
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
     view.kind.button("models").click()

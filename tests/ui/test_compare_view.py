@@ -45,7 +45,7 @@ def finished(request: RunRequest, tokens: list[TokenChosen], size: int = 4096) -
 
 
 class CompareViewSession:
-    """Does what the session does with the view's signals, one request at a time."""
+    """Handles the view's signals as the session does, one request at a time."""
 
     def __init__(self, view: CompareView) -> None:
         self.view, self.waiting = view, []

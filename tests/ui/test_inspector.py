@@ -22,7 +22,7 @@ from decodescope.core import Sentence, explain_token, words
 from decodescope.core.events import Alternative, LayerChoice, Stage, TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
-from tests.ui.windows import WAIT_MS, open_window, show_widget
+from tests.ui.windows import WAIT_MS, finish, open_window, show_widget
 from tests.ui.windows import run as run_window
 
 
@@ -397,8 +397,7 @@ def test_selection_during_run_is_kept_when_it_ends(qtbot: QtBot, config_dir: Pat
     window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     window.session.select_token(3)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        hold.set()
+    finish(qtbot, window, hold.set)
     assert window.session.run.selected == 3
 
 

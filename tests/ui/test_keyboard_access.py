@@ -107,7 +107,7 @@ def name_of(widget: QWidget) -> str:
 def is_part_of_another(widget: QWidget) -> bool:
     """Return whether a widget is part of another control or a second way to it."""
     inside = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit)
-    inside = inside or isinstance(widget, ValueSlider)  # the number beside it is the same setting
+    inside = inside or isinstance(widget, ValueSlider)  # the number next to it is the same setting
     return inside or isinstance(widget, QScrollBar) or widget.objectName().startswith(("qt_", "Scroll"))
 
 

@@ -154,7 +154,7 @@ def test_media_is_restored_and_missing_file_shows_reason(qtbot: QtBot, config_di
 
 
 class FakeSoundDevice:
-    """What sounddevice gives: a stream whose callback is called by hand."""
+    """Stream as of sounddevice; tests call its callback."""
 
     def __init__(self, rate: int, callback: Callable[..., None], **_kind: object) -> None:
         self.callback, self.is_open = callback, False

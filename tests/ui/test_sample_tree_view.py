@@ -1,4 +1,4 @@
-"""A chorus in the tree view: several texts as one tree, its nodes, the list beside it, and how one is begun."""
+"""Several samples in the tree view: one tree of all texts, its nodes, the list of texts, and the command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = ((" a", " red", " fox"), (" a", " red", " owl"), (" a", " blue", " hen")
 
 
 class TreeViewSession:
-    """Does what the session does with the view's signals."""
+    """Handles the view's signals as the session does."""
 
     def __init__(self, view: TreeView, run: Run) -> None:
         self.view, self.run = view, run

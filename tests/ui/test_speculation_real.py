@@ -91,7 +91,7 @@ def test_compare_button_measures_both_speeds(qtbot: QtBot, window: MainWindow) -
 
 
 def test_stopped_speculation_can_run_again_with_reused_cache(qtbot: QtBot, window: MainWindow) -> None:
-    """What the stopped run leaves in the cache is the text alone: the next one begins from it and writes no other."""
+    """The stopped run leaves only its text in the cache, so that the next one continues from it and writes the same."""
     set_up(window, "token_tree", ONE, widths="1 2 2 1", max_new_tokens=300, min_new_tokens=300)
     window.parts.runs.run()
     stopped = window.session.run

@@ -186,7 +186,7 @@ def test_everything_is_in_sight_at_the_size_of_a_small_screen(qtbot: QtBot, view
 
 @pytest.mark.parametrize("width", [560, 1200])
 def test_verification_cost_heading_is_hidden_without_curve(view: SpeculationView, width: int) -> None:
-    """What checking costs is known at the end of a run, and never where times are left out."""
+    """The cost of checking is known at the end of a run, and never without times."""
     view.resize(width, 700)
     run = a_run()
     view.show_run(run)

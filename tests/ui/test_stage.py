@@ -142,7 +142,7 @@ def test_leaving_stage_restores_tree_camera(window: MainWindow, by_hand: bool) -
     window.parts.presentation.presenter.go_to(5)
     press(window, Qt.Key.Key_Escape)
     assert (camera.zoom, canvas.navigation.follow) == before[2:]
-    assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table beside it may be rounded
+    assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table next to it may be rounded
 
 
 def test_leaving_stage_restores_window_state(qtbot: QtBot, window: MainWindow) -> None:

@@ -28,7 +28,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def steps(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> Iterator[QWidget]:
-    """Where Tab goes from the model picker, once around."""
+    """Yield the widgets that Tab reaches from the model picker, once around."""
     seen = [window.parts.toolbar.model]
     seen[0].setFocus(Qt.FocusReason.TabFocusReason)
     while True:
@@ -73,7 +73,7 @@ def test_parameters_of_other_strategy_keep_tab_order(window: MainWindow) -> None
 
 
 def grab(window: QWidget, widget: QWidget) -> QImage:
-    """What is drawn of a widget, and a little around it."""
+    """Return the picture of a widget with a margin."""
     QApplication.processEvents()
     corner = widget.mapTo(window, QPoint(0, 0))
     place = QRect(corner, widget.size()).adjusted(-3, -3, 3, 3)

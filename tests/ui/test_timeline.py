@@ -19,7 +19,7 @@ from tests.ui.windows import show_widget
 
 
 class TimelineSession:
-    """Does with the timeline's wishes what the session does."""
+    """Handles the timeline's signals as the session does."""
 
     def __init__(self, timeline: Timeline, run: Run) -> None:
         self.timeline, self.run = timeline, run

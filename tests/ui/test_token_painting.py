@@ -1,4 +1,4 @@
-"""How the token view is painted: underlines, cursor, themes, an empty page; and no more of it than has changed."""
+"""Painting of the token view: underlines, cursor, themes, an empty page; only changed parts are painted again."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def test_underline_color_follows_score(view: TokenView, name: str) -> None:
 
 
 def _pattern(origin: str) -> bytes:
-    """Which pixels of an underline are painted, whatever their colour."""
+    """Return which pixels of an underline are painted, in any colour."""
     image = QImage(48, 8, QImage.Format.Format_ARGB32)
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)
@@ -142,7 +142,7 @@ def test_theme_and_font_size_change_is_applied_immediately(view: TokenView) -> N
 
 
 class PaintWatch(QObject):
-    """Notes which parts of a widget are asked to paint themselves."""
+    """Records which parts of a widget are painted."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)

@@ -130,7 +130,7 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def copied(reader: TokenViewSession) -> str:
-    """What Ctrl+C puts on the clipboard."""
+    """Return the text that Ctrl+C copies."""
     QGuiApplication.clipboard().setText("nothing was copied")
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     return QGuiApplication.clipboard().text()

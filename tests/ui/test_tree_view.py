@@ -82,7 +82,7 @@ def test_second_view_of_same_run_has_same_layout(qtbot: QtBot) -> None:
 
 
 def test_beam_search_of_several_sequences_is_not_shown_as_samples(qtbot: QtBot) -> None:
-    """Its start is told before its first step is, and looks like that of a chorus."""
+    """Its start is reported before its first step, and looks like that of several samples."""
     steps = beam_steps(3)
     run = make_run(sequences=4)
     view = make_view(qtbot, run)

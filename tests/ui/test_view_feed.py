@@ -10,7 +10,7 @@ from decodescope.app.window.view_feed import ViewEventBuffer
 
 
 class FakeRun:
-    """One of that name, under way until it has an outcome."""
+    """A run of that name; it has ended if it has an outcome."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -21,7 +21,7 @@ class FakeRun:
 
 
 class FakeSession(QObject):
-    """The signals that it listens to."""
+    """The signals of the session that the buffer receives."""
 
     runStarted = Signal(object)
     runShown = Signal(object)

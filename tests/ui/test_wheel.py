@@ -45,7 +45,7 @@ def turn(widget: QWidget, notches: int, modifiers: Qt.KeyboardModifier = NONE) -
 
 
 def value(widget: QWidget) -> object:
-    """What a control holds; None for one that holds nothing. A scroll bar holds only what is seen."""
+    """Return the value of a control; None for one without a value and for scroll bars."""
     if isinstance(widget, QScrollBar):
         return None
     if isinstance(widget, QComboBox | QTabBar):

@@ -15,7 +15,7 @@ from tests.ui.windows import show_widget
 
 
 class TokenViewSession:
-    """Does with the view's signals what the session does."""
+    """Handles the view's signals as the session does."""
 
     def __init__(self, view: TokenView, run: Run) -> None:
         self.view, self.run = view, run

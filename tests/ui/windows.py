@@ -86,9 +86,14 @@ def find(window: MainWindow, kind: type[T], name: str) -> T:
     return found[0]
 
 
-def run(qtbot: QtBot, window: MainWindow) -> Outcome:
-    """Run with the current settings until it has ended and the inspector is updated."""
+def finish(qtbot: QtBot, window: MainWindow, action: Callable[[], object]) -> Outcome:
+    """Do what starts or ends a run, and wait until the run has ended and the inspector is updated."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.parts.runs.run()
+        action()
     QApplication.processEvents()
     return signal.args[0]
+
+
+def run(qtbot: QtBot, window: MainWindow) -> Outcome:
+    """Run with the current settings."""
+    return finish(qtbot, window, window.parts.runs.run)

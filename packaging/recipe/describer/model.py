@@ -24,7 +24,7 @@ GRID = SIDE // PATCH  # patches in a row
 
 
 class Seeing(nn.Module):
-    """The model to be shipped, and a head on its eyes that only training uses.
+    """The model to be shipped, and a head on its encoder that only training uses.
 
     It names shape, colour and size of what each patch shows, which the recipe knows, and the patch's row and column;
     captions alone take many times as many pictures to teach that.

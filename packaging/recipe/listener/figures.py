@@ -1,4 +1,4 @@
-"""What the listener hears of held-out sentences from held-out speakers: word errors, sentences exact."""
+"""Accuracy of the listener on held-out sentences of held-out speakers: word errors, exact sentences."""
 
 from __future__ import annotations
 

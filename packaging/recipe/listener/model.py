@@ -1,4 +1,4 @@
-"""A small Whisper, and what teaches it: next tokens, and beside them what is heard when."""
+"""A small Whisper and its training targets: next tokens, and the sound at each moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SILENT = 0.1  # weight of positions without speech among them
 
 
 class Listening(nn.Module):
-    """The model to be shipped, and a head on its ears that only training uses.
+    """The model to be shipped, and a head on its encoder that only training uses.
 
     It names the phone and the word at each moment, from espeak-ng; sentences alone take many times as many
     sounds to teach that, for a decoder must first find out which part of a sound a word is.

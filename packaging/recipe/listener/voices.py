@@ -38,7 +38,7 @@ class Speaker:
 
 
 def draw_speaker(rng: random.Random, held_out: bool, accent: str | None = None) -> Speaker:
-    """A speaker of the wanted split: the held-out ones have voices that training never hears."""
+    """A speaker of the wanted split: the held-out ones have voices that are not in the training."""
     variant = rng.choice(NEW_VARIANTS if held_out else VARIANTS)
     voice = f"{accent or rng.choice(ACCENTS)}+{variant}"
     return Speaker(voice, rng.randint(130, 215), rng.randint(25, 75), rng.choice((0, 0, 0, 2, 5)))

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScr
 
 from decodescope.app.state.worker_messages import DownloadStatus
 from decodescope.app.widgets.banner import Banner
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox
 from decodescope.app.widgets.labels import WrappedLabel
@@ -208,8 +208,7 @@ class ModelPage(QScrollArea):
             (self.verdict, fit_text(model) if model is not None else ""),
             (self.files, files_text(model) if model is not None and model.files else ""),
         ):
-            label.setText(text)
-            label.setVisible(bool(text))
+            show_text(label, text)
         self.files_heading.setVisible(not self.files.isHidden())
         if model is not None:
             self.files_heading.setText(tr("FILES: {size}").format(size=words.size(model.size)))
@@ -276,8 +275,7 @@ class ModelPage(QScrollArea):
         self.setWidget(page)
 
     def _show_status(self, status: DownloadStatus, is_other: bool) -> None:
-        self.progress_label.setText(progress_text(status))
-        self.progress_label.setVisible(bool(self.progress_label.text()))
+        show_text(self.progress_label, progress_text(status))
         is_going = status.is_busy or status.status in ("paused", "failed")
         self.bar.setVisible(is_going and status.total > 0)
         self.bar.setValue(round(1000 * status.done / status.total) if status.total else 0)
