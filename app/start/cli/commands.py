@@ -72,7 +72,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        print(f"decodescope {arguments[0]}:", _system_problem(error), file=sys.stderr)
+        print(f"decodescope {arguments[0]}: {_system_problem(error)}", file=sys.stderr)
         return FAILED
     return code
 

@@ -121,7 +121,15 @@ def _check_demo(text: str) -> None:
         raise argparse.ArgumentTypeError(tr("{folder} already exists. Choose another name.").format(folder=folder))
 
 
+def _check_recording(text: str) -> None:
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(
+            tr("{file} is a folder, a pipe or a device. Choose another name.").format(file=text)
+        )
+
+
 output_file = OutputPath()
+recording_file = OutputPath(check=_check_recording)
 output_folder = OutputPath(is_folder=True)
 settings_folder = OutputPath(is_folder=True, is_optional=True)
 picture_path = OutputPath(creates_folders=True, check=_check_picture)
