@@ -21,6 +21,7 @@ from decodescope.app.widgets.widget_pictures import SUFFIXES
 from decodescope.core import caches, strategies
 from decodescope.core.errors import FileNotWrittenError
 from decodescope.core.system.file_writing import check_destination
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import LANGUAGES, tr
 
 
@@ -117,7 +118,7 @@ def check_target(path: Path, folder: Path | None) -> None:
             )
     except OSError as error:
         raise ValueError(
-            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=error.strerror or error)
+            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=system_error_reason(error))
         ) from None
 
 

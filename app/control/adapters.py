@@ -170,7 +170,7 @@ class AdapterController(QObject):
 
     @Slot()
     def _check_all(self) -> None:
-        """Ask the worker about every adapter once the model is loaded."""
+        """Request the properties of every adapter once the model is loaded."""
         info = self._session.model
         if info is None or info.name != self._model.name:
             return

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from decodescope.app.state.media import kind_by_name
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS, STUDY = (
@@ -326,7 +327,7 @@ def _offer_for_text_file(path: Path) -> DropOffer:
     try:
         size = path.stat().st_size
     except OSError as error:
-        return _reject(tr("The file cannot be read"), error.strerror or str(error))
+        return _reject(tr("The file cannot be read"), system_error_reason(error))
     if size > MAX_TEXT_BYTES:
         return _reject(
             tr("The text is too long for a prompt"),

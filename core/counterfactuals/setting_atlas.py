@@ -537,7 +537,7 @@ class _AtlasExplorer:
         else:
             self._picker.move_to(position)
         text = torch.tensor([[*run.start_ids, *ids]], device=run.device)
-        family = self._family(text, ids, raw, guide)
+        family = self._family(text, raw, guide)
         if not np.isfinite(family.intercepts).any():
             run.check_scores(torch.from_numpy(family.intercepts)[None], raw, step)
         following, drawn = self._following(text), noise.gumbel(position)
@@ -570,10 +570,8 @@ class _AtlasExplorer:
             text += stream.flush()
         return _TextBranch(domain, stream, tail, ids, text, branch.log_probability + log_probability, None, stop)
 
-    def _family(
-        self, text: torch.Tensor, ids: tuple[int, ...], raw: torch.Tensor, guide: torch.Tensor | None
-    ) -> ScoreFamily:
-        """Return the scores as a function of the setting; `text` [1, T] are all tokens, `ids` the new ones."""
+    def _family(self, text: torch.Tensor, raw: torch.Tensor, guide: torch.Tensor | None) -> ScoreFamily:
+        """Return the scores as a function of the setting; `text` [1, T] are all tokens."""
         scores = raw
         if self._guidance is not None and guide is not None:
             own, other = torch.log_softmax(raw, -1), torch.log_softmax(guide, -1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from decodescope.core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -50,7 +51,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     """Read a regular file with status `about`. Raises FileNotFoundError, and ModelFileError for other problems."""
     try:
         about = about or os.stat(file)
-        if (reason := _unreadable_reason(file, about, limit)) is not None:
+        if (reason := _unreadable_reason(about, limit)) is not None:
             raise _unreadable_error(file, reason)
         return read_start(file, limit)
     except FileNotFoundError:
@@ -58,7 +59,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     except PermissionError:
         raise _unreadable_error(file, tr("permission to read it was denied")) from None
     except (OSError, ValueError) as error:
-        raise _unreadable_error(file, getattr(error, "strerror", None) or str(error)) from error
+        raise _unreadable_error(file, system_error_reason(error)) from error
 
 
 _READ_BYTES = 2**16
@@ -128,7 +129,7 @@ def check_folder(path: Path) -> None:
         if stat.S_ISDIR(about.st_mode) and not file.suffix:
             continue
         limit = _MAX_BYTES.get(file.suffix, 2**50)
-        reason = _unreadable_reason(file, about, limit)
+        reason = _unreadable_reason(about, limit)
         if reason is None and not os.access(file, os.R_OK):
             reason = tr("permission to read it was denied")
         if reason is not None:
@@ -143,12 +144,12 @@ def _contents(path: Path) -> Iterator[Path]:
             yield from templates.iterdir()
     except OSError as error:
         raise ModelFileError(
-            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=error.strerror or error),
+            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=system_error_reason(error)),
             tr("Check its permissions, or choose another folder."),
         ) from error
 
 
-def _unreadable_reason(file: str | Path, about: os.stat_result, limit: int) -> str | None:
+def _unreadable_reason(about: os.stat_result, limit: int) -> str | None:
     if stat.S_ISDIR(about.st_mode):
         return tr("it is a folder")
     if not stat.S_ISREG(about.st_mode):

@@ -111,7 +111,7 @@ def _sections(summary: StudySummary, rows: Sequence[Row]) -> Iterator[str]:
     if any(cell.majority for cell in summary.cells):
         yield report_section(tr("Right answers"), _answers(summary.cells))
     if rows:
-        yield report_section(tr("Texts"), _texts(summary, rows))
+        yield report_section(tr("Texts"), _texts(rows))
     yield report_section(tr("Models"), _models(summary))
     if summary.text:
         yield report_section(tr("The study’s file"), f"<pre>{escaped(summary.text)}</pre>")
@@ -398,7 +398,7 @@ def _confident(cell: CellSummary) -> str:
     return tr("{count} of {total}").format(count=clear, total=len(cell.votes))
 
 
-def _texts(summary: StudySummary, rows: Sequence[Row]) -> str:
+def _texts(rows: Sequence[Row]) -> str:
     by_prompt: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         by_prompt.setdefault(row["prompt_id"], {}).setdefault(row["cell_label"], []).append(row)

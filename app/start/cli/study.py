@@ -151,13 +151,13 @@ def _write_results(study: Study, options: argparse.Namespace) -> int:
 
 def _update(bar: tqdm[Any], progress: StudyProgress) -> None:
     """Show the state of the study and the time left."""
-    from decodescope.core.studies import duration_text
+    from decodescope.core import words
 
     if progress.notice:
         bar.write(progress.notice, file=sys.stderr)
     bar.total, bar.n, parts = progress.total, progress.done, []
     if progress.seconds_left is not None:
-        parts.append(tr("{time} left").format(time=duration_text(progress.seconds_left)))
+        parts.append(tr("{time} left").format(time=words.rounded_duration(progress.seconds_left)))
     if progress.failed:
         parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
     bar.set_postfix_str(", ".join(parts), refresh=False)

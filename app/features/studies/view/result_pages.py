@@ -29,7 +29,7 @@ from decodescope.app.features.studies.state import StudyResults, TableCell, Tabl
 from decodescope.app.features.studies.view.study_plots import HeatMap, IntervalPlot, legend_keys
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed, inherit_theme
-from decodescope.app.widgets.building import STRETCH, Item, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Item, arrange, set_up, show_text
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
 from decodescope.app.widgets.inputs import ComboBox, ScrollArea
@@ -681,8 +681,7 @@ class AnswersPage(ResultPage):
             reason = tr("Choose a measure under “Best of k texts by”.")
         elif kind == "votes" and not has_votes:
             reason = tr("A majority needs several texts of each prompt: use several seeds.")
-        self.empty.setText(reason)
-        self.empty.setVisible(bool(reason))
+        show_text(self.empty, reason)
         self.plot.setVisible(is_curve and not reason)
         self.table.setVisible(not is_curve and not reason)
         self.plot.show_data(data)
