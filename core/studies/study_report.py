@@ -422,10 +422,7 @@ def _texts(rows: Sequence[Row]) -> str:
 def text_group(about: str, columns: str, is_open: bool = False) -> str:
     """Return texts side by side below a line that opens them; `columns` are HTML."""
     state = " open" if is_open else ""
-    return (
-        f"<details{state}><summary>{escaped(about)}</summary>"
-        f'<div class="texts" dir="auto">{columns}</div></details>'
-    )
+    return f'<details{state}><summary>{escaped(about)}</summary><div class="texts" dir="auto">{columns}</div></details>'
 
 
 def _one_text(row: Row) -> str:
