@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 
 from decodescope.resources.language import mark, tr
 
@@ -19,8 +21,9 @@ def system_error_reason(error: BaseException) -> str:
 
     if isinstance(error, socket.gaierror):  # its numbers are not those of `errno`
         return tr("no computer with that name was found")
-    if isinstance(error, OSError) and error.errno in _REASONS:
-        return tr(_REASONS[error.errno])
+    number = _number(error)
+    if number in _REASONS:
+        return tr(_REASONS[number])
     if isinstance(error, TimeoutError):
         return tr(_TIMEOUT)
     words = ((error.strerror if isinstance(error, OSError) else None) or str(error)).rstrip(".")
@@ -31,12 +34,21 @@ def system_error_reason(error: BaseException) -> str:
 
 def writing_remedy(error: BaseException | None, otherwise: str) -> str:
     """Return what helps when a file could not be written: `otherwise` where neither disk nor name is the cause."""
-    number = error.errno if isinstance(error, OSError) else None
+    number = _number(error)
     if number in DISK_FULL_ERRORS:
         return tr("Free up space on that disk, or choose a folder on another one.")
     return tr("Choose a shorter name.") if number == errno.ENAMETOOLONG else otherwise
 
 
+def _number(error: BaseException | None) -> int | None:
+    """Return the system's number of an error; libraries in Rust have it in the message: `(os error 28)`."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = _RUST_ERROR.search(str(error)) if os.name == "posix" else None
+    return int(found[1]) if found else None
+
+
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 _DISK_FULL = mark("no space left on the disk")
 _DENIED = mark("permission denied")
 _TIMEOUT = mark("no answer in time")
