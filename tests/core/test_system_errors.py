@@ -44,6 +44,13 @@ def test_reason_without_number_is_the_message_of_the_error() -> None:
     assert system_error_reason(ValueError()) == "ValueError"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other numbers")
+def test_reason_of_a_rust_library_is_the_programs() -> None:
+    error = ValueError("Error while serializing: I/O error: No space left on device (os error 28)")
+    assert system_error_reason(error) == "no space left on the disk"
+    assert "space" in writing_remedy(error, "")
+
+
 def test_remedy_of_a_full_disk_offers_space() -> None:
     otherwise = "Choose another folder."
     assert "space" in writing_remedy(OSError(errno.ENOSPC, "No space left on device"), otherwise)
