@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from decodescope.core.common.text import cut_short
+from decodescope.core.common.text import cut_short, error_reason
 from decodescope.core.errors import ConfigMissingError, CorruptWeightsError, ModelFileError, ModelNotFoundError
 from decodescope.core.models.gguf.file_names import (
     SEPARATOR,
@@ -92,7 +92,9 @@ def _scan(folders: Iterable[os.DirEntry[str]]) -> Iterator[CachedModel]:
         except _DamagedRepositoryError as error:
             yield CachedModel(name, Path(folder.path), str(error))
         except (OSError, ValueError) as error:
-            yield CachedModel(name, Path(folder.path), tr("its cache cannot be read: {error}").format(error=error))
+            yield CachedModel(
+                name, Path(folder.path), tr("its cache cannot be read: {error}").format(error=error_reason(error))
+            )
 
 
 class _DamagedRepositoryError(Exception):

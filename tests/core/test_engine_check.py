@@ -98,7 +98,7 @@ def test_end_token_without_its_own_text_is_no_other_token(
     tokens = [event for event in run if isinstance(event, core.events.TokenChosen)]
     end = min(storyteller.pieces.special & set(storyteller.generation_config.eos_token_id))
     tokens.append(replace(tokens[-1], id=end, text=shown))
-    monkeypatch.setattr(engine_check, "_draw", lambda *_args: (tokens, True))
+    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._Answer(tokens, True, 5, True))
     with _served(storyteller) as engine:
         assert core.check_engine(engine, REQUEST, storyteller, answers=1, stops_early=False).tokens == 5
 
@@ -135,6 +135,55 @@ def test_wealth_with_contexts_and_unseen_outcomes_is_a_fair_game() -> None:
         for context, p in shares.items():
             expected = sum(chance * wealth((*past, (context, token))) for token, chance in enumerate(p))
             assert expected == pytest.approx(wealth(past))
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.1, 0.35])
+@pytest.mark.parametrize("past", [(0, 0, 0, 1), (2, 2, 2, 0), (0, 1, None, 0)])
+def test_wealth_does_not_grow_when_part_of_an_outcome_is_not_reported(
+    hidden: float, past: tuple[int | None, ...]
+) -> None:
+    """The rest (outcome 2) includes end tokens with the probability `hidden`, which the engine leaves out."""
+    p = np.array([0.4, 0.25, 0.35])
+
+    def wealth(tokens: tuple[int | None, ...]) -> float:
+        test = core.SequentialTest()
+        for token in tokens:
+            if token is None:
+                test.add_unreported()
+            else:
+                test.add(token, p, doubtful=[2], sizes=np.array([1, 1, 30]))
+        return float(np.exp(test.log_wealth))
+
+    chances = [(0, 0.4), (1, 0.25), (2, 0.35 - hidden), (None, hidden)]
+    assert sum(chance * wealth((*past, token)) for token, chance in chances) <= wealth(past) * (1 + 1e-9)
+
+
+def test_engine_that_never_draws_outside_its_list_is_rejected_until_it_may_have_left_out_tokens() -> None:
+    p, test = np.array([0.5, 0.2, 0.3]), core.SequentialTest()
+    while not test.is_rejected and test.count < 100:
+        test.add(test.count % 3 // 2, p, doubtful=[2])
+    assert test.is_rejected
+    careful = core.SequentialTest()
+    careful.add_unreported()
+    for number in range(100):
+        careful.add(number % 7 // 5, p, doubtful=[2])
+    assert not careful.is_rejected
+
+
+def test_character_of_several_tokens_without_ids_ends_the_steps_with_a_reference(storyteller: core.LoadedModel) -> None:
+    events = [event for event in core.stream(storyteller, REQUEST.with_settings({"max_new_tokens": 4}))
+              if isinstance(event, core.events.TokenChosen)]  # fmt: skip
+    events[2] = replace(events[2], id=-3210, text=" 🌪", piece=" 🌪")
+    hidden, cancel = engine_check._hidden_tokens(storyteller), threading.Event()
+    assert set(storyteller.generation_config.eos_token_id) <= set(hidden)
+    engine = RemoteModel.__new__(RemoteModel)
+    engine.kind = core.remote.engines.registry["llama.cpp"]
+    found = engine_check._computed_steps(engine, storyteller, REQUEST, events, hidden, cancel)
+    assert [step.place for step in found] == [0, 1]
+    assert [step.index for step in found] == [event.id for event in events[:2]]
+    engine.kind = core.remote.engines.registry["vllm"]
+    with pytest.raises(ComparisonError, match="not those of"):
+        engine_check._computed_steps(engine, storyteller, REQUEST, events, hidden, cancel)
 
 
 @pytest.mark.slow

@@ -532,7 +532,7 @@ def test_full_disk_keeps_the_existing_file(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        with pytest.raises(ModelFileError, match="File too large") as refused:
+        with pytest.raises(ModelFileError, match="the file is too large") as refused:
             save_gguf(model, path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -194,7 +194,7 @@ def test_invalid_arguments_start_no_process(name: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(lab_processes.subprocess, "Popen", start)
     function, right = STARTING[name]
-    with pytest.raises(core.errors.ScaleError, match="none is started here"):
+    with pytest.raises(core.errors.ScaleError, match="permission denied"):
         consumed(function(**right))
     pass_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
@@ -258,11 +258,11 @@ def test_full_disk_during_training_raises_file_not_written(
     training: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(28, "no space left on device")
 
     monkeypatch.setattr(training_loop, "save_file", full)
     function, right = training["sft"]
-    with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
+    with pytest.raises(core.errors.FileNotWrittenError, match="no space left"):
         consumed(function(**{**right, "folder": tmp_path / "kept"}))
 
 

@@ -184,16 +184,50 @@ def test_unsupported_features_are_refused_with_the_class_name() -> None:
             def __post_init__(self) -> None:
                 raise AssertionError
 
-    with pytest.raises(TypeError, match=r"Keyed\.b"):
+    with pytest.raises(TypeError, match=r"Counted\.a"):
 
         @plain()
-        class Keyed:
-            a: int
-            _: KW_ONLY
-            b: int
+        class Counted:
+            a: int = field(default=0, init=False)
 
-    with pytest.raises(TypeError, match=r"Hidden\.a"):
 
-        @plain()
-        class Hidden:
-            a: int = field(default=0, compare=False)
+@dataclass(frozen=True)
+class StandardQuery:
+    """The standard dataclass that `PlainQuery` must equal."""
+
+    cancel: list[int] = field(default_factory=list, kw_only=True, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class StandardSearch(StandardQuery):
+    text: str
+    size: int = field(default=2, repr=False)
+    _: KW_ONLY
+    note: str = ""
+
+
+@plain(frozen=True)
+class PlainQuery:
+    cancel: list[int] = field(default_factory=list, kw_only=True, repr=False, compare=False)
+
+
+@plain(frozen=True)
+class PlainSearch(PlainQuery):
+    text: str
+    size: int = field(default=2, repr=False)
+    _: KW_ONLY
+    note: str = ""
+
+
+@pytest.mark.parametrize("made", [StandardSearch, PlainSearch])
+def test_options_of_fields_are_those_of_a_dataclass(made: Callable[..., Any]) -> None:
+    one = made("a", 3, cancel=[1], note="b")
+    assert (one.text, one.size, one.cancel, one.note) == ("a", 3, [1], "b")
+    assert one == made("a", 3, note="b") != made("a", 3)
+    assert hash(one) == hash(made("a", 3, note="b"))
+    assert repr(one) == f"{made.__name__}(text='a', note='b')"
+    assert replace(one, size=4).cancel == [1]
+    with pytest.raises(TypeError):
+        made("a", 3, "b")
+    with pytest.raises(TypeError):
+        made("a", text="b")

@@ -217,7 +217,7 @@ def test_full_disk_while_recording_keeps_sound_and_shows_notice(
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     banner = window.parts.centre.error_banner
     qtbot.waitUntil(banner.isVisible)
-    assert "cannot be written: no space left on device. Free space" in banner.accessibleDescription()
+    assert "cannot be written: no space left on the disk. Free space" in banner.accessibleDescription()
     (stored,) = media_paths(window)
     with wave.open(stored, "rb") as file:
         assert file.getnframes() == 8000

@@ -25,11 +25,13 @@ from decodescope.app.features.same_noise.state import (
     round_value_in,
     sampling_request,
 )
+from decodescope.app.features.same_noise.view import effects_page
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.app.theme.language import set_language
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core import SettingEffect
 from decodescope.core.events import Event
 from decodescope.resources.language import ENGLISH
 from tests.core import tiny
@@ -211,6 +213,15 @@ def test_effects_are_bounds_first_and_exact_after_the_button(qtbot: QtBot, windo
     assert "Switched off" in page.nothing.text()
 
 
+@pytest.mark.parametrize("share", [0.000432, 0.00567, 0.0345, 0.41234, 0.9995, 1e-7])
+def test_amounts_of_an_effect_are_written_alike_in_bars_and_words(share: float) -> None:
+    for removed, moved in ((share, (share, share)), (0.0, (share, share)), (0.0, (share, 1.5 * share))):
+        effect = SettingEffect("top_k", "top-k 40", 120, removed, moved, share, 3.0, (1, 5), share)
+        bars = effects_page._bars(effect)
+        amounts = bars[0].text if removed else bars[1].text
+        assert all(amount in effect.sentence for amount in amounts.split(" – ")), effect.sentence
+
+
 def test_effects_follow_the_shown_run(qtbot: QtBot, window: MainWindow) -> None:
     page = window.parts.same_noise.open_effects().effects
     assert "Run something first" in page.status.text()
@@ -253,7 +264,8 @@ def test_realigned_twin_says_where_the_texts_run_together_again(
     assert query.wanted.realigns
     assert result.twin.is_realigned
     assert "run together again" in page.summary.text()
-    assert "noise by position only" in page.flips_problem.text()
+    page.slider.setValue(10)  # 0.05 of 0 to 2
+    assert result.flips.flips_at(page.slider_value) == [token.position for token in result.twin if token.flips]
     page.draws.setCurrentIndex(page.draws.findData(False))
     assert not page.noise.isVisibleTo(page)
     assert not page.wanted().realigns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -342,6 +341,8 @@ class StudyController(QObject):
     def _show_table(self) -> None:
         assert self._dialog is not None
         assert self._jobs is not None
+        import tomllib
+
         table = None
         try:
             table = tomllib.loads(self._jobs.text)

@@ -14,14 +14,15 @@ from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALI
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.app.start.cli.progress_line import ProgressLine
-from decodescope.app.start.cli.values import read_text_file
+from decodescope.app.start.cli.values import output_file, read_text_file
 from decodescope.core.common.text import escape_streams
-from decodescope.core.errors import DecodescopeError, StudyError
+from decodescope.core.errors import DecodescopeError, FileNotWrittenError, ParameterError, StudyError
+from decodescope.core.system.file_writing import append_text
 from decodescope.resources.language import mark, tr
 
 if TYPE_CHECKING:
     from decodescope import core
-    from decodescope.core.claims import ClaimEntry, ClaimOutcome, ClaimProgress
+    from decodescope.core.claims import ClaimEntry, ClaimProgress
 
 _EXAMPLE = mark("""\
 examples:
@@ -42,7 +43,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("--draft", default="", metavar="MODEL", help=tr("draft model, for claims that need one"))
     add("--prompts", type=Path, metavar="FILE", help=tr("own prompts, one on each line; eight or more"))
     add("--seconds", type=float, default=60.0, help=tr("time for each claim; default: 60"))
-    add("--json", type=Path, metavar="FILE", help=tr("append the outcomes to a file, one JSON object on each line"))
+    add(
+        "--json",
+        type=output_file,
+        metavar="FILE",
+        help=tr("append the outcomes to a file, one JSON object on each line"),
+    )
     add("--plugins", action="store_true", help=tr("load the plug-ins that are switched on in the window"))
     add("--quiet", action="store_true", help=tr("show no progress"))
     return parser
@@ -66,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         chosen = [*claims.all_claims()] if options.names == ["all"] else options.names
         entries = [claims.named_claim(name) for name in chosen]
         prompts = _read_prompts(options.prompts)
-    except (DecodescopeError, OSError) as error:
+    except DecodescopeError as error:
         print(f"decodescope claim: {error}", file=sys.stderr)
         return INVALID
     return _test(entries, prompts, options)
@@ -81,7 +87,12 @@ def _print_list(entries: Iterable[ClaimEntry]) -> None:
 def _read_prompts(path: Path | None) -> list[str] | None:
     if path is None:
         return None
-    return [line for line in read_text_file(path).splitlines() if line.strip()]
+    prompts = [line for line in read_text_file(path).splitlines() if line.strip()]
+    if not prompts:
+        raise ParameterError(
+            tr("{file} contains no prompts.").format(file=path), tr("Write one on each line; eight or more.")
+        )
+    return prompts
 
 
 def _load(name: str) -> core.LoadedModel:
@@ -112,7 +123,10 @@ def _test(entries: Sequence[ClaimEntry], prompts: list[str] | None, options: arg
                 break
             try:
                 _test_one(model, entry, prompts, drafters, cancel, options)
-            except (DecodescopeError, OSError) as error:
+            except FileNotWrittenError as error:
+                print(f"decodescope claim: {error}", file=sys.stderr)
+                return FAILED
+            except DecodescopeError as error:
                 print(f"{entry.name}: {error}\n", file=sys.stderr)
                 code = FAILED
     return INTERRUPTED if cancel.is_set() else code
@@ -136,9 +150,4 @@ def _test_one(
         )  # fmt: skip
     print(claims.outcome_text(outcome, entry.claim, claims.measure_of(entry.claim)) + "\n", flush=True)
     if options.json:
-        _append(options.json, outcome)
-
-
-def _append(path: Path, outcome: ClaimOutcome) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
+        append_text(options.json, json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")

@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from decodescope.core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
 from decodescope.core.caches.tensors.layer_adapters import adapt_layer
 from decodescope.core.common.program_name import NAME
-from decodescope.core.common.text import cut_short
+from decodescope.core.common.text import cut_short, error_reason
 from decodescope.core.errors import CacheError
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.models.model_files import is_file
@@ -163,7 +163,7 @@ def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], 
             save_file(tensors, str(part), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
-            tr("The prefix could not be written to {path}: {error}").format(path=path, error=error),
+            tr("The prefix could not be written to {path}: {error}").format(path=path, error=error_reason(error)),
             tr("Choose another location."),
         ) from error
 
@@ -204,7 +204,9 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
             _check_model(path, about, model)
             return about, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, ValueError, SafetensorError) as error:
-        raise CacheError(tr("{path} could not be read: {error}").format(path=path, error=error), remedy) from error
+        raise CacheError(
+            tr("{path} could not be read: {error}").format(path=path, error=error_reason(error)), remedy
+        ) from error
 
 
 def _check_format(path: str | Path, metadata: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 from decodescope.core.errors import ModelFileError
 from decodescope.core.models.gguf.file_names import MAGIC, split_files, unreadable_error
 from decodescope.core.models.mapped_files import MappedFile, MappedFiles
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 _VERSIONS = (2, 3)
@@ -439,7 +440,7 @@ def _opened(files: Sequence[Path]) -> MappedFiles:
     try:
         return MappedFiles(files)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = system_error_reason(error)
         raise ModelFileError(
             tr("{file} cannot be opened: {reason}.").format(
                 file=getattr(error, "filename", None) or files[0], reason=reason

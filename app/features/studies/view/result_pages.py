@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from decodescope.app.features.studies import state
 from decodescope.app.features.studies.state import StudyResults, TableCell, TableColumn, TableRow
 from decodescope.app.features.studies.view.study_plots import HeatMap, IntervalPlot, legend_keys
+from decodescope.app.state.setting_values import is_number
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed, inherit_theme
 from decodescope.app.widgets.building import STRETCH, Item, arrange, set_up, show_text
@@ -465,7 +466,7 @@ class ChartPage(ResultPage):
         measure = _measure(summary, fill_choice(self.measure, _measures(summary)))
         names = state.factor_names(summary, varying=True) or state.factor_names(summary)
         numeric = next(
-            (n for n, name in enumerate(names) if all(map(state.is_number, state.factor_values(summary, name)))), 0
+            (n for n, name in enumerate(names) if all(map(is_number, state.factor_values(summary, name)))), 0
         )
         x_name = fill_choice(self.over, [(name, name) for name in names], numeric)
         data = state.plot_of(summary, measure, x_name) if measure is not None else state.PlotData()
