@@ -21,6 +21,7 @@ from decodescope.app.widgets.widget_pictures import SUFFIXES
 from decodescope.core import caches, strategies
 from decodescope.core.errors import FileNotWrittenError
 from decodescope.core.system.file_writing import check_destination
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import LANGUAGES, tr
 
 

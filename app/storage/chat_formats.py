@@ -11,7 +11,6 @@ from decodescope.app.state.conversation import Conversation, ConversationTurn, t
 from decodescope.app.storage.chat_store import parse_turns, turn_to_dict, usable_turns
 from decodescope.app.storage.json_files import MAX_BYTES, UnreadableError, parse_json
 from decodescope.app.storage.settings import is_text
-from decodescope.core.common.text import error_reason
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr, trn
@@ -71,7 +70,7 @@ def read_chats(path: Path) -> tuple[list[Conversation], list[str]]:
         return parse_chats(path.read_bytes(), path.stem)
     except (OSError, UnreadableError) as error:
         raise ChatImportError(
-            tr("{name} could not be read: {why}.").format(name=path.name, why=error_reason(error)),
+            tr("{name} could not be read: {why}.").format(name=path.name, why=system_error_reason(error)),
             tr("Choose a JSON or JSONL file in the format of ShareGPT, OpenAI or Decodescope."),
         ) from None
 

@@ -44,8 +44,8 @@ from decodescope.app.storage.settings import (
     migrate,
     version_of,
 )
-from decodescope.core.common.text import error_reason
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.thinking import AnswerThinking
 from decodescope.resources.language import join_names, mark, tr, trn
 
@@ -131,7 +131,7 @@ class ChatStore:
             path = self._path(chat)
             kept = keep_copy(path) if isinstance(problem, MigrationError) else set_aside(path)
             raise ChatUnavailableError(
-                tr("It could not be read: {problem}.").format(problem=error_reason(problem)), kept
+                tr("It could not be read: {problem}.").format(problem=system_error_reason(problem)), kept
             ) from None
 
     def adopt(self, chat: Conversation) -> Conversation:
@@ -203,7 +203,7 @@ class ChatStore:
             return _parse_chat(self._read(self._path(chat)), chat)[0]
         except (OSError, UnreadableError, MigrationError) as problem:
             raise ChatUnavailableError(
-                tr("It could not be read: {problem}.").format(problem=error_reason(problem))
+                tr("It could not be read: {problem}.").format(problem=system_error_reason(problem))
             ) from None
 
     def rename(self, chat: str, title: str) -> None:
@@ -223,7 +223,7 @@ class ChatStore:
                 return
             except OSError as error:
                 raise ChatUnavailableError(
-                    tr("It cannot be deleted: {problem}.").format(problem=error_reason(error))
+                    tr("It cannot be deleted: {problem}.").format(problem=system_error_reason(error))
                 ) from None
             self._deleted.append(chat)
 

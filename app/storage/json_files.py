@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from decodescope.core.common.text import error_reason
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.file_writing import (
     HeldElsewhereError,
@@ -258,12 +257,6 @@ def _as_storage_error(path: Path) -> Iterator[None]:
         raise StorageError(
             tr("{path} cannot be written: {why}.").format(path=path, why=system_error_reason(error)), remedy
         ) from error
-
-
-def _error_text(error: Exception) -> str:
-    """Return the system's message for an error, without the path."""
-    words = error_reason(error)
-    return words[:1].lower() + words[1:]
 
 
 _DISK_FULL_REMEDY = mark("Free up space on that disk; the next save tries again.")

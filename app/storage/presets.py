@@ -18,7 +18,6 @@ from decodescope.app.storage.json_files import StorageError, UnreadableError, re
 from decodescope.app.storage.settings import is_name
 from decodescope.core import strategies
 from decodescope.core.common.program_name import NAME
-from decodescope.core.common.text import error_reason
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.core.strategies import Strategy
 from decodescope.core.system.system_errors import system_error_reason
@@ -89,7 +88,7 @@ def load_preset(path: Path) -> Preset:
         ) from None
     except (UnreadableError, programs.TextSettingsError, OSError) as error:
         raise PresetProblem(
-            tr("{name} cannot be read: {error}.").format(name=path.name, error=error_reason(error)),
+            tr("{name} cannot be read: {error}.").format(name=path.name, error=system_error_reason(error)),
             tr("Choose a generation_config.json file."),
         ) from None
     if (program := programs.program_of(data)) is None:

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from decodescope.resources.language import tr
-
 _JOINER = "\u200d"
 
 
@@ -53,13 +51,6 @@ def _flag_letters_before(text: str, position: int) -> int:
     while first > 0 and _is_flag(text[first - 1]):
         first -= 1
     return position - first
-
-
-def error_reason(error: Exception) -> str:
-    """Return why a file could not be read or written, in the system's words, without number and path of the error."""
-    if isinstance(error, UnicodeDecodeError):
-        return tr("it is not UTF-8 text")
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 _CONTROL_CHARACTERS = re.compile(

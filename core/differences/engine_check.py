@@ -143,7 +143,7 @@ def check_engine(
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _DrawnAnswer:
     """A drawn answer."""
 
     tokens: Sequence[TokenChosen]
@@ -155,7 +155,7 @@ class _Answer:
     """Whether an end token was drawn."""
 
 
-def _draw(engine: RemoteModel, request: Request, cancel: threading.Event) -> _Answer:
+def _draw(engine: RemoteModel, request: Request, cancel: threading.Event) -> _DrawnAnswer:
     tokens, is_ended = list[TokenChosen](), False
     for event in stream(engine, request, cancel):
         if isinstance(event, TokenChosen):
@@ -164,7 +164,7 @@ def _draw(engine: RemoteModel, request: Request, cancel: threading.Event) -> _An
             is_ended = event.reason == "eos"
         elif isinstance(event, Finished):
             is_whole = event.reason == "completed"
-            return _Answer(tokens, is_whole, max(len(tokens), event.metrics.new_tokens), is_ended)
+            return _DrawnAnswer(tokens, is_whole, max(len(tokens), event.metrics.new_tokens), is_ended)
     raise AssertionError
 
 
@@ -188,7 +188,7 @@ class _Step:
     """Outcomes that may include such tokens."""
 
 
-def _reported_steps(engine: RemoteModel, answer: _Answer) -> list[_Step | None]:
+def _reported_steps(engine: RemoteModel, answer: _DrawnAnswer) -> list[_Step | None]:
     """Return the distributions that the engine reports: its likeliest tokens, and the rest as one outcome. None stands
     for drawn tokens that are not reported.
 

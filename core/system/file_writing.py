@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from decodescope.core.common.text import error_reason
 from decodescope.core.errors import FileNotWrittenError
-from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason, writing_remedy
 from decodescope.core.system.user_folders import folder_variable, user_cache
 from decodescope.resources.language import tr
 
@@ -69,7 +68,7 @@ def check_destination(
         elif stat.S_ISREG(mode):
             _check_folder(path.parent, False, is_optional)
             if not os.access(path, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                raise PermissionError(errno.EACCES, "")
     except OSError as error:
         raise not_written_error(path, error) from None
     except ValueError:
@@ -101,7 +100,7 @@ def _check_folder(folder: Path, creates_folders: bool, is_optional: bool) -> Non
         return
     if os.name == "nt":  # there, a trial in a folder without permission takes minutes
         if not os.access(place, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise PermissionError(errno.EACCES, "")
         return
     with tempfile.TemporaryFile(dir=place):  # permissions alone do not tell what the system refuses
         pass
@@ -109,16 +108,10 @@ def _check_folder(folder: Path, creates_folders: bool, is_optional: bool) -> Non
 
 def not_written_error(path: Path | str, error: Exception | None = None) -> FileNotWrittenError:
     """Return the error for a file that could not be written, with the system's reason."""
-    reason = error_reason(error) if error is not None else tr("writing failed")
-    number = error.errno if isinstance(error, OSError) else None
-    remedy = tr("Choose a folder with write permission.")
-    if number in DISK_FULL_ERRORS:
-        remedy = tr("Free up space, or choose another folder.")
-    elif number == errno.ENAMETOOLONG:
-        remedy = tr("Choose a shorter name.")
+    reason = system_error_reason(error) if error is not None else tr("writing failed")
     return FileNotWrittenError(
         tr("{target} could not be saved: {reason}.").format(target=path, reason=reason),
-        remedy,
+        writing_remedy(error, tr("Choose a folder with write permission.")),
         str(error or ""),
     )
 

@@ -247,7 +247,7 @@ def quick_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full")
 @pytest.mark.parametrize(
-    "option", [one for one in WRITING if one.command and one.action.type is values.output_file],
+    "option", [one for one in WRITING if one.action.type is values.output_file],
     ids=lambda option: option.label,
 )  # fmt: skip
 def test_full_disk_ends_with_cause_and_remedy(

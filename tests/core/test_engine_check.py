@@ -98,7 +98,7 @@ def test_end_token_without_its_own_text_is_no_other_token(
     tokens = [event for event in run if isinstance(event, core.events.TokenChosen)]
     end = min(storyteller.pieces.special & set(storyteller.generation_config.eos_token_id))
     tokens.append(replace(tokens[-1], id=end, text=shown))
-    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._Answer(tokens, True, 5, True))
+    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._DrawnAnswer(tokens, True, 5, True))
     with _served(storyteller) as engine:
         assert core.check_engine(engine, REQUEST, storyteller, answers=1, stops_early=False).tokens == 5
 

@@ -184,10 +184,10 @@ def test_unsupported_features_are_refused_with_the_class_name() -> None:
             def __post_init__(self) -> None:
                 raise AssertionError
 
-    with pytest.raises(TypeError, match=r"Counted\.a"):
+    with pytest.raises(TypeError, match=r"NotGiven\.a"):
 
         @plain()
-        class Counted:
+        class NotGiven:
             a: int = field(default=0, init=False)
 
 

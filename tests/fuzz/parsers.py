@@ -184,7 +184,7 @@ def _read_safetensors(file: Path, folder: Path) -> None:
         assert damage_description(place)
         raise RefusedError("damaged") from None
     assert header is not None
-    assert {name: entry.shape for name, entry in header.items()} == shapes
+    assert {name: list(entry.shape) for name, entry in header.items()} == shapes
 
 
 def _read_weights_index(file: Path, folder: Path) -> None:

@@ -125,8 +125,8 @@ def test_export_option_saves_run_table_or_view(start: Launch, tmp_path: Path) ->
         ([], "run.html", "There is no run to export. Add --run"),
         ([], "tokens.csv", "The view “Tokens” has no data to export yet."),
         (["--run", "--view", "tree"], "tree.json", "Use --view to choose one that has data: tokens, memory"),
-        (["--run"], "full.json", "No space left on device. Free up space"),
-        (["--run"], "full.html", "No space left on device. Free up space"),
+        (["--run"], "full.json", "no space left on the disk. Free up space"),
+        (["--run"], "full.html", "no space left on the disk. Free up space"),
     ],
 )
 def test_invalid_export_exits_with_error(
@@ -208,7 +208,7 @@ def test_unwritable_screenshot_exits_with_error(
 ) -> None:
     (tmp_path / "out.png").symlink_to("/dev/full")
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png") == 1
-    assert "could not be saved: No space left on device. Free up space" in capsys.readouterr().err
+    assert "could not be saved: no space left on the disk. Free up space" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", [["--screenshot", "a.png"], ["--export", "a.html"]])

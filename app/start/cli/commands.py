@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decodescope.core.common.text import error_reason
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -72,7 +72,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        print(f"decodescope {arguments[0]}:", _system_problem(error), file=sys.stderr)
+        print(f"decodescope {arguments[0]}: {_system_problem(error)}", file=sys.stderr)
         return FAILED
     return code
 
@@ -85,7 +85,7 @@ def _discard_output() -> None:
 
 def _system_problem(error: OSError) -> str:
     """Return what the operating system refused, and the remedy."""
-    reason = error_reason(error)
+    reason = system_error_reason(error)
     if error.filename is None:
         return tr("The output cannot be written: {reason}. Free up space, or send it elsewhere.").format(reason=reason)
     return tr("{path} cannot be used: {reason}. Check the path, its permissions and the free space.").format(

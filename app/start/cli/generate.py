@@ -20,7 +20,7 @@ from decodescope.app.start.cli.progress_line import progress_bar
 from decodescope.app.start.cli.values import output_folder
 from decodescope.app.state.text_formats import to_csv
 from decodescope.core.common.program_name import RUN_SUFFIX
-from decodescope.core.common.text import error_reason, escape_streams
+from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.file_writing import (
     HeldElsewhereError,
@@ -183,7 +183,7 @@ def _write_problem(folder: Path, error: OSError) -> str:
         message = tr("The results cannot be written to {folder}: {reason}. Free up space, and start again to continue.")
     else:
         message = tr("The results cannot be written to {folder}: {reason}. Choose another folder with --out.")
-    return message.format(folder=folder, reason=error_reason(error))
+    return message.format(folder=folder, reason=system_error_reason(error))
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -196,7 +196,7 @@ def _read_lines(path: Path) -> list[str]:
     except OSError as error:
         raise InputError(
             tr("{path} cannot be read: {reason}. Check its name, or pass - for standard input.").format(
-                path=path, reason=error_reason(error)
+                path=path, reason=system_error_reason(error)
             )
         ) from None
     except UnicodeDecodeError:

@@ -251,7 +251,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     add("--allow-outside", action="store_true", help=tr("let the picture script write outside its own folder"))
     add(
         "--record",
-        type=values.output_file,
+        type=values.recording_file,
         metavar="OUT.decodescope",
         help=tr("write the run to a file while it is running"),
     )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from decodescope.app.state.suggestions import truncate_name
 from decodescope.app.state.worker_messages import parse_memory as parse_weights_memory
 from decodescope.app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
-from decodescope.core.common.text import error_reason
 from decodescope.core.errors import FileNotWrittenError, ParameterError
 from decodescope.core.system.file_writing import check_destination
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
@@ -121,7 +121,15 @@ def _check_demo(text: str) -> None:
         raise argparse.ArgumentTypeError(tr("{folder} already exists. Choose another name.").format(folder=folder))
 
 
+def _check_recording(text: str) -> None:
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(
+            tr("{file} is a folder, a pipe or a device. Choose another name.").format(file=text)
+        )
+
+
 output_file = OutputPath()
+recording_file = OutputPath(check=_check_recording)
 output_folder = OutputPath(is_folder=True)
 settings_folder = OutputPath(is_folder=True, is_optional=True)
 picture_path = OutputPath(creates_folders=True, check=_check_picture)
@@ -201,6 +209,6 @@ def read_text_file(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
         raise ParameterError(
-            tr("{file} cannot be read: {error}.").format(file=path, error=error_reason(error)),
+            tr("{file} cannot be read: {error}.").format(file=path, error=system_error_reason(error)),
             tr("Pass a text file in UTF-8."),
         ) from error

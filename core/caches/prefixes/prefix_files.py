@@ -15,12 +15,13 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from decodescope.core.caches.tensors.cache_operations import adapted_layers, cached_length, cross_layers, min_length
 from decodescope.core.caches.tensors.layer_adapters import adapt_layer
 from decodescope.core.common.program_name import NAME
-from decodescope.core.common.text import cut_short, error_reason
+from decodescope.core.common.text import cut_short
 from decodescope.core.errors import CacheError
 from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.models.model_files import is_file
 from decodescope.core.models.quantized.packed_layers import content_hashes
 from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
@@ -163,7 +164,9 @@ def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], 
             save_file(tensors, str(part), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
-            tr("The prefix could not be written to {path}: {error}").format(path=path, error=error_reason(error)),
+            tr("The prefix could not be written to {path}: {error}").format(
+                path=path, error=system_error_reason(error)
+            ),
             tr("Choose another location."),
         ) from error
 
@@ -205,7 +208,7 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
             return about, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
-            tr("{path} could not be read: {error}").format(path=path, error=error_reason(error)), remedy
+            tr("{path} could not be read: {error}").format(path=path, error=system_error_reason(error)), remedy
         ) from error
 
 
