@@ -98,9 +98,9 @@ def p_text(p: float | None) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours."""
+    """Return a duration in seconds, minutes or hours, and at least one second."""
     if seconds < 90:
-        return tr("{count:.0f} s").format(count=seconds)
+        return tr("{count:.0f} s").format(count=max(seconds, 1))
     if seconds < 5400:
         return tr("{count:.0f} min").format(count=seconds / 60)
     return tr("{count:.1f} h").format(count=seconds / 3600)

@@ -19,13 +19,15 @@ def system_error_reason(error: BaseException) -> str:
     """
     import socket
 
-    if isinstance(error, socket.gaierror):  # its numbers are not those of `errno`
+    if isinstance(error, socket.gaierror):
         return tr("no computer with that name was found")
     number = _number(error)
     if number in _REASONS:
         return tr(_REASONS[number])
     if isinstance(error, TimeoutError):
         return tr(_TIMEOUT)
+    if isinstance(error, ConnectionError) and number is None:  # of Python's own HTTP client
+        return tr(_CLOSED)
     words = ((error.strerror if isinstance(error, OSError) else None) or str(error)).rstrip(".")
     if not words:
         return type(error).__name__
@@ -42,6 +44,8 @@ def writing_remedy(error: BaseException | None, otherwise: str) -> str:
 
 def _number(error: BaseException | None) -> int | None:
     """Return the system's number of an error; libraries in Rust have it in the message: `(os error 28)`."""
+    if type(error).__module__ in ("ssl", "socket"):  # their numbers are not those of `errno`
+        return None
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     found = _RUST_ERROR.search(str(error)) if os.name == "posix" else None
