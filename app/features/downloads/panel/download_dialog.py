@@ -200,10 +200,14 @@ class DownloadDialog(BaseDialog):
         self._empty = QWidget(self)
         self._lay_out()
 
-    def show_rows(self, rows: Sequence[HubModelRow], note: str) -> None:
-        """List these models; `note` says what they are, or why there are none."""
+    def show_rows(self, rows: Sequence[HubModelRow], note: str, role: str = "muted") -> None:
+        """List these models; `note` says what they are, or why there are none; its `role` is danger for an error."""
         self.list.show_rows(rows)
         self.note.setText(note)
+        if self.note.property("role") != role:
+            self.note.setProperty("role", role)
+            self.note.style().unpolish(self.note)
+            self.note.style().polish(self.note)
         self.note.setVisible(bool(note))
         self.list.setVisible(bool(rows))
         self._results_heading.setVisible(bool(rows))
