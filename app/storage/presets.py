@@ -88,7 +88,7 @@ def load_preset(path: Path) -> Preset:
         ) from None
     except (UnreadableError, programs.TextSettingsError, OSError) as error:
         raise PresetProblem(
-            tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
+            tr("{name} cannot be read: {error}.").format(name=path.name, error=system_error_reason(error)),
             tr("Choose a generation_config.json file."),
         ) from None
     if (program := programs.program_of(data)) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -40,7 +40,7 @@ class BarRow:
     strong: bool = False
     faint: bool = False
     tip: str = ""
-    bar_colors: tuple[str, ...] = field(default=())
+    bar_colors: tuple[str, ...] = ()
     """Colour names of the bars, if they differ from the defaults."""
     key: int | None = None
     """Value of `rowPicked` when the row is clicked; None: not clickable."""

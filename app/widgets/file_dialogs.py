@@ -37,7 +37,7 @@ def remember_folder(path: str) -> None:
 
 
 class _FolderMemory(QObject):
-    """Remembers the folder of a dialog's choice. It is a child of the dialog, because PySide cannot release a
+    """Stores the folder of a dialog's choice. It is a child of the dialog, because PySide cannot release a
     connection to a plain function while the dialog is destroyed.
     """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import torch
 from jinja2.exceptions import TemplateError
@@ -19,7 +20,7 @@ from decodescope.core.errors import (
     TokenizerMissingError,
 )
 from decodescope.core.events import PromptToken
-from decodescope.core.models.chat_templates import render_chat
+from decodescope.core.models.chat_templates import render_chat, template_variables
 from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.models.model_files import full_message, is_library_failure, readable_reason
 from decodescope.core.models.template_sandbox import TemplateLimitError
@@ -27,6 +28,8 @@ from decodescope.core.models.text import Decoder, IncrementalDecoder, TokenSpell
 from decodescope.core.models.text_decoder import media_input_of
 from decodescope.core.parameter import short_repr
 from decodescope.resources.language import join_names, mark, tr
+
+T = TypeVar("T")
 
 
 def default_template(model: str, templates: str | Mapping[str, str]) -> str:
@@ -48,7 +51,7 @@ def default_template(model: str, templates: str | Mapping[str, str]) -> str:
     return templates["default"]
 
 
-def fill_chat_template(model: str, fill: Callable[[], str]) -> str:
+def fill_chat_template(model: str, fill: Callable[[], T]) -> T:
     """Return the result of `fill`, the chat template of the model named `model`. Raises PromptError if it fails."""
     try:
         return fill()
@@ -84,14 +87,18 @@ _PYTHON_ERRORS = (TypeError, AttributeError, LookupError, ArithmeticError, Recur
 """Python's own exceptions, which templates do not raise on purpose."""
 
 
-def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: object = None) -> list[int]:
+def encode(
+    model: LoadedModel, prompt: object, unbounded: bool = False, bos: object = None,
+    template_settings: Mapping[str, object] = MappingProxyType({}),
+) -> list[int]:  # fmt: skip
     """Return the prompt's token ids, including special tokens added by the tokenizer.
 
     `unbounded` skips the check against the model's context length; `bos` replaces the model's own start token of an
-    empty prompt. Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
+    empty prompt; `template_settings` are variables of the chat template, such as `enable_thinking`. Raises
+    TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
     check_model(model)
-    ids = _to_ids(model, prompt) or _start_tokens(model, bos)
+    ids = _to_ids(model, prompt, template_settings) or _start_tokens(model, bos)
     if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)
     check_vocabulary_ids(model, ids)
@@ -119,12 +126,12 @@ def to_prompt_tokens(ids: Sequence[int], pieces: TokenSpellings) -> tuple[Prompt
     )
 
 
-def _to_ids(model: LoadedModel, prompt: object) -> list[int]:
+def _to_ids(model: LoadedModel, prompt: object, template_settings: Mapping[str, object]) -> list[int]:
     if isinstance(prompt, str):
         return _encode_text(model, prompt)
     items = _prompt_items(prompt)
     if items and all(isinstance(item, Mapping) for item in items):
-        return _encode_chat(model, items)
+        return _encode_chat(model, items, template_settings)
     if wrong := [item for item in items if not _is_id(item)]:
         raise PromptError(
             tr("The prompt contains {value}, which is neither a token id nor a chat message.").format(
@@ -200,24 +207,65 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
     return ids
 
 
-def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> list[int]:
+def _encode_chat(
+    model: LoadedModel, messages: Sequence[Mapping[str, str]], settings: Mapping[str, object]
+) -> list[int]:
     if model.tokenizer is None or not getattr(model.tokenizer, "chat_template", None):
         raise TokenizerMissingError(
             tr("{model} has no chat template, so a chat cannot be converted to tokens.").format(model=model.name),
             tr("Write the prompt as plain text, or choose a chat model."),
         )
-    default_template(model.name, model.tokenizer.chat_template)
-    text = fill_chat_template(model.name, lambda: _fill_template(model.tokenizer, messages))
+    template = default_template(model.name, model.tokenizer.chat_template)
+    if settings:
+        settings = _template_settings(model, template, settings)
+    text = fill_chat_template(model.name, lambda: _fill_template(model.tokenizer, messages, settings))
     return tokenize(model, text, add_special_tokens=False)
 
 
-def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, str]]) -> str:
+_EFFORT, _NO_EFFORT, _SWITCHES = "reasoning_effort", "none", ("enable_thinking", "thinking")
+_TEMPLATE_ARGUMENTS = frozenset({"messages", "tools", "documents", "add_generation_prompt"})
+"""Variables that every template gets."""
+
+
+def _template_settings(model: LoadedModel, template: str, settings: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the settings that the template reads. The effort “none” is its switch for thinking too.
+
+    Raises ParameterError for one that it does not read, unless it switches off thinking that the model does not have.
+    """
+    names = fill_chat_template(model.name, lambda: template_variables(template))
+    known = names - _TEMPLATE_ARGUMENTS - set(model.tokenizer.special_tokens_map if model.tokenizer is not None else ())
+    if settings.get(_EFFORT) == _NO_EFFORT:
+        settings = {**dict.fromkeys(known & set(_SWITCHES), False), **settings}
+        if not known & {_EFFORT} and known & set(_SWITCHES):
+            settings = {name: value for name, value in settings.items() if name != _EFFORT}
+    for name, value in settings.items():
+        is_off = value == _NO_EFFORT if name == _EFFORT else name in _SWITCHES and value is False
+        if name not in known and not (is_off and not model.thinking_marks):
+            switches = sorted(known & {_EFFORT, *_SWITCHES})
+            raise ParameterError(
+                tr("The chat template of {model} does not read {name}.").format(model=model.name, name=name),
+                tr("Remove it. The template reads {names}.").format(names=join_names(switches))
+                if switches
+                else tr("Remove it. Thinking can be limited by thinking_budget.")
+                if name in (_EFFORT, *_SWITCHES) and model.thinking_marks
+                else tr("Remove it."),
+                f"{TEMPLATE_SETTINGS}.{name}",
+            )
+    return {name: value for name, value in settings.items() if name in known}
+
+
+TEMPLATE_SETTINGS = "template_settings"
+"""Name of the parameter in errors."""
+
+
+def _fill_template(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, str]], settings: Mapping[str, object]
+) -> str:
     """Fill the template with limited Jinja; tokenizers with their own implementation (Mistral's) use it."""
     if type(tokenizer).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template:
-        return render_chat(tokenizer.get_chat_template(), messages, tokenizer.special_tokens_map)
-    return str(
-        tokenizer.apply_chat_template([dict(one) for one in messages], tokenize=False, add_generation_prompt=True)
-    )
+        return render_chat(tokenizer.get_chat_template(), messages, {**settings, **tokenizer.special_tokens_map})
+    apply: Any = tokenizer.apply_chat_template  # it passes further arguments on to the template
+    return str(apply([dict(one) for one in messages], tokenize=False, add_generation_prompt=True, **settings))
 
 
 def _start_tokens(model: LoadedModel, bos: object = None) -> list[int]:

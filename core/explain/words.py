@@ -237,6 +237,16 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
+def rounded_duration(seconds: float) -> str:
+    """Format an estimated duration of at least a second: `40 s`, `3 min`, `2 h 5 min`."""
+    if round(seconds) < 60:
+        return tr("{n} s").format(n=max(1, round(seconds)))
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return tr("{n} min").format(n=minutes)
+    return tr("{h} h {m} min").format(h=minutes // 60, m=minutes % 60)
+
+
 def rate(tokens: float) -> str:
     """Format tokens per second: `118 tok/s`; one decimal below ten."""
     return f"{tokens:,.0f} tok/s" if tokens >= 10 else f"{tokens:.1f} tok/s"

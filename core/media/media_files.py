@@ -138,7 +138,7 @@ def _check_file(file: Path) -> None:
             tr("The file {file} does not exist.").format(file=file), tr("Choose a file on this disk.")
         ) from None
     except (OSError, ValueError) as error:
-        raise _missing_error(file, str(error)) from error
+        raise _missing_error(file, system_error_reason(error)) from error
     if stat.S_ISDIR(about.st_mode):
         raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose a file in it."))
     if not stat.S_ISREG(about.st_mode):

@@ -93,11 +93,8 @@ def _scan(folders: Iterable[os.DirEntry[str]]) -> Iterator[CachedModel]:
         except _DamagedRepositoryError as error:
             yield CachedModel(name, Path(folder.path), str(error))
         except (OSError, ValueError) as error:
-            yield CachedModel(
-                name,
-                Path(folder.path),
-                tr("its cache cannot be read: {error}").format(error=system_error_reason(error)),
-            )
+            problem = tr("its cache cannot be read: {error}").format(error=system_error_reason(error))
+            yield CachedModel(name, Path(folder.path), problem)
 
 
 class _DamagedRepositoryError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Literal
 
-from jinja2 import Template
+from jinja2 import Template, meta
 
 from decodescope.core.models.model_files import Json, JsonObject
 from decodescope.core.models.template_sandbox import BUDGET, MeteredEnvironment, TemplateBudget, TemplateLimitError
@@ -92,7 +92,7 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
 def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
-    """Render the chat up to the model's answer.
+    """Render the chat up to the model's answer. `special_tokens`: they, and further variables of the template, by name.
 
     The content of each message is passed in the form the template supports: a text or a list of parts. Raises whatever
     the template raises, and TemplateLimitError.
@@ -107,6 +107,12 @@ def render_chat(template: str, messages: Sequence[Mapping[str, object]], special
     chat = [_add_reasoning_aliases(_to_json_object(message)) for message in given]
     forms = _forms_of(template, chat, special_tokens)
     return _render(template, [_to_json_object(adapt_message(message, forms)) for message in chat], special_tokens)
+
+
+@lru_cache(maxsize=8)
+def template_variables(template: str) -> frozenset[str]:
+    """Return the variables that a template reads and does not set itself. Raises what its parser raises."""
+    return frozenset(meta.find_undeclared_variables(MeteredEnvironment().parse(template)))
 
 
 def requires_parts(template: str, special_tokens: Mapping[str, object]) -> bool:

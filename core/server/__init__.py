@@ -12,8 +12,14 @@ from decodescope.core.common.lazy_imports import lazy_imports
 
 with lazy_imports(globals()) as _PUBLIC_NAMES:
     from decodescope.core.server.call_fields import ApiError
-    from decodescope.core.server.http_server import LOCAL_HOST, HttpServer, ServerError, new_key
-    from decodescope.core.server.openai_api import CONTEXT_EXCEEDED, ApiResponse, CompletionCall, ServedModel
+    from decodescope.core.server.http_server import LOCAL_HOST, CallCounts, HttpServer, ServerError, new_key
+    from decodescope.core.server.openai_api import (
+        CONTEXT_EXCEEDED,
+        ApiResponse,
+        CompletionCall,
+        ServedModel,
+        ServedRequest,
+    )
     from decodescope.core.server.serve_command import run
 
 __all__ = sorted(_PUBLIC_NAMES)

@@ -16,13 +16,20 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.server.call_fields import ApiError
-from decodescope.core.server.openai_api import ApiResponse, CompletionCall, ServedModel, parse_call, to_api_error
+from decodescope.core.server.openai_api import (
+    ApiResponse,
+    CompletionCall,
+    ServedModel,
+    ServedRequest,
+    parse_call,
+    to_api_error,
+)
 from decodescope.core.system.system_errors import system_error_reason
-from decodescope.resources.language import join_names, mark, tr
+from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
     import uvicorn
@@ -30,7 +37,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from decodescope.core.events import Event
-    from decodescope.core.request import Request
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +60,25 @@ class ServerError(DecodescopeError):
     title = mark("The model cannot be served")
 
 
+class CallCounts(NamedTuple):
+    """Number of calls so far."""
+
+    answered: int = 0
+    refused: int = 0
+    """Calls that got an error."""
+    last_refusal: str = ""
+
+    def sentence(self) -> str:
+        """Return the numbers in words."""
+        answered = trn("{n:,} request answered", "{n:,} requests answered", self.answered).format(n=self.answered)
+        refused = trn("{n:,} refused", "{n:,} refused", self.refused).format(n=self.refused)
+        return tr("{answered}, {refused}.").format(answered=answered, refused=refused)
+
+
 class Runner(Protocol):
     """Runs one request at a time, in the server's thread for runs. Set `cancel` to stop it before its next pass."""
 
-    def __call__(self, request: Request, cancel: threading.Event) -> Iterator[Event]:
+    def __call__(self, request: ServedRequest, cancel: threading.Event) -> Iterator[Event]:
         """Yield the events of the run; raise what ends it."""
 
 
@@ -94,7 +115,8 @@ class HttpServer:
         port: int = 0,
         on_call: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`port` 0: any free one. `on_call` receives a line about each call that ends, in the server's thread.
+        """`port` 0: any free one. `on_call` receives a line about each call that ends, in the server's thread, after it
+        was counted.
 
         Raises ServerError if the address cannot be used, or if the extra `server` is not installed.
         """
@@ -111,6 +133,7 @@ class HttpServer:
         self._thread: threading.Thread | None = None
         self._turn: asyncio.Lock | None = None
         self._waiting = 0
+        self.counts = CallCounts()
         self._running = set[threading.Event]()
         """Events that stop the runs in progress."""
 
@@ -180,12 +203,15 @@ class HttpServer:
 
         async def on_api_error(request: HttpRequest, error: Exception) -> Response:
             assert isinstance(error, ApiError)
+            self.report_refusal(error)
             return JSONResponse(error.body, error.status, _headers(error))
 
         async def on_http_error(request: HttpRequest, error: Exception) -> Response:
             status = getattr(error, "status_code", 500)
             text = tr("{method} {path} is not part of this API.").format(method=request.method, path=request.url.path)
-            return JSONResponse(ApiError(text, status, code="unknown_url").body, status)
+            refused = ApiError(text, status, code="unknown_url")
+            self.report_refusal(refused)
+            return JSONResponse(refused.body, status)
 
         routes = [
             Route("/v1/models", models, methods=["GET"]),
@@ -245,6 +271,7 @@ class HttpServer:
             await stream.close()
         else:
             usage = answer.body["usage"]
+            self.counts = self.counts._replace(answered=self.counts.answered + 1)
             self._on_call(
                 tr("{kind}: {prompt} + {new} tokens").format(
                     kind=_call_kind(call.is_chat),
@@ -253,7 +280,8 @@ class HttpServer:
             )  # fmt: skip
 
     def report_refusal(self, error: ApiError, is_chat: bool | None = None) -> None:
-        """Pass on a line about a call that gets an error; `is_chat` is None if its kind is not known."""
+        """Count a call that gets an error and pass on a line about it; `is_chat` is None if its kind is not known."""
+        self.counts = self.counts._replace(refused=self.counts.refused + 1, last_refusal=error.message)
         text = tr("{kind}: error {status}. {message}")
         self._on_call(text.format(kind=_call_kind(is_chat), status=error.status, message=error.message))
 
@@ -341,7 +369,7 @@ async def _watch(receive: Receive, cancel: threading.Event) -> None:
     cancel.set()
 
 
-async def _pumped(runner: Runner, request: Request, cancel: threading.Event) -> AsyncIterator[Event]:
+async def _pumped(runner: Runner, request: ServedRequest, cancel: threading.Event) -> AsyncIterator[Event]:
     """Yield the events of a run that computes in a thread; wait for its end in any case."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()  # ends with an error or None

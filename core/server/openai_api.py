@@ -1,6 +1,7 @@
 """The API of OpenAI for one model: from the body of a call to requests, and from events to the body of the answer.
 
-Source: https://platform.openai.com/docs/api-reference (chat, completions, models), as of 2026.
+Source: https://platform.openai.com/docs/api-reference (chat, completions, models), as of 2026; for thinking
+(`reasoning_content`, `reasoning_format`) DeepSeek's API, and tools/server/README.md of llama.cpp.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import cast
 
 from decodescope.core.errors import (
     DecodescopeError,
@@ -21,6 +23,7 @@ from decodescope.core.errors import (
     UnforeseenError,
 )
 from decodescope.core.events import Ending, Event, Finished, RunStarted, SequenceFinished, TokenChosen
+from decodescope.core.parameter import Settings
 from decodescope.core.request import Request
 from decodescope.core.server.call_fields import (
     ApiError,
@@ -31,6 +34,15 @@ from decodescope.core.server.call_fields import (
     take_settings,
     translate_samplers,
     unsupported,
+)
+from decodescope.core.thinking import (
+    KNOWN_MARKS,
+    ThinkingMark,
+    ThinkingStream,
+    is_thinking_open,
+    marks_of,
+    split_answer,
+    token_part,
 )
 from decodescope.resources.language import join_names, tr
 
@@ -76,10 +88,34 @@ def to_api_error(error: BaseException, prompt: str = "prompt") -> ApiError:
     if isinstance(error, PromptError | TokenizerMissingError):
         return ApiError(str(error), param=prompt)
     if isinstance(error, ParameterError):
-        return ApiError(str(error), param=_API_NAMES.get(error.parameter, error.parameter) or None)
+        return ApiError(str(error), param=_api_name(error.parameter))
     if isinstance(error, DecodescopeError):
         return ApiError(str(error), 500 if isinstance(error, UnforeseenError) else 400)
     return ApiError(tr("Unexpected error: {name}.").format(name=type(error).__name__), 500)
+
+
+def _api_name(parameter: str) -> str | None:
+    """Return the name in the API of a setting, or of a variable of the chat template."""
+    kind, _, variable = parameter.partition(".")
+    if kind == "template_settings":
+        return variable if variable == _EFFORT else f"{_TEMPLATE_FIELD}.{variable}"
+    return _API_NAMES.get(parameter, parameter) or None
+
+
+_EFFORT, _TEMPLATE_FIELD = "reasoning_effort", "chat_template_kwargs"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRequest(Request):
+    """A request of a client; a runner encodes its prompt with the settings of the chat template."""
+
+    template_settings: Settings = field(default_factory=dict)
+    """Variables of the chat template, such as `enable_thinking`."""
+
+    def with_ids(self, ids: Sequence[int]) -> Request:
+        """Return the request to run, with the prompt encoded."""
+        held = {one.name: getattr(self, one.name) for one in fields(Request)}
+        return Request(**{**held, "prompt": ids})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +152,19 @@ class CompletionCall:
     """Number of alternatives per token; None without log-probabilities."""
     is_streamed: bool
     includes_usage: bool
+    template_settings: Settings = field(default_factory=dict)
+    """Variables of the chat template."""
+    splits_thinking: bool = False
+    """Whether thinking is no part of the content."""
+    returns_thinking: bool = True
+    """Whether thinking that is no part of the content is returned beside it."""
 
     @property
     def samples(self) -> bool:
         """Whether the tokens are drawn at random."""
         return bool(self.settings["do_sample"])
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ServedRequest]:
         """Return the requests to run, one for each prompt.
 
         The texts of one prompt are sampled side by side, each with its own seed. Greedy decoding gives `n` equal texts,
@@ -130,12 +172,13 @@ class CompletionCall:
         """
         several = {"num_return_sequences": self.choices, "seed_each": True} if self.choices > 1 and self.samples else {}
         return [
-            Request(
+            ServedRequest(
                 prompt,
                 {**self.settings, **several},
                 strategy="sampling" if self.samples else "greedy",
                 seed=self.seed,
                 top_n=max(self.top_logprobs or 0, _MIN_ALTERNATIVES),
+                template_settings=self.template_settings,
             )
             for prompt in self.prompts
         ]
@@ -154,10 +197,14 @@ def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCal
     seed = fields.integer("seed", secrets.randbelow(2**31), -(2**63), 2**63 - 1) % 2**31
     if stop := _stop(fields.take("stop")):
         settings["stop_strings"] = list(stop)
-    if biases := _biases(fields.take("logit_bias")):
+    biases, banned = _biases(fields.take("logit_bias"))
+    if biases:
         settings["sequence_bias"] = biases
+    if banned:
+        settings["suppress_tokens"] = [*cast("list[int]", settings.get("suppress_tokens") or []), *banned]
     if grammar := take_grammar(fields):
         settings["grammar"] = grammar
+    _translate_probabilities(fields, is_chat)
     if is_chat:
         wanted = fields.flag("logprobs")
         count = fields.integer("top_logprobs", 0, 0, MAX_TOP_LOGPROBS)
@@ -171,14 +218,57 @@ def parse_call(body: object, model: ServedModel, is_chat: bool) -> CompletionCal
         if best_of != choices:
             raise unsupported("best_of", tr("only the n texts that are returned are written."), (choices,))
     is_streamed = fields.flag("stream")
+    template_settings, splits, returns = _thinking(fields) if is_chat else ({}, False, True)
     options = fields.take("stream_options")
     if options is not None and (not is_streamed or not isinstance(options, Mapping)):
         raise ApiError(tr("stream_options is an object, and needs stream: true."), param="stream_options")
-    fields.end()
+    fields.end(is_chat)
     return CompletionCall(
         model, is_chat, prompts, settings, seed, choices, stop, top_logprobs, is_streamed,
-        includes_usage=bool(options and options.get("include_usage")),
+        includes_usage=bool(options and options.get("include_usage")), template_settings=template_settings,
+        splits_thinking=splits, returns_thinking=returns,
     )  # fmt: skip
+
+
+def _translate_probabilities(fields: CallFields, is_chat: bool) -> None:
+    """Read llama.cpp's number of alternatives as OpenAI's."""
+    count = fields.integer("n_probs", 0, 0, MAX_TOP_LOGPROBS)
+    if count and not is_chat and not fields.has("logprobs"):
+        fields.give(logprobs=count)
+    elif count and is_chat and not fields.has("top_logprobs"):
+        fields.give(logprobs=True, top_logprobs=count)
+
+
+_FORMATS = ("auto", "deepseek", "none")
+
+
+def _thinking(fields: CallFields) -> tuple[Settings, bool, bool]:
+    """Return the variables of the chat template, whether thinking is split off, and whether it is returned."""
+    given = fields.take(_TEMPLATE_FIELD)
+    if given is not None and not isinstance(given, Mapping):
+        raise ApiError(tr("{name} is not an object.").format(name=_TEMPLATE_FIELD), param=_TEMPLATE_FIELD)
+    variables = {str(name): value for name, value in (given or {}).items() if value is not None}
+    effort = fields.take(_EFFORT)
+    if effort is not None:
+        if not isinstance(effort, str) or variables.get(_EFFORT, effort) != effort:
+            raise ApiError(
+                tr("{name} is {value}. It must be a text, and be given once.").format(
+                    name=_EFFORT, value=shown(effort)
+                ),
+                param=_EFFORT,
+            )
+        variables[_EFFORT] = effort
+    name = "reasoning_format"
+    form = fields.take(name)
+    if form is not None and form not in _FORMATS:
+        raise ApiError(
+            tr("{name} is {value}. Supported: {names}.").format(
+                name=name, value=shown(form), names=join_names(_FORMATS)
+            ),
+            param=name, code="unsupported_parameter",
+        )  # fmt: skip
+    returns = fields.flag("include_reasoning") if fields.has("include_reasoning") else True
+    return variables, form != "none", returns
 
 
 def _check_model(name: object, model: ServedModel) -> None:
@@ -216,9 +306,12 @@ def _message(value: object, place: str) -> Mapping[str, str]:
     for name in ("tool_calls", "function_call", "audio"):
         if value.get(name):
             raise unsupported(f"{place}.{name}", tr("messages are text."))
-    message = {"role": _ROLES[role], "content": _content(value.get("content"), f"{place}.content")}
-    thinking = value.get("reasoning_content") if role == "assistant" else None
-    return {**message, "reasoning_content": thinking} if isinstance(thinking, str) and thinking else message
+    given = (value.get(name) for name in ("reasoning_content", "reasoning")) if role == "assistant" else ()
+    thinking: str = next((one for one in given if isinstance(one, str) and one), "")
+    content = value.get("content")
+    text = "" if content is None and thinking else _content(content, f"{place}.content")  # it was cut while it thought
+    message = {"role": _ROLES[role], "content": text}
+    return {**message, "reasoning_content": thinking} if thinking else message
 
 
 def _content(value: object, place: str) -> str:
@@ -297,11 +390,13 @@ def _stop(value: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _biases(value: object) -> list[list[object]]:
-    """Return the biases as the program's setting: [[token ids], bias]."""
-    if value is None or value == []:
-        return []
-    if not isinstance(value, Mapping) or len(value) > MAX_BIASES:
+def _biases(value: object) -> tuple[list[list[object]], list[int]]:
+    """Return the biases as the program's setting, [[token ids], bias], and the ids that llama.cpp's bias false bans.
+
+    `value` is an object of ids and biases, or a list of pairs, as llama.cpp takes it too.
+    """
+    pairs = list(value.items()) if isinstance(value, Mapping) else [] if value is None else value
+    if not isinstance(pairs, list) or len(pairs) > MAX_BIASES or not all(map(_is_pair, pairs)):
         raise ApiError(
             tr("logit_bias must be an object of at most {count:,} token ids with their biases.").format(
                 count=MAX_BIASES
@@ -309,18 +404,25 @@ def _biases(value: object) -> list[list[object]]:
             param="logit_bias",
         )
     found: list[list[object]] = []
-    for token, bias in value.items():
+    banned: list[int] = []
+    for token, bias in pairs:
         is_number = isinstance(bias, int | float) and not isinstance(bias, bool) and -100 <= bias <= 100
-        if not re.fullmatch(r"\d{1,9}", str(token)) or not is_number:
+        if not re.fullmatch(r"\d{1,9}", str(token)) or not (is_number or bias is False):
             raise ApiError(
                 tr("logit_bias has {token}: {value}. Give token ids, each with a number from -100 to 100.").format(
                     token=shown(token), value=shown(bias)
                 ),
                 param="logit_bias",
             )
-        if bias:
+        if bias is False:
+            banned.append(int(token))
+        elif bias:
             found.append([[int(token)], float(bias)])
-    return found
+    return found, banned
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
 
 
 @dataclass(slots=True)
@@ -332,35 +434,101 @@ class _Choice:
 
     index: int
     stop: tuple[str, ...]
+    splits_thinking: bool = False
+    shows_marks: bool = False
+    """Whether the marks of thinking are part of the text where they are special tokens."""
     text: str = ""
-    sent: int = 0
+    content: str = ""
+    """The answer so far, without thinking that is split off."""
+    thinking: str = ""
     tokens: list[tuple[int, TokenChosen]] = field(default_factory=list)
     """Tokens that are not sent yet, each with the length of the text before it."""
+    details: list[tuple[int, TokenChosen]] = field(default_factory=list)
+    """Tokens that were sent."""
     count: int = 0
+    thinking_count: int = 0
+    """Number of tokens of thinking, marks included."""
     ending: Ending | None = None
+    is_begun: bool = False
+    """Whether a chunk was sent."""
+    _marks: tuple[ThinkingMark, ...] = KNOWN_MARKS
+    _is_open: bool = False
+    """Whether the prompt opened the thinking."""
+    _stream: ThinkingStream = field(init=False)
+    _parts: list[tuple[str, str, bool]] = field(default_factory=list)
+    """What each token writes, what it adds to the text, and whether it is special."""
+
+    def __post_init__(self) -> None:
+        """Prepare for a run that does not say how it started."""
+        self._stream = ThinkingStream(self._marks if self.splits_thinking else (), is_open=False)
+
+    def begin(self, started: RunStarted) -> None:
+        """Take over the marks of the model's thinking, and whether the prompt opened it."""
+        self._marks = marks_of(started)
+        self._is_open = is_thinking_open(started.prompt, self._marks)
+        if self.splits_thinking:
+            self._stream = ThinkingStream(self._marks, self._is_open)
 
     def add(self, event: TokenChosen) -> None:
         self.count += 1
-        if event.special:
-            return
-        self.tokens.append((len(self.text), event))
-        self.text += event.text
+        part, text = token_part(event), event.text
+        if self.shows_marks and event.special and any(part in mark for marks in self._marks for mark in marks):
+            text = part
+        self._parts.append((part, text, event.special))
+        self._stream.add(part, text, event.special)
+        if not event.special:
+            self.tokens.append((len(self.text), event))
+        self.text += text
 
-    def finish(self, event: SequenceFinished) -> None:
+    def finish(self, event: SequenceFinished) -> list[tuple[bool, str]]:
+        """End the text and return its last parts, each with whether it is thinking."""
         self.ending = event.reason
-        self.text += event.tail
+        if event.tail:
+            self._parts.append((event.tail, event.tail, False))
+            self._stream.add(event.tail, event.tail, is_special=False)
+            self.text += event.tail
         cut = min((place for place in (self.text.find(one) for one in self.stop) if place >= 0), default=-1)
-        if event.reason == "stop_string" and cut >= 0:
+        removed = len(self.text) - cut if event.reason == "stop_string" and cut >= 0 else 0
+        if removed:
             self.text = self.text[:cut]
             self.tokens = [one for one in self.tokens if one[0] < cut]
+            self._cut_parts(removed)
+        parts, visible, special = list(zip(*self._parts, strict=True)) or ((), (), ())
+        found = split_answer(
+            parts, visible, self._marks, self._is_open, {index for index, flag in enumerate(special) if flag}
+        )
+        last = self._stream.take(removed, has_ended=True)
+        self.thinking_count = sum(stop - start for start, stop in found.ranges)
+        if not self.splits_thinking:
+            self.content = self.text
+            return last
+        sent = self.content + "".join(text for is_thinking, text in last if not is_thinking)
+        self.content, self.thinking = found.body, found.thinking
+        # Only the whole answer shows that a mark inside a sentence was the end of thinking.
+        return last if sent or not found.body else [*last, (False, found.body)]
 
-    def flush(self) -> tuple[str, list[tuple[int, TokenChosen]]]:
-        """Return the text and the tokens that can be sent now."""
-        ready = len(self.text) if self.ending is not None else len(self.text) - self._held_back()
-        text, self.sent = self.text[self.sent : ready], max(self.sent, ready)
+    def _cut_parts(self, count: int) -> None:
+        """Remove the last `count` shown characters."""
+        while count and self._parts:
+            part, text, is_special = self._parts.pop()
+            if len(text) > count:
+                self._parts.append((part[: len(part) - count], text[: len(text) - count], is_special))
+            count -= min(len(text), count)
+
+    def take_parts(self) -> list[tuple[bool, str]]:
+        """Return the parts of the text that can be sent now, each with whether it is thinking."""
+        parts = self._stream.take(self._held_back())
+        self.content += "".join(text for is_thinking, text in parts if not is_thinking)
+        self.thinking += "".join(text for is_thinking, text in parts if is_thinking)
+        return parts
+
+    def take_tokens(self) -> list[tuple[int, TokenChosen]]:
+        """Return the tokens whose text can be sent now."""
+        ready = len(self.text) - (0 if self.ending is not None else self._held_back())
         done = [one for one in self.tokens if self.ending is not None or one[0] + len(one[1].text) <= ready]
         self.tokens = self.tokens[len(done) :]
-        return text, done
+        self.details += done
+        return done
 
     def _held_back(self) -> int:
         """Return the length of the longest end of the text that a stop string begins with."""
@@ -384,41 +552,36 @@ class ApiResponse:
         self.call = call
         self.id = f"{'chatcmpl' if call.is_chat else 'cmpl'}-{secrets.token_hex(12)}"
         self.created = int(time.time())
-        self._prompt_tokens = self._new_tokens = 0
+        self._prompt_tokens = 0
         self._choices: list[_Choice] = []
         self._first = 0
         """Index of the first choice of the current request."""
-        self._texts: list[str] = []
-        self._details: list[list[tuple[int, TokenChosen]]] = []
-        self._is_open: list[bool] = []
 
     def begin(self) -> None:
         """Start the choices of the next request."""
         self._first = len(self._choices)
         own = self.call.choices if self.call.samples else 1
         for index in range(own):
-            self._choices.append(_Choice(self._first + index, self.call.stop))
-            self._texts.append("")
-            self._details.append([])
-            self._is_open.append(False)
+            splits = self.call.splits_thinking
+            shows_marks = self.call.is_chat and not splits
+            self._choices.append(_Choice(self._first + index, self.call.stop, splits, shows_marks))
 
     def feed(self, event: Event) -> Iterator[Json]:
         """Yield the chunks of a streamed answer that follow from an event."""
         if isinstance(event, RunStarted):
             self._prompt_tokens += len(event.prompt)
+            for choice in self._choices[self._first :]:
+                choice.begin(event)
         elif isinstance(event, TokenChosen):
             choice = self._choices[self._first + event.sequence]
             choice.add(event)
-            yield from self._flush(choice)
+            yield from self._chunks(choice, choice.take_parts(), choice.take_tokens())
         elif isinstance(event, SequenceFinished):
             choice = self._choices[self._first + event.sequence]
-            choice.finish(event)
-            yield from self._flush(choice)
+            yield from self._chunks(choice, choice.finish(event), choice.take_tokens())
         elif isinstance(event, Finished):
             if event.reason == "stopped":
                 raise ApiError(tr("The run was stopped in the program."), 503, code="stopped")
-            for choice in self._choices[self._first :]:
-                self._new_tokens += choice.count
             yield from self._copies()
 
     def _copies(self) -> Iterator[Json]:
@@ -426,31 +589,24 @@ class ApiResponse:
         if self.call.samples:
             return
         first = self._choices[self._first]
-        text, details = self._texts[self._first], self._details[self._first]
         for _ in range(self.call.choices - 1):
-            choice = _Choice(len(self._choices), (), ending=first.ending)
+            choice = replace(first, index=len(self._choices), is_begun=False)
             self._choices.append(choice)
-            self._texts.append(text)
-            self._details.append(details)
-            self._is_open.append(False)
-            self._new_tokens += first.count
-            yield from self._chunks(choice, text, details)
+            yield from self._chunks(choice, [(True, first.thinking), (False, first.content)], first.details)
 
-    def _flush(self, choice: _Choice) -> Iterator[Json]:
-        text, details = choice.flush()
-        self._texts[choice.index] += text
-        self._details[choice.index] += details
-        yield from self._chunks(choice, text, details)
-
-    def _chunks(self, choice: _Choice, text: str, details: list[tuple[int, TokenChosen]]) -> Iterator[Json]:
+    def _chunks(
+        self, choice: _Choice, parts: Sequence[tuple[bool, str]], details: Sequence[tuple[int, TokenChosen]]
+    ) -> Iterator[Json]:
         if not self.call.is_streamed:
             return
-        if self.call.is_chat and not self._is_open[choice.index]:
-            self._is_open[choice.index] = True
+        if self.call.is_chat and not choice.is_begun:
+            choice.is_begun = True
             yield self._chunk(choice, {"delta": {"role": "assistant", "content": ""}})
-        if text or details:
-            content: Json = {"delta": {"content": text}} if self.call.is_chat else {"text": text}
-            yield self._chunk(choice, content, details)
+        shown = [one for one in parts if one[1] and (self.call.returns_thinking or not one[0])]
+        for is_thinking, text in shown or ([(False, "")] if details and self.call.top_logprobs is not None else []):
+            name = "reasoning_content" if is_thinking else "content"
+            yield self._chunk(choice, {"delta": {name: text}} if self.call.is_chat else {"text": text}, details)
+            details = ()
         if choice.ending is not None:
             yield self._chunk(choice, {"delta": {}} if self.call.is_chat else {"text": ""}, finish=choice.finish_reason)
 
@@ -473,28 +629,32 @@ class ApiResponse:
     def body(self) -> Json:
         """The complete answer."""
         choices = []
-        for choice, text, details in zip(self._choices, self._texts, self._details, strict=True):
-            logprobs = self._logprobs(details) if self.call.top_logprobs is not None else None
-            content: Json = (
-                {"message": {"role": "assistant", "content": text, "refusal": None}}
-                if self.call.is_chat
-                else {"text": text}
-            )
+        for choice in self._choices:
+            logprobs = self._logprobs(choice.details) if self.call.top_logprobs is not None else None
+            content: Json = {"message": self._message(choice)} if self.call.is_chat else {"text": choice.content}
             choices.append(
                 {"index": choice.index, **content, "logprobs": logprobs, "finish_reason": choice.finish_reason}
             )
         kind = "chat.completion" if self.call.is_chat else "text_completion"
         return {**self._head(kind), "choices": choices, "usage": self._usage()}
 
+    def _message(self, choice: _Choice) -> Json:
+        message = {"role": "assistant", "content": choice.content, "refusal": None}
+        shows = choice.thinking and self.call.returns_thinking
+        return {**message, "reasoning_content": choice.thinking} if shows else message
+
     def _head(self, kind: str) -> Json:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.call.model.name}
 
     def _usage(self) -> Json:
-        return {
-            "prompt_tokens": self._prompt_tokens,
-            "completion_tokens": self._new_tokens,
-            "total_tokens": self._prompt_tokens + self._new_tokens,
-        }
+        new = sum(choice.count for choice in self._choices)
+        usage: Json = {
+            "prompt_tokens": self._prompt_tokens, "completion_tokens": new, "total_tokens": self._prompt_tokens + new,
+        }  # fmt: skip
+        if self.call.is_chat:
+            thinking = sum(choice.thinking_count for choice in self._choices)
+            usage["completion_tokens_details"] = {"reasoning_tokens": thinking}
+        return usage
 
     def _logprobs(self, details: Sequence[tuple[int, TokenChosen]]) -> Json | None:
         """Return the log-probabilities of tokens, by the model alone: before temperature, filters and biases."""

@@ -8,12 +8,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.core.server.http_server import LOCAL_HOST, HttpServer, Runner, ServerError, is_local, new_key
-from decodescope.core.server.openai_api import ServedModel
+from decodescope.core.server.openai_api import ServedModel, ServedRequest
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from decodescope.core.events import Event
     from decodescope.core.models.loaded_model import LoadedModel
     from decodescope.core.remote.remote_model import RemoteModel
-    from decodescope.core.request import Request
 
 KEY_VARIABLE = "DECODESCOPE_SERVER_KEY"
 DEFAULT_PORT = 8017
@@ -80,6 +78,9 @@ def run(arguments: Sequence[str]) -> int:
         server.wait()
     except KeyboardInterrupt:
         _print(tr("The server has ended."))
+        _print(server.counts.sentence())
+        if server.counts.last_refusal:
+            _print(tr("Last refusal: {reason}").format(reason=server.counts.last_refusal))
     finally:
         server.stop()
     return _DONE
@@ -120,14 +121,14 @@ def make_runner(model: LoadedModel | RemoteModel) -> Runner:
             tr("Use the address of that engine, or choose a local model."),
         )
 
-    def run_request(request: Request, cancel: threading.Event) -> Iterator[Event]:
+    def run_request(request: ServedRequest, cancel: threading.Event) -> Iterator[Event]:
         # The window adds a chat of messages to its own conversation; ids are shown as a run.
-        request = replace(request, prompt=encode(model, request.prompt))
+        plain = request.with_ids(encode(model, request.prompt, template_settings=request.template_settings))
         window = LiveAddress.find()
-        live = LiveRun(window, request, {"served": True}) if window is not None else None
+        live = LiveRun(window, plain, {"served": True}) if window is not None else None
         failure = None
         try:
-            with closing(cast("Generator[Event]", core.stream(model, request, cancel=cancel))) as events:
+            with closing(cast("Generator[Event]", core.stream(model, plain, cancel=cancel))) as events:
                 for event in events:
                     if live is not None:
                         live.write(event)

@@ -19,7 +19,9 @@ def system_error_reason(error: BaseException) -> str:
     """
     import socket
 
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, UnicodeDecodeError):
+        return tr("it is not UTF-8 text")
+    if isinstance(error, socket.gaierror):  # its numbers are not those of `errno`
         return tr("no computer with that name was found")
     number = _number(error)
     if number in _REASONS:
@@ -44,7 +46,7 @@ def writing_remedy(error: BaseException | None, otherwise: str) -> str:
 
 def _number(error: BaseException | None) -> int | None:
     """Return the system's number of an error; libraries in Rust have it in the message: `(os error 28)`."""
-    if type(error).__module__ in ("ssl", "socket"):  # their numbers are not those of `errno`
+    if any(kind.__name__ == "SSLError" for kind in type(error).__mro__):  # its numbers are those of OpenSSL
         return None
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno

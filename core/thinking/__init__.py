@@ -8,10 +8,13 @@ from decodescope.core.thinking.marks import KNOWN_MARKS, ThinkingMark, derive_ma
 from decodescope.core.thinking.recognition import (
     NO_THINKING,
     AnswerThinking,
+    ThinkingStream,
     find_thinking,
     is_thinking_open,
+    marks_of,
     split_answer,
     split_text,
+    token_part,
 )
 
 __all__ = [
@@ -19,9 +22,12 @@ __all__ = [
     "NO_THINKING",
     "AnswerThinking",
     "ThinkingMark",
+    "ThinkingStream",
     "derive_marks",
     "find_thinking",
     "is_thinking_open",
+    "marks_of",
     "split_answer",
     "split_text",
+    "token_part",
 ]

@@ -58,11 +58,11 @@ def find_thinking(started: RunStarted | None, tokens: Sequence[TokenChosen], tai
     The marks are those that the run recorded, otherwise all known ones. Thinking may have been opened by the prompt or
     by the given beginning of the answer, which counts as thinking too.
     """
-    marks = _marks_of(started)
+    marks = marks_of(started)
     beginning = started.beginning if started is not None else ()
     before = is_thinking_open(started.prompt, marks) if started is not None else None
     visible = [*(token.text for token in beginning), *(token.text for token in tokens)]
-    parts = [*map(_prompt_part, beginning), *map(_token_part, tokens)]
+    parts = [*map(_prompt_part, beginning), *map(token_part, tokens)]
     flags = [*(token.special for token in beginning), *(token.special for token in tokens)]
     special = {index for index, flag in enumerate(flags) if flag}
     found = split_answer(parts, visible, marks, before, special, tail)
@@ -71,13 +71,15 @@ def find_thinking(started: RunStarted | None, tokens: Sequence[TokenChosen], tai
     return found._replace(ranges=ranges)
 
 
-def _marks_of(started: RunStarted | None) -> tuple[ThinkingMark, ...]:
+def marks_of(started: RunStarted | None) -> tuple[ThinkingMark, ...]:
+    """Return the marks that a run recorded, otherwise all known ones."""
     if started is None or not started.thinking:
         return KNOWN_MARKS
     return tuple(ThinkingMark(*mark) for mark in started.thinking)
 
 
-def _token_part(token: TokenChosen) -> str:
+def token_part(token: TokenChosen) -> str:
+    """Return what a token writes, special tokens by their names."""
     return token.piece if token.special and not token.text else token.text
 
 
@@ -149,6 +151,147 @@ def split_answer(
         _token_ranges(starts, [(span.start, span.end) for span in spans], len(text)),
         is_cut_off,
     )
+
+
+class ThinkingStream:
+    """Splits an answer while it is written. What was returned once keeps its place.
+
+    Two rules of `split_answer` need the whole answer and do not apply here: thinking that ends without having begun,
+    and a closing mark inside a sentence that turns out to be the only one.
+    """
+
+    def __init__(self, marks: Sequence[ThinkingMark], is_open: bool) -> None:
+        """`is_open`: whether the prompt opened the thinking."""
+        self._marks = [ThinkingMark(*map(_fold, mark)) for mark in marks]
+        self._text = self._folded = ""
+        self._special: set[int] = set()
+        self._names: list[tuple[int, int]] = []
+        """Ranges of the names of special tokens, which are not shown."""
+        self._closers = self._marks if is_open else []
+        """Marks that can close the thinking in progress; () outside of thinking."""
+        self._segment = self._position = 0
+        """Start of the text since the last mark, and the length of the text that was split."""
+        self._may_reopen = is_open
+        self._has_thinking = is_open
+        self._space = ""
+        """White space of thinking that is returned only if more follows."""
+        self._is_blank = {True: True, False: True}
+        """Whether nothing of the current piece of thinking, or of the rest, was returned."""
+        self._has_returned = False
+
+    def add(self, part: str, visible: str, is_special: bool) -> None:
+        """Append a token: what it writes, special tokens by their names, and what it adds to the shown text."""
+        if is_special:
+            self._special.add(len(self._text))
+        if part != visible:
+            self._names.append((len(self._text), len(self._text) + len(part)))
+        self._text += part
+        self._folded += _fold(part)
+
+    def take(self, held_back: int = 0, *, has_ended: bool = False) -> list[tuple[bool, str]]:
+        """Return the new parts, each with whether it is thinking.
+
+        `held_back`: number of shown characters at the end that may yet be removed; `has_ended`: nothing follows.
+        """
+        limit = self._limit(held_back)
+        parts: list[tuple[bool, str]] = []
+        while self._position < limit:
+            before = self._position
+            split = self._split_thinking if self._closers else self._split_rest
+            if (part := split(limit, has_ended)) is not None:
+                parts.append(part)
+            if self._position == before:
+                break
+        return [(is_thinking, text) for is_thinking, text in parts if text]
+
+    def _limit(self, held_back: int) -> int:
+        """Return the length of the text without its last shown characters."""
+        limit = len(self._text)
+        for start, end in reversed(self._names):
+            if held_back <= limit - end:
+                break
+            held_back -= limit - end
+            limit = start
+        return limit - held_back
+
+    def _split_thinking(self, limit: int, has_ended: bool) -> tuple[bool, str] | None:
+        text, start = self._folded[:limit], self._position
+        if self._may_reopen:  # the model repeats the mark that the prompt has
+            begun = text[start:].lstrip()
+            again = next((mark for mark in self._closers if begun.startswith(mark.opening)), None)
+            if again is not None:
+                self._position = limit - len(begun) + len(again.opening)
+                self._may_reopen = False
+                return None
+            if not has_ended and any(mark.opening.startswith(begun) for mark in self._closers):
+                return None
+            self._may_reopen = False
+        places = sorted(
+            (start + found.start(), mark)
+            for mark in self._closers
+            for found in re.finditer(re.escape(mark.closing), text[start:])
+        )
+        for place, mark in places:
+            end = place + len(mark.closing)
+            if place not in self._special:
+                if end == limit and not has_ended and text[place - 1 : place] in (" ", *_QUOTES):
+                    return self._advance(True, place)  # the next letter shows whether a sentence mentions it
+                if _is_mention(text, place, mark.closing):
+                    continue
+            if mark.header and not has_ended and mark.header.startswith(text[end:].lstrip()):
+                return self._advance(True, place)
+            part = self._advance(True, place)
+            self._space, self._closers = "", []
+            self._segment = self._position = _after_header(text, end, mark)
+            return part
+        return self._advance(True, self._safe_end(text, [mark.closing for mark in self._closers], has_ended))
+
+    def _split_rest(self, limit: int, has_ended: bool) -> tuple[bool, str] | None:
+        text, start = self._folded[:limit], self._position
+        if any(mark.opening in text[start:] for mark in self._marks):
+            found = _next_opening(text, self._segment, self._marks, self._special, is_first=not self._has_thinking)
+            if found is not None:
+                mark, place = found
+                part = self._advance(False, place)
+                self._position = place + len(mark.opening)
+                self._closers, self._has_thinking, self._is_blank[True] = [mark], True, True
+                return part
+        return self._advance(False, self._safe_end(text, [mark.opening for mark in self._marks], has_ended))
+
+    def _safe_end(self, text: str, marks: Sequence[str], has_ended: bool) -> int:
+        """Return the end of the text that no mark can begin before."""
+        if has_ended:
+            return len(text)
+        lengths = (
+            length
+            for mark in marks
+            for length in range(min(len(mark) - 1, len(text) - self._position), 0, -1)
+            if text.endswith(mark[:length])
+        )
+        return len(text) - max(lengths, default=0)
+
+    def _advance(self, is_thinking: bool, end: int) -> tuple[bool, str]:
+        """Return the shown text up to `end`, without white space around thinking."""
+        start, self._position = self._position, max(end, self._position)
+        shown, place = "", start
+        for name_start, name_end in self._names:
+            if name_start < self._position and name_end > place:
+                shown += self._text[place : max(name_start, place)]
+                place = min(name_end, self._position)
+        shown += self._text[place : self._position]
+        if is_thinking:
+            shown = self._space + shown
+            if self._is_blank[True]:
+                shown = shown.lstrip()
+            kept = shown.rstrip()
+            self._space, shown = shown[len(kept) :], kept
+            if shown and self._is_blank[True] and self._has_returned:
+                shown = "\n\n" + shown
+            self._has_returned |= bool(shown)
+        elif self._is_blank[False] and self._has_thinking:
+            shown = shown.lstrip()
+        self._is_blank[is_thinking] &= not shown
+        return is_thinking, shown
 
 
 def _fold(text: str) -> str:

@@ -57,6 +57,41 @@ def test_dynamic_temperature_and_mirostat_survive_round_trip(
     assert {key: read.values[key] for key in values} == pytest.approx(values)
 
 
+@pytest.mark.parametrize(
+    ("name", "written", "left"),
+    [
+        ("llama.cpp", {"frequency_penalty": 0.3, "presence_penalty": -0.4}, ("frequency_penalty", "presence_penalty")),
+        ("KoboldCpp", {"presence_penalty": -0.4}, ("presence_penalty", "frequency_penalty")),
+    ],
+)
+def test_exported_count_penalties_are_written_and_their_difference_is_named(
+    name: str, written: dict[str, float], left: tuple[str, ...], tmp_path: Path
+) -> None:
+    program, values = programs.WRITABLE_PROGRAMS[name], {"frequency_penalty": 0.3, "presence_penalty": -0.4}
+    data, found = programs.export_settings(program, "sampling", values)
+    assert {one: data[one] for one in values if one in data} == written
+    assert sorted(found) == sorted(left)
+    notes = " ".join(programs.export_notes(program, values))
+    assert [one for one in values if f"{one}: there it also counts the tokens of the prompt." in notes] == [*written]
+    read = preset(tmp_path, data)
+    assert {one: read.values[one] for one in written} == written
+    off, found = programs.export_settings(program, "sampling", dict.fromkeys(values, 0.0))
+    assert found == ()
+    assert {off[one] for one in written} == {0.0}
+
+
+def test_penalties_of_llama_cpp_keep_one_place_in_the_order(tmp_path: Path) -> None:
+    file = {"samplers": ["top_k", "penalties"], "top_k": 5, "frequency_penalty": 0.5, "repeat_penalty": 1.1}
+    read = preset(tmp_path, file)
+    assert read.values["stages"] == ["top_k", "repetition_penalty", "frequency_penalty"]
+    read = preset(tmp_path, {**file, "samplers": ["top_k"]})
+    assert (read.values["frequency_penalty"], read.values["repetition_penalty"]) == (0.0, 1.0)
+    split = {"top_k": 5, "repetition_penalty": 1.1, "frequency_penalty": 0.5,
+             "stages": ["repetition_penalty", "top_k", "frequency_penalty"]}  # fmt: skip
+    _, left = programs.export_settings(programs.WRITABLE_PROGRAMS["llama.cpp"], "sampling", split)
+    assert "stages" in left
+
+
 def test_default_sampler_chains_exist_as_presets() -> None:
     folder = resources.path("presets")
     llama, kobold = (presets.load_preset(folder / f"{name}.json") for name in ("Balanced", "Wide choice"))

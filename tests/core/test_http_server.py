@@ -142,6 +142,19 @@ def test_an_error_of_the_run_names_the_field_of_the_call(server):
     assert (status, body["error"]["param"]) == (400, "logit_bias")
 
 
+def test_every_call_is_counted_as_answered_or_refused(server):
+    complete(server)
+    for path, body, headers in (
+        ("/models", None, {"Authorization": "Bearer wrong"}), ("/nothing", None, {}), ("/models/other", None, {}),
+        ("/completions", {"model": "tiny", "x": 1}, {}), ("/completions", {"model": "tiny", "prompt": "fail"}, {}),
+        ("/completions", {"model": "tiny", "prompt": "fail", "stream": True}, {}),
+    ):  # fmt: skip
+        call(server, path, body, **headers)
+    assert server.counts[:2] == (1, 6)
+    assert server.counts.last_refusal == "It is wrong. Change it."
+    assert server.counts.sentence() == "1 request answered, 6 refused."
+
+
 def test_a_body_that_is_no_json_is_refused(server, monkeypatch):
     request = urllib.request.Request(
         f"{server.address}/completions", b"{", {"Authorization": f"Bearer {server.key}"}, method="POST"

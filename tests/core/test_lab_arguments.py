@@ -1,5 +1,6 @@
-"""What a lab's public function is handed that is of a wrong kind is named in an error of core.errors before anything is
-begun: no process is started, nothing is written."""
+"""Arguments of a wrong kind to a lab's public functions raise an error of core.errors that names them, before a process
+is started or a file is written.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ MISSING = Path("none.jsonl")
 
 @pytest.fixture(scope="module")
 def training(tiny: LoadedModel) -> Calls:
-    """What trains, draws or scores; what can be stopped ends at once."""
+    """Functions that train, draw or score; those that can be stopped end at once."""
     judge = new_reward_model(tiny)
     about = {"model": tiny, "folder": Path("kept"), "steps": 1, "seed": 0, "rate": 1e-3, "cancel": STOP}
     drawn = {"longest": 2, "seed": 0, "cancel": STOP}

@@ -133,3 +133,11 @@ def test_pieces_that_are_not_drawn_have_a_label() -> None:
 
 def test_every_ending_has_a_text() -> None:
     assert set(words.ENDINGS) == set(get_args(Ending))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 s"), (59.4, "59 s"), (59.6, "1 min"), (3569, "59 min"), (3571, "1 h 0 min"), (7500, "2 h 5 min")],
+)
+def test_rounded_duration_has_the_unit_that_fits(seconds: float, text: str) -> None:
+    assert words.rounded_duration(seconds) == text

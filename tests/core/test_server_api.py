@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from decodescope.app.storage.programs import llama_cpp
 from decodescope.core.errors import DecodescopeError, ParameterError, PromptTooLongError
 from decodescope.core.events import (
     Alternative,
@@ -19,8 +20,10 @@ from decodescope.core.events import (
     SequenceFinished,
     TokenChosen,
 )
+from decodescope.core.processors.pipeline_stages import stage_order
 from decodescope.core.request import Request
 from decodescope.core.server import ApiError, ApiResponse, CompletionCall, ServedModel
+from decodescope.core.server.call_fields import CHAT_ONLY, IGNORED, REFUSED, SAMPLERS
 from decodescope.core.server.openai_api import parse_call, to_api_error, write_answer
 
 MODEL = ServedModel("tiny", context=64, created=1)
@@ -87,7 +90,7 @@ def test_temperature_zero_selects_greedy_decoding():
 def test_settings_are_mapped_to_those_of_the_program():
     schema = {"type": "object"}
     call = chat(
-        stop=["END", "\n"], logit_bias={"5": -100, "6": 2.5, "7": 0}, n=3, top_p=0.5, top_k=4, min_p=0.1, seed=-1,
+        stop=["END", "\n"], logit_bias={"5": -100, "6": 2.5, "7": 0}, n=3, top_p=0.5, top_k=4, min_p=0.1, seed=-2,
         repetition_penalty=1.2, frequency_penalty=0.5, presence_penalty=-1, max_completion_tokens=9,
         top_logprobs=15, logprobs=True,
         response_format={"type": "json_schema", "json_schema": {"name": "card", "schema": schema}},
@@ -99,7 +102,7 @@ def test_settings_are_mapped_to_those_of_the_program():
         "stop_strings": ["END", "\n"], "sequence_bias": [[[5], -100.0], [[6], 2.5]],
         "grammar": {"json_schema": schema}, "num_return_sequences": 3, "seed_each": True,
     }  # fmt: skip
-    assert (request.seed, request.top_n) == (2**31 - 1, 15)
+    assert (request.seed, request.top_n) == (2**31 - 2, 15)
 
 
 def test_each_prompt_of_a_list_is_a_request():
@@ -149,7 +152,10 @@ def test_parts_of_text_in_a_message_are_joined_and_developer_is_system():
         ({"tools": [{}]}, "tools", 400),
         ({"tool_choice": "required"}, "tool_choice", 400),
         ({"modalities": ["audio"]}, "modalities", 400),
-        ({"reasoning_effort": "high"}, "reasoning_effort", 400),
+        ({"reasoning_effort": 3}, "reasoning_effort", 400),
+        ({"reasoning_format": "deepseek-legacy"}, "reasoning_format", 400),
+        ({"include_reasoning": 1}, "include_reasoning", 400),
+        ({"chat_template_kwargs": []}, "chat_template_kwargs", 400),
         ({"store": True}, "store", 400),
         ({"unheard_of": 1}, "unheard_of", 400),
     ],
@@ -200,7 +206,10 @@ def test_a_complete_chat_answer_has_text_reason_and_usage():
     assert body["object"] == "chat.completion"
     assert choice["message"] == {"role": "assistant", "content": "Hi you", "refusal": None}
     assert choice["finish_reason"] == "stop"
-    assert body["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert body["usage"] == {
+        "prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3,
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }  # fmt: skip
     assert choice["logprobs"]["content"][0] == {
         "token": "Hi", "logprob": -0.5, "bytes": [72, 105],
         "top_logprobs": [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105]}],
@@ -228,7 +237,8 @@ def test_the_chunks_of_a_stream_add_up_to_the_complete_answer():
     assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks[-3:-1]] == ["length", "length"]
     assert chunks[-1]["choices"] == []
-    assert chunks[-1]["usage"] == {"prompt_tokens": 1, "completion_tokens": 4, "total_tokens": 5}
+    assert chunks[-1]["usage"]["completion_tokens"] == 4
+    assert chunks[-1]["usage"]["total_tokens"] == 5
     assert len({chunk["id"] for chunk in chunks}) == 1
 
 
@@ -318,7 +328,7 @@ IGNORED_BY_OPENAI_NAME = {
     "prompt_cache_retention", "safety_identifier", "service_tier", "user",
 }  # fmt: skip
 REFUSED_BY_OPENAI_NAME = {
-    "audio", "function_call", "functions", "modalities", "moderation", "reasoning_effort", "store", "tool_choice",
+    "audio", "function_call", "functions", "modalities", "moderation", "store", "tool_choice",
     "tools", "verbosity", "web_search_options", "best_of", "echo", "suffix",
 }  # fmt: skip
 
@@ -349,6 +359,81 @@ def test_each_field_of_openais_schema_is_honoured_ignored_or_refused_by_name(nam
         )
     elif name not in ("model", "messages"):
         assert _call_of(name, value, is_chat) != without
+
+
+LLAMA_CPP_FIELDS = {
+    "verbose": True, "timings_per_token": True, "stream": True, "stream_options": {"include_usage": True},
+    "cache_prompt": False, "return_tokens": True, "return_progress": True, "sse_ping_interval": 5, "n_predict": 3,
+    "max_tokens": 3, "n_indent": 2, "n_keep": 5, "n_discard": 4, "n_cmpl": 2, "n": 2, "n_cache_reuse": 9,
+    "t_max_predict_ms": 100, "response_fields": ["content"], "top_k": 4, "top_p": 0.5, "min_p": 0.1, "top_n_sigma": 1,
+    "xtc_probability": 0.5, "xtc_threshold": 0.2, "typical_p": 0.9, "temperature": 0.5, "dynatemp_range": 0.5,
+    "dynatemp_exponent": 2, "repeat_last_n": 64, "repeat_penalty": 1.2, "frequency_penalty": 0.5,
+    "presence_penalty": 0.5, "dry_multiplier": 0.5, "dry_base": 2, "dry_allowed_length": 3, "dry_penalty_last_n": 64,
+    "mirostat": 2, "mirostat_tau": 4, "mirostat_eta": 0.2, "adaptive_target": 0.5, "adaptive_decay": 0.5, "seed": 3,
+    "n_probs": 3, "logprobs": True, "min_keep": 3, "backend_sampling": True, "post_sampling_probs": True,
+    "lora": [{"id": 0, "scale": 1}], "dry_sequence_breakers": ["#"], "json_schema": {"type": "object"},
+    "grammar": 'root ::= "a"', "grammar_type": "user", "grammar_lazy": True, "chat_format": 1,
+    "reasoning_format": "none", "generation_prompt": "x", "parse_tool_calls": True, "chat_parser": "x",
+    "continue_final_message": True, "echo": True, "preserved_tokens": ["x"], "grammar_triggers": [{"type": 0}],
+    "reasoning_control": True, "reasoning_budget_tokens": 5, "reasoning_budget_start_tag": "x",
+    "reasoning_budget_end_tags": ["x"], "reasoning_budget_end_tag": "x", "reasoning_budget_message": "Enough.",
+    "logit_bias": [[5, 1.5]], "ignore_eos": True, "stop": ["x"], "samplers": ["top_k", "temperature"], "id_slot": 1,
+    "chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low", "add_generation_prompt": False,
+    "parallel_tool_calls": True, "response_format": {"type": "json_object"}, "tools": [{}], "tool_choice": "required",
+}  # fmt: skip
+"""Every field of llama.cpp's server (server-schema.cpp and `oaicompat_chat_params_parse`), with an effective value."""
+VLLM_FIELDS = {
+    "top_k": 4, "min_p": 0.1, "repetition_penalty": 1.2, "length_penalty": 2, "use_beam_search": True,
+    "thinking_token_budget": 5, "include_reasoning": False, "watermarking": True, "stop_token_ids": [3],
+    "include_stop_str_in_output": True, "ignore_eos": True, "min_tokens": 3, "skip_special_tokens": False,
+    "spaces_between_special_tokens": False, "truncate_prompt_tokens": 5, "truncation_side": "left",
+    "prompt_logprobs": 1, "logprob_token_ids": [1], "allowed_token_ids": [1], "bad_words": ["x"], "echo": True,
+    "add_generation_prompt": False, "continue_final_message": True, "add_special_tokens": True, "documents": [{}],
+    "chat_template": "x", "chat_template_kwargs": {"a": 1}, "media_io_kwargs": {"a": {}}, "mm_processor_kwargs": {},
+    "structured_outputs": {"choice": ["a", "b"]}, "priority": 1, "request_id": "a", "session_id": "a",
+    "return_tokens_as_token_ids": True, "return_token_ids": True, "routed_experts_prompt_start": 1,
+    "return_token_offsets": True, "return_prompt_text": True, "mm_payload": "x", "return_mm_kwargs": True,
+    "cache_salt": "a", "kv_transfer_params": {"a": 1}, "ec_transfer_params": {"a": 1}, "vllm_xargs": {"a": 1},
+    "repetition_detection": {"a": 1}, "stream_interval": 5, "prompt_embeds": "x", "reasoning_effort": "low",
+    "parallel_tool_calls": False, "seed": 3, "user": "me",
+}  # fmt: skip
+"""Every field of vLLM 0.25 that OpenAI's API does not have, with an effective value."""
+NEEDED_BY = {
+    "xtc_threshold": {"xtc_probability": 0.5}, "repeat_last_n": {"repeat_penalty": 1.2},
+    "dynatemp_exponent": {"dynatemp_range": 0.5}, "mirostat_tau": {"mirostat": 2}, "mirostat_eta": {"mirostat": 2},
+    **{name: {"dry_multiplier": 1} for name in
+       ("dry_base", "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers")},
+    "samplers": {"top_k": 5}, "stream_options": {"stream": True},
+}  # fmt: skip
+"""Fields without which another one has no effect."""
+OTHER_RULES = {"add_special_tokens", "repeat_last_n"}
+"""Fields that are refused by a function."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*LLAMA_CPP_FIELDS.items(), *(item for item in VLLM_FIELDS.items() if item not in LLAMA_CPP_FIELDS.items())],
+)
+def test_each_field_of_llama_cpp_and_vllm_is_applied_ignored_or_refused_by_name(name, value):
+    needed = {"seed": 1} | NEEDED_BY.get(name, {})
+    without = chat(**needed)
+    if name in REFUSED or name in OTHER_RULES:
+        with pytest.raises(ApiError) as refused:
+            chat(**needed, **{name: value})
+        assert (refused.value.param, refused.value.code) == (name, "unsupported_parameter")
+        assert "Remove it" in refused.value.message
+    elif name in IGNORED:
+        assert chat(**needed, **{name: value}) == without
+    else:
+        assert chat(**{**needed, name: value}) != without
+
+
+@pytest.mark.parametrize("name", [*REFUSED, *CHAT_ONLY])
+def test_a_refused_field_is_accepted_with_the_value_of_its_remedy(name):
+    rule = {**REFUSED, **CHAT_ONLY}[name]
+    without = text(seed=1)
+    for value in rule.neutral:
+        assert text(seed=1, **{name: value}) == without
 
 
 @pytest.mark.slow
@@ -387,6 +472,40 @@ def test_lists_of_fields_are_those_of_the_openai_package():
         ({"guided_choice": ["a", "b"]}, {"grammar": {"choice": ["a", "b"]}}),
         ({"banned_phrases": ["never"]}, {"banned_phrases": ["never"]}),
         ({"tfs": 1, "skew": 0, "smoothing_factor": 0, "num_beams": 1, "cache_prompt": True}, {"top_k": 0}),
+        ({"presence_penalty": 1, "repeat_last_n": 0}, {"presence_penalty": 0.0}),
+        ({"dry_multiplier": 1, "dry_penalty_last_n": 0}, {"dry_multiplier": None}),
+        ({"dry_multiplier": 1, "dry_penalty_last_n": 9}, {"dry_range": 9}),
+        ({"dry_multiplier": 1, "dry_sequence_breakers": '["*", ":", "\\n", "\\""]'}, {"dry_multiplier": 1.0}),
+        ({"xtc_probability": 0.5, "xtc_threshold": 0.6}, {"xtc_probability": None}),
+        ({"logit_bias": [[5, 1], [6, False]]}, {"sequence_bias": [[[5], 1.0]], "suppress_tokens": [6]}),
+        (
+            {"reasoning_budget_tokens": 9, "reasoning_budget_message": "Enough."},
+            {"thinking_budget": 9, "thinking_message": "Enough."},
+        ),
+        ({"thinking_token_budget": -1}, {"thinking_budget": None}),
+        ({"structured_outputs": {"choice": ["a", "b"], "json": None}}, {"grammar": {"choice": ["a", "b"]}}),
+        ({"structured_outputs": {"json": '{"type": "object"}'}}, {"grammar": {"json_schema": {"type": "object"}}}),
+        (
+            {"response_format": {"type": "json_schema", "schema": {"type": "array"}}},
+            {"grammar": {"json_schema": {"type": "array"}}},
+        ),
+        # The usual order is no setting; what samplers leaves out is off, and temperature 0 without it draws.
+        (
+            {"samplers": ["penalties", "dry", "temperature", "top_k"], "top_k": 4, "min_p": 0.1},
+            {"stages": None, "top_k": 4, "min_p": 0.0},
+        ),
+        (
+            {"samplers": ["top_k", "temp"], "top_k": 4, "temperature": 0.5},
+            {"stages": ["top_k", "temperature", "dynatemp_high"], "temperature": 0.5},
+        ),
+        (
+            {"samplers": "pt", "temperature": 0.5, "top_p": 0.9, "top_k": 3},
+            {"stages": ["top_p", "temperature", "dynatemp_high"], "top_p": 0.9, "top_k": 0},
+        ),
+        (
+            {"samplers": [], "temperature": 0, "top_p": 0.9, "frequency_penalty": 1},
+            {"do_sample": True, "temperature": 1.0, "top_p": 1.0, "frequency_penalty": None, "stages": None},
+        ),
     ],
 )
 def test_settings_that_local_programs_send_are_translated(fields, settings):
@@ -404,7 +523,13 @@ def test_settings_that_local_programs_send_are_translated(fields, settings):
         ({"min_p": 2}, "min_p"),
         ({"min_p": True}, "min_p"),
         ({"frequency_penalty": 2.5}, "frequency_penalty"),
-        ({"samplers": ["top_k"]}, "samplers"),
+        ({"samplers": ["top_k", "infill"]}, "samplers"),
+        ({"samplers": ["top_k", "top_k"]}, "samplers"),
+        ({"samplers": "kq"}, "samplers"),
+        ({"samplers": ["top_k"], "stages": ["top_k", "temperature"]}, "samplers"),
+        ({"frequency_penalty": 1, "repeat_last_n": 64}, "repeat_last_n"),
+        ({"dry_multiplier": 1, "dry_sequence_breakers": ["#"]}, "dry_sequence_breakers"),
+        ({"structured_outputs": {"structural_tag": "x"}}, "structured_outputs.structural_tag"),
         ({"grammar": "root ::= ("}, "grammar"),
         ({"grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "grammar"),
         ({"num_beams": 4}, "num_beams"),
@@ -417,6 +542,24 @@ def test_settings_of_local_programs_without_a_counterpart_are_refused_by_name(fi
     assert refused.value.message.endswith(".")
 
 
+def test_samplers_before_penalties_act_after_grammars_and_bans():
+    stages = chat(samplers=["top_k", "penalties"], top_k=4, presence_penalty=1).settings["stages"]
+    assert isinstance(stages, list)
+    order = stage_order(stages)
+    wanted = ["suppress_tokens", "grammar", "top_k", "repetition_penalty", "frequency_penalty", "presence_penalty"]
+    assert sorted(wanted, key=order.index) == wanted
+
+
+def test_two_calls_with_seed_minus_one_have_different_seeds():
+    assert chat(seed=-1).seed != chat(seed=-1).seed
+
+
+def test_samplers_of_a_call_have_the_stages_of_an_imported_file():
+    for name, sampler in SAMPLERS.items():
+        for one in {name, *sampler.aliases} & llama_cpp.STAGES.keys():
+            assert llama_cpp.STAGES[one] == (sampler.stages if name != "temperature" else ("temperature",))
+
+
 def test_both_names_of_a_setting_with_one_value_are_accepted():
     assert chat(repeat_penalty=1.2, repetition_penalty=1.2).settings["repetition_penalty"] == 1.2
 
@@ -425,3 +568,99 @@ def test_thinking_of_an_earlier_answer_is_passed_on():
     earlier = {"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}
     call = chat(messages=[*HELLO, earlier, {"role": "user", "content": "Why?", "reasoning_content": "no"}])
     assert call.prompts[0][1:] == (earlier, {"role": "user", "content": "Why?"})
+
+
+def test_reasoning_of_an_answer_that_was_cut_is_passed_on_without_content():
+    for name in ("reasoning_content", "reasoning"):
+        call = chat(messages=[*HELLO, {"role": "assistant", "content": None, name: "Hm"}])
+        assert call.prompts[0][-1] == {"role": "assistant", "content": "", "reasoning_content": "Hm"}
+
+
+def test_settings_of_the_template_are_part_of_the_request():
+    (request,) = chat(chat_template_kwargs={"enable_thinking": False}, reasoning_effort="low").requests()
+    assert request.template_settings == {"enable_thinking": False, "reasoning_effort": "low"}
+
+
+QWEN = ("<think>", "</think>", "")
+
+
+def _thinking_run(*pieces: str, opened: bool = True, ending: str = "eos", stop: str = "", special: bool = False):
+    """A run of a model whose template opens the thinking."""
+
+    def run(request: Request) -> Iterator[Event]:
+        prompt = (PromptToken(1, "Why?"), *([PromptToken(2, "<think>")] if opened else []))
+        yield RunStarted("greedy", "tiny", "cpu", "float32", "dynamic", 0, prompt, (), thinking=(QWEN,))
+        for step, piece in enumerate(pieces):
+            yield _token(step, piece, special=special and piece in QWEN)
+        yield SequenceFinished(0, ending, stop_string=stop)
+        yield Finished("completed", ((),), ("",), Metrics())
+
+    return run
+
+
+def _joined(chunks: list[dict[str, Any]], name: str) -> str:
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    return "".join(delta.get(name) or "" for delta in deltas)
+
+
+THOUGHT = ("\n", "Two", " <", " three", ".", "\n", "</think>", "\n\n", "Yes", ".")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "options", "thinking", "content", "tokens"),
+    [
+        (THOUGHT, {}, "Two < three.", "Yes.", 7),
+        (("<think>", *THOUGHT), {"opened": False}, "Two < three.", "Yes.", 8),
+        (("<think>", *THOUGHT), {"opened": False, "special": True}, "Two < three.", "Yes.", 8),
+        (("Hm", "</thi", "nk>", "Yes"), {}, "Hm", "Yes", 3),
+        (("Hm", " is it"), {"ending": "length"}, "Hm is it", "", 2),
+        (("Yes", "."), {"opened": False}, "", "Yes.", 0),
+        (("a", " </think>", " is", " a mark", "</think>", "Yes"), {}, "a </think> is a mark", "Yes", 5),
+        (("A <b>", " and", " <think>", " in it"), {"opened": False}, "", "A <b> and <think> in it", 0),
+        (("Hm", "</think>", "Yes", " ST", "OP"), {"ending": "stop_string", "stop": " STOP"}, "Hm", "Yes", 2),
+    ],
+)
+def test_thinking_is_returned_beside_the_content_streamed_and_complete(pieces, options, thinking, content, tokens):
+    events, stop = _thinking_run(*pieces, **options), options.get("stop")
+    body = write_answer(chat(stop=stop, logprobs=True), events)
+    (choice,) = body["choices"]
+    assert choice["message"].get("reasoning_content", "") == thinking
+    assert choice["message"]["content"] == content
+    assert body["usage"]["completion_tokens_details"] == {"reasoning_tokens": tokens}
+    for logprobs in (False, True):
+        chunks = _streamed(chat(stop=stop, stream=True, logprobs=logprobs), events)
+        assert _joined(chunks, "reasoning_content") == thinking
+        assert _joined(chunks, "content") == content
+    entries = [
+        entry for chunk in chunks for one in chunk["choices"] for entry in (one["logprobs"] or {}).get("content", [])
+    ]
+    assert entries == choice["logprobs"]["content"], "each token is reported once"
+    assert not any({"content", "reasoning_content"} <= one["delta"].keys() for c in chunks for one in c["choices"])
+
+
+def test_an_end_of_thinking_inside_a_sentence_that_is_the_only_one_still_starts_the_content():
+    events = _thinking_run("So", " </think>", " Yes", ".")
+    assert write_answer(chat(), events)["choices"][0]["message"]["content"] == "Yes."
+    assert _joined(_streamed(chat(stream=True), events), "content") == "Yes."
+
+
+def test_reasoning_format_none_returns_the_text_as_it_was_written():
+    events = _thinking_run("<think>", "Hm", "</think>", "Yes", opened=False, special=True)
+    message = write_answer(chat(reasoning_format="none"), events)["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": "<think>Hm</think>Yes", "refusal": None}
+    chunks = _streamed(chat(reasoning_format="none", stream=True), events)
+    assert _joined(chunks, "content") == "<think>Hm</think>Yes"
+
+
+def test_include_reasoning_false_leaves_the_thinking_out():
+    events = _thinking_run(*THOUGHT)
+    message = write_answer(chat(include_reasoning=False), events)["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": "Yes.", "refusal": None}
+    assert _joined(_streamed(chat(include_reasoning=False, stream=True), events), "reasoning_content") == ""
+
+
+def test_equal_choices_of_greedy_decoding_all_have_the_thinking():
+    events = _thinking_run(*THOUGHT)
+    body = write_answer(chat(n=2, temperature=0), events)
+    assert [one["message"]["reasoning_content"] for one in body["choices"]] == ["Two < three."] * 2
+    assert _joined(_streamed(chat(n=2, temperature=0, stream=True), events), "content") == "Yes.Yes."

@@ -127,7 +127,7 @@ def test_failed_save_leaves_no_partial_picture(
 
     monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
-    assert "was not saved: " in capsys.readouterr().err
+    assert "could not be saved: " in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]
 
 

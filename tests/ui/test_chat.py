@@ -29,7 +29,7 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import DecodescopeError, PromptTooLongError
 from decodescope.core.events import Notice
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, finish, open_window, run
 
 QUESTIONS = ("Tell me a story about a fox.", "What happened next?", "Who helped?", "And then?", "How did it end?")
 
@@ -56,9 +56,7 @@ def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 
 def press_and_wait(qtbot: QtBot, window: MainWindow, name: str) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        press(qtbot, window, name)
-    QApplication.processEvents()
+    finish(qtbot, window, lambda: press(qtbot, window, name))
 
 
 def chat_view(window: MainWindow) -> ChatView:
@@ -325,8 +323,7 @@ def test_run_shortcut_during_answer_is_refused(qtbot: QtBot, config_dir: Path) -
     window.parts.setup.prompt.editor.setPlainText("Next")
     window.parts.runs.run()
     assert "being written" in window.parts.centre.error_banner.accessibleDescription()
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.stop()
+    finish(qtbot, window, window.parts.runs.stop)
     assert (len(engine.runs), window.parts.setup.prompt.editor.toPlainText()) == (1, "Next")
 
 
@@ -545,8 +542,7 @@ def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
     window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.stop()
+    finish(qtbot, window, window.parts.runs.stop)
     assert window.parts.chat.conversation.turns[-1].content.startswith(" fox named Mia.")
     assert not window.parts.chat.conversation.is_open
 

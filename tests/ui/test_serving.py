@@ -20,8 +20,7 @@ from decodescope.app.state.worker_messages import RunRequest, is_token_ids
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import DecodescopeError, PromptTooLongError
 from decodescope.core.events import Event, TokenChosen
-from decodescope.core.request import Request
-from decodescope.core.server import ApiError, http_server
+from decodescope.core.server import ApiError, ServedRequest, http_server
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import open_window
 
@@ -86,7 +85,7 @@ def runs(window: MainWindow) -> ServedRuns:
 
 def serve(runs: ServedRuns, prompt: object = "Hello", cancel: threading.Event | None = None) -> InThread:
     cancel = cancel or threading.Event()
-    request = Request(prompt, {"max_new_tokens": 40}, strategy="greedy", seed=5)
+    request = ServedRequest(prompt, {"max_new_tokens": 40}, strategy="greedy", seed=5)
     return InThread(lambda: list(runs.run(request, cancel)))
 
 
@@ -248,6 +247,45 @@ def test_error_of_a_client_is_a_line_in_the_dialog_and_not_a_banner(
     client = post(window, hello)
     qtbot.waitUntil(lambda: client.has_ended and len(serving._calls) == 2, timeout=WAIT_MS)
     assert calls(serving.open())[1].endswith("tokens"), "the list outlives the dialog"
+    serving.stop()
+
+
+@needs_server
+def test_status_counts_answered_and_refused_calls_and_says_why_the_last_one_was_refused(
+    qtbot: QtBot, window: MainWindow, engine: EncodingEngine
+) -> None:
+    serving = window.parts.serving
+    dialog = serving.open()
+    serving.start(port=0)
+    assert serving.server is not None
+    assert dialog.status.text() == "On. 0 requests answered, 0 refused."
+    hello = {"model": serving.server.model.name, "messages": [{"role": "user", "content": "Hello"}]}
+    for body, said in (
+        ({**hello, "tools": [{}]}, "On. 0 requests answered, 1 refused. Last refusal: tools is not supported: "),
+        (hello, "On. 1 request answered, 1 refused. Last refusal: tools is not supported: "),
+        ({**hello, "min_keep": 5}, "On. 1 request answered, 2 refused. Last refusal: min_keep is not supported: "),
+    ):
+        client = post(window, body)
+        qtbot.waitUntil(lambda client=client: client.has_ended, timeout=WAIT_MS)
+        qtbot.waitUntil(lambda said=said: dialog.status.text().startswith(said), timeout=WAIT_MS)
+    dialog.close()
+    assert serving.open().status.text().startswith("On. 1 request answered, 2 refused."), "kept when it closes"
+    serving.stop()
+
+
+@needs_server
+def test_status_says_that_an_answer_is_being_written(qtbot: QtBot, window: MainWindow, engine: EncodingEngine) -> None:
+    serving = window.parts.serving
+    dialog = serving.open()
+    serving.start(port=0)
+    assert serving.server is not None
+    engine.hold = threading.Event()
+    client = post(window, {"model": serving.server.model.name, "messages": [{"role": "user", "content": "Hello"}]})
+    busy = "On. An answer is being written. 0 requests answered, 0 refused."
+    qtbot.waitUntil(lambda: dialog.status.text() == busy, timeout=WAIT_MS)
+    engine.hold.set()
+    qtbot.waitUntil(lambda: client.has_ended, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: dialog.status.text() == "On. 1 request answered, 0 refused.", timeout=WAIT_MS)
     serving.stop()
 
 

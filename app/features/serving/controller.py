@@ -19,12 +19,11 @@ from decodescope.app.state.worker_messages import LoadRequest, ModelInfo, RunReq
 from decodescope.app.storage.settings import ComputeSection
 from decodescope.core import remote
 from decodescope.core.errors import DecodescopeError
-from decodescope.resources.language import join_sentences, tr, trn
+from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.app.features.serving.panel import ServerDialog
-    from decodescope.core import Request
-    from decodescope.core.server import HttpServer
+    from decodescope.core.server import HttpServer, ServedRequest
 
 DEFAULT_PORT = 8017
 MAX_CALLS = 100
@@ -81,7 +80,7 @@ class ServingController(QObject):
             return
         self._port = port
         self._runs = runs = ServedRuns(self._session, self._make_request, self)
-        runs.begun.connect(self._on_begun)
+        runs.changed.connect(self._show_counts)
         context = info.context if info is not None and info.name == self._load.model else None
         try:
             if remote.is_address(self._load.model):
@@ -132,7 +131,7 @@ class ServingController(QObject):
             self.server.stop()
             self.server = None
 
-    def _make_request(self, request: Request, ids: tuple[int, ...], text: str) -> RunRequest:
+    def _make_request(self, request: ServedRequest, ids: tuple[int, ...], text: str) -> RunRequest:
         """Return a request of a client as one of the window: its model, adapters and cached prefixes."""
         return RunRequest(
             ids, strategy=request.strategy or "greedy", config=dict(request.settings), seed=request.seed,
@@ -150,12 +149,20 @@ class ServingController(QObject):
         else:
             self._dialog.show_on(self.server.model.name, self.server.port, self.server.address, self.server.key)
             self._dialog.show_calls(list(self._calls))
-            self._show_count(self._runs.count if self._runs is not None else 0)
+            self._show_counts()
 
-    def _show_count(self, count: int) -> None:
-        if self._dialog is not None:
-            text = trn("On. {n:,} request received.", "On. {n:,} requests received.", count).format(n=count)
-            self._dialog.show_status(text, "finished")
+    def _show_counts(self) -> None:
+        """Show how many calls were answered and refused, and why the last one was refused."""
+        if self._dialog is None or self.server is None:
+            return
+        counts = self.server.counts
+        sentences = [tr("On.")]
+        if self._runs is not None and self._runs.is_answering:
+            sentences.append(tr("An answer is being written."))
+        sentences.append(counts.sentence())
+        if counts.last_refusal:
+            sentences.append(tr("Last refusal: {reason}").format(reason=counts.last_refusal))
+        self._dialog.show_status(join_sentences(*sentences), "finished")
 
     @Slot(str)
     def _on_called(self, text: str) -> None:
@@ -163,10 +170,7 @@ class ServingController(QObject):
         self._calls.append(f"{time.strftime('%H:%M:%S')}  {text}")
         if self._dialog is not None and self.server is not None:
             self._dialog.show_calls(list(self._calls))
-
-    @Slot(int)
-    def _on_begun(self, count: int) -> None:
-        self._show_count(count)
+            self._show_counts()
 
     @Slot(object)
     def _on_model(self, _info: ModelInfo) -> None:

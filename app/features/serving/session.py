@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,20 @@ from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ErrorReport, RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import DecodescopeError, ParameterError, PromptTooLongError
 from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
-    from decodescope.core import Request
     from decodescope.core.events import Event
+    from decodescope.core.server import ServedRequest
 
 _POLL_SECONDS = 0.1
 """Time after which a run notices that its client has gone away."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PromptEncoding(Query):
     """Query for the token ids of a prompt and their text.
 
@@ -35,6 +36,7 @@ class PromptEncoding(Query):
     """
 
     prompt: object
+    template_settings: Mapping[str, object] = field(default_factory=dict)
 
     def run(self, models: LocalModels, report: Report) -> tuple[tuple[int, ...], str]:
         """Return ids and text; load the model first if it is not loaded. Raises DecodescopeError."""
@@ -42,7 +44,7 @@ class PromptEncoding(Query):
 
         models.load(self.load)
         model = models.loaded_for(self.load)
-        ids = core.encode(model, self.prompt)
+        ids = core.encode(model, self.prompt, template_settings=self.template_settings)
         return tuple(ids), model.tokenizer.decode(ids, skip_special_tokens=True) if model.tokenizer is not None else ""
 
 
@@ -51,7 +53,7 @@ class _ServedRun:
     its error, or None.
     """
 
-    def __init__(self, request: Request, cancel: threading.Event) -> None:
+    def __init__(self, request: ServedRequest, cancel: threading.Event) -> None:
         self.request, self.cancel = request, cancel
         self.items: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self.encoding: PromptEncoding | None = None
@@ -62,15 +64,18 @@ class _ServedRun:
 class ServedRuns(QObject):
     """Runs the requests of a server when no other run of the window is in progress.
 
-    `begun(count)`: a request has begun; `count` requests were received so far.
+    `changed`: a request has begun or ended.
     """
 
-    begun = Signal(int)
+    changed = Signal()
     _posted = Signal(object)
     _abandoned = Signal(object)
 
     def __init__(
-        self, session: Session, make_request: Callable[[Request, tuple[int, ...], str], RunRequest], parent: QObject
+        self,
+        session: Session,
+        make_request: Callable[[ServedRequest, tuple[int, ...], str], RunRequest],
+        parent: QObject,
     ) -> None:
         """`make_request` completes a request for the window, from its token ids and their text."""
         super().__init__(parent)
@@ -86,7 +91,7 @@ class ServedRuns(QObject):
         session.finished.connect(self._on_finished)
         session.stateChanged.connect(self._on_state)
 
-    def run(self, request: Request, cancel: threading.Event) -> Iterator[Event]:
+    def run(self, request: ServedRequest, cancel: threading.Event) -> Iterator[Event]:
         """Yield the events of a request: the runner of a `HttpServer`, called in the server's threads."""
         served = _ServedRun(request, cancel)
         if self._is_closed:
@@ -108,6 +113,11 @@ class ServedRuns(QObject):
             if isinstance(item, Exception):
                 raise item
             yield item
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request is in progress."""
+        return self._current is not None
 
     def has_started(self, run: Run | None) -> bool:
         """Return whether `run` answers a request, and its end was not reported yet."""
@@ -155,9 +165,11 @@ class ServedRuns(QObject):
         if self._current is None and self._waiting:
             self._current = served = self._waiting.popleft()
             self.count += 1
-            self.begun.emit(self.count)
+            self.changed.emit()
             load = self._make_request(served.request, (), "").load
-            served.encoding = PromptEncoding(served.request.prompt, load=load, cancel=served.cancel)
+            served.encoding = PromptEncoding(
+                served.request.prompt, served.request.template_settings, load=load, cancel=served.cancel
+            )
             self._session.request(served.encoding)
         elif (served_now := self._current) is not None and served_now.run_request is not None:
             request, served_now.run_request = served_now.run_request, None
@@ -194,6 +206,7 @@ class ServedRuns(QObject):
         if self._current is not None:
             self._current.items.put(error)
         self._current = None
+        self.changed.emit()
         QTimer.singleShot(0, self, self._start_next)  # the session may start a run of its own first
 
 

@@ -85,11 +85,11 @@ class CheckBoxRemark(Themed, QWidget):
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.label = make_remark(text)
-        arrange(QVBoxLayout(self), self.label, margins=0)
+        self._column = arrange(QVBoxLayout(self), self.label, margins=0)
 
     def restyle(self, theme: Theme) -> None:
         super().restyle(theme)
-        self.layout().setContentsMargins(theme.px(_CHECK_BOX_INDENT), 0, 0, 0)
+        self._column.setContentsMargins(theme.px(_CHECK_BOX_INDENT), 0, 0, 0)
 
 
 _CHECK_BOX_INDENT = 26

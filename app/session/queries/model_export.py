@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from decodescope.app.session.queries.base import Query, Report
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import ModelError
 from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
@@ -24,7 +24,7 @@ class ModelExportResult(NamedTuple):
     """Sentences about what is merged, not contained, or not read by llama.cpp."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class ModelExportQuery(Query):
     """Query to write a model as a GGUF file."""
 

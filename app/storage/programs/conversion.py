@@ -85,7 +85,10 @@ def export_notes(program: ForeignProgram, values: Mapping[str, Any]) -> tuple[st
     """Return sentences on how the program treats these settings, in addition to the names that `export_settings`
     returns.
     """
-    return mirostat_notes(program.mirostat_note) if values.get("mirostat_tau") is not None else ()
+    counted = [name for name in ("frequency_penalty", "presence_penalty") if values.get(name)]
+    written = [name for name in counted if name in program.count_penalties]
+    mirostat = mirostat_notes(program.mirostat_note) if values.get("mirostat_tau") is not None else ()
+    return (*(settings_io.written_count_penalty_note(name) for name in written), *mirostat)
 
 
 def _order(names: Sequence[str] | None) -> list[str]:

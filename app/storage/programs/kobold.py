@@ -29,7 +29,7 @@ ORDER = (6, 0, 1, 3, 4, 2, 5)
 """Default `sampler_order`: repetition, top-k, top-a, tail-free, typical, top-p, temperature."""
 STAGES: dict[int, tuple[str, ...]] = {
     0: ("top_k",), 1: (), 2: ("top_p", "min_p"), 3: (), 4: ("typical_p",), 5: ("temperature", "top_n_sigma"),
-    6: ("repetition_penalty",),
+    6: ("repetition_penalty", "presence_penalty"),
 }  # fmt: skip
 _TEMPERATURE_SAMPLER = 5
 _UNSUPPORTED: tuple[tuple[str, object], ...] = (
@@ -94,7 +94,8 @@ def _stage_order(reader: ForeignSettingsReader) -> Iterator[str]:
         reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=join_names(unknown)))
     yield "dry_multiplier"
     for place in places:
-        yield from STAGES.get(place, ()) if isinstance(place, int) else ()
+        stages = STAGES.get(place, ()) if isinstance(place, int) else ()
+        yield from (stage for stage in stages if settings_io.has_place(reader, stage))
     yield "xtc_probability"
 
 
@@ -106,6 +107,7 @@ def _write(out: ForeignSettingsWriter) -> None:
         "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
         "rep_pen": out.read("repetition_penalty", 1.0), "rep_pen_range": UNLIMITED_RANGE,
     }  # fmt: skip
+    settings_io.write_count_penalty(out, "presence_penalty")
     settings_io.write_dry(out, unlimited=UNLIMITED_RANGE)
     settings_io.write_mirostat(out)
     if (tokens := out.read("max_new_tokens", 0)) > 0:
@@ -133,4 +135,5 @@ PROGRAM = ForeignProgram(
     write=_write,
     source="https://github.com/LostRuins/koboldcpp/blob/concedo/koboldcpp.py",
     mirostat_note=_MIROSTAT_NOTE,
+    count_penalties=("presence_penalty",),
 )  # fmt: skip

@@ -19,12 +19,13 @@ DEFAULTS: dict[str, Any] = {
     "mirostat": 0, "mirostat_tau": 5.0, "mirostat_eta": 0.1, "n_predict": -1, "seed": -1,
 }  # fmt: skip
 """The server's defaults."""
-STAGES = {
-    "penalties": "repetition_penalty", "dry": "dry_multiplier", "top_n_sigma": "top_n_sigma", "top_k": "top_k",
-    "typ_p": "typical_p", "typical_p": "typical_p", "top_p": "top_p", "min_p": "min_p", "xtc": "xtc_probability",
-    "temperature": "temperature",
+PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+STAGES: Mapping[str, tuple[str, ...]] = {
+    "penalties": PENALTIES, "dry": ("dry_multiplier",), "top_n_sigma": ("top_n_sigma",), "top_k": ("top_k",),
+    "typ_p": ("typical_p",), "typical_p": ("typical_p",), "top_p": ("top_p",), "min_p": ("min_p",),
+    "xtc": ("xtc_probability",), "temperature": ("temperature",),
 }  # fmt: skip
-"""Its samplers in their default order, with the settings that switch on the same stage here."""
+"""Its samplers in their default order, with the settings that switch on the same stages here."""
 _ORDER = tuple(name for name in STAGES if name != "typical_p")
 _MIROSTAT_NOTE = mark("With mirostat, llama.cpp always ignores penalties, DRY, XTC, all cuts and dynamic temperature.")
 _IGNORED_WITH_MIROSTAT = frozenset({
@@ -84,7 +85,7 @@ def _stage_order(reader: ForeignSettingsReader) -> list[str]:
     unknown = [str(name) for name in names if name not in known]
     if unknown:
         reader.unsupported.append(tr("Unsupported samplers: {names}.").format(names=join_names(unknown)))
-    return [STAGES[name] for name in known]
+    return [stage for name in known for stage in STAGES[name] if settings_io.has_place(reader, stage)]
 
 
 def _read_length(reader: ForeignSettingsReader) -> None:
@@ -103,10 +104,13 @@ def _write(out: ForeignSettingsWriter) -> None:
         "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
         "repeat_penalty": out.read("repetition_penalty", 1.0), "repeat_last_n": settings_io.UNLIMITED_RANGE,
     }  # fmt: skip
+    for name in ("frequency_penalty", "presence_penalty"):
+        settings_io.write_count_penalty(out, name)
     settings_io.write_dry(out, unlimited=settings_io.UNLIMITED_RANGE)
     settings_io.write_mirostat(out)
     out.data |= {"n_predict": out.read("max_new_tokens", -1), "stop": list(out.read("stop_strings", []))}
-    names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}
+    names = {stage: name for name, stages in STAGES.items() if name != "typical_p" for stage in stages}
+    del names["temperature"]
     names[settings_io.temperature_stage(out)] = "temperature"
     order = [names[stage] for stage in out.read("stages", ()) if stage in names]
     out.data["samplers"] = list(dict.fromkeys(order))
@@ -121,4 +125,5 @@ PROGRAM = ForeignProgram(
     write=_write,
     source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     mirostat_note=_MIROSTAT_NOTE,
+    count_penalties=("frequency_penalty", "presence_penalty"),
 )  # fmt: skip

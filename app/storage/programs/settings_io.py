@@ -15,7 +15,7 @@ BREAKERS = ("\n", ":", '"', "*")
 """Sequence breakers of DRY, here and by default in both programs."""
 OFF_VALUES: dict[str, Any] = {
     "repetition_penalty": 1.0, "dry_multiplier": 0.0, "top_n_sigma": None, "top_k": 0, "typical_p": 1.0, "top_p": 1.0,
-    "min_p": None, "xtc_probability": 0.0,
+    "min_p": None, "xtc_probability": 0.0, "frequency_penalty": 0.0, "presence_penalty": 0.0,
 }  # fmt: skip
 """Stages that both programs have, with the value at which each has no effect."""
 STAGE_OF = {"dry_base": "dry_multiplier", "dry_allowed_length": "dry_multiplier", "dry_range": "dry_multiplier",
@@ -114,6 +114,8 @@ class ForeignProgram:
     """URL of the documentation of its names and defaults."""
     mirostat_note: str
     """Which settings it ignores while mirostat is on: a sentence marked for translation."""
+    count_penalties: tuple[str, ...] = ()
+    """The frequency and presence penalties that it has; it also counts the tokens of the prompt."""
 
 
 def read_temperature(reader: ForeignSettingsReader, temperature: float, order: Sequence[str]) -> list[str]:
@@ -230,9 +232,26 @@ def read_count_penalty(reader: ForeignSettingsReader, name: str) -> None:
         reader.unsupported.append(count_penalty_note(name))
 
 
+def has_place(reader: ForeignSettingsReader, stage: str) -> bool:
+    """Return whether a stage is listed in the order: a frequency or presence penalty only if it is on."""
+    return stage not in ("frequency_penalty", "presence_penalty") or bool(reader.values.get(stage))
+
+
+def write_count_penalty(out: ForeignSettingsWriter, name: str) -> None:
+    """Write a frequency or presence penalty for a program that also counts the tokens of the prompt."""
+    penalty = out.read(name, 0.0)
+    out.data[name] = penalty
+    out.unsupported += [name] if penalty else []
+
+
 def count_penalty_note(name: str) -> str:
     """Return what a frequency or presence penalty counts here."""
     return tr("{name}: here it counts the tokens of the answer, not those of the prompt.").format(name=name)
+
+
+def written_count_penalty_note(name: str) -> str:
+    """Return what a frequency or presence penalty counts in the program."""
+    return tr("{name}: there it also counts the tokens of the prompt.").format(name=name)
 
 
 def positive_or_none(value: float) -> float | None:

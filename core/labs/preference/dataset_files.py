@@ -14,8 +14,7 @@ from decodescope.core.checks.arguments import check_path
 from decodescope.core.errors import PreferenceError
 from decodescope.core.labs.arguments import lab_object_list
 from decodescope.core.labs.preference.rankings import Pair, Ranking, pairs, parse_ranking
-from decodescope.core.labs.preference.training_arguments import not_written_error
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write, not_written_error
 from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 

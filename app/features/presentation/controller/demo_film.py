@@ -35,8 +35,8 @@ from decodescope.app.widgets.file_dialogs import open_save_dialog
 from decodescope.app.widgets.overlays import SpotlightOverlay
 from decodescope.app.widgets.plain_text import as_plain_text
 from decodescope.app.widgets.widget_pictures import render_widget
-from decodescope.core.system.system_errors import system_error_reason, writing_remedy
-from decodescope.resources.language import join_sentences, tr
+from decodescope.core.system.file_writing import not_written_error
+from decodescope.resources.language import tr
 
 FIRST_MS, LAST_MS = 1500, 3000
 """Duration of the prompt before the first step, and of the end after the last one."""
@@ -217,8 +217,7 @@ def failure_text(error: OSError | FilmError, path: Path) -> str:
     """Return why there is no film, and the remedy."""
     if isinstance(error, FilmError):
         return str(error)
-    text = tr("{path} was not saved: {cause}.").format(path=path, cause=system_error_reason(error))
-    return join_sentences(text, writing_remedy(error, tr("Choose a folder you can write to.")))
+    return str(not_written_error(path, error))
 
 
 class DemoRecorder(QObject):
