@@ -28,6 +28,8 @@ def system_error_reason(error: BaseException) -> str:
         return tr(_REASONS[number])
     if isinstance(error, TimeoutError):
         return tr(_TIMEOUT)
+    if isinstance(error, ConnectionError) and number is None:  # of Python's own HTTP client
+        return tr(_CLOSED)
     words = ((error.strerror if isinstance(error, OSError) else None) or str(error)).rstrip(".")
     if not words:
         return type(error).__name__

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,17 @@ def test_reason_of_a_common_error_is_the_programs(number: int) -> None:
 def test_reason_of_an_unknown_host_names_it() -> None:
     error = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     assert system_error_reason(error) == "no computer with that name was found"
+
+
+def test_reason_of_an_invalid_certificate_is_not_that_of_its_number() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    assert system_error_reason(error) == "certificate verify failed: self-signed certificate"
+
+
+def test_reason_of_a_connection_that_ends_early_is_the_programs() -> None:
+    assert system_error_reason(http.client.RemoteDisconnected("Remote end closed connection without response")) == (
+        "the other side closed the connection"
+    )
 
 
 def test_reason_without_number_is_the_message_of_the_error() -> None:
