@@ -91,7 +91,7 @@ def _build_pure_wheel(
     return rewrite_wheel(Path(folder, name), {BILL: wheel_bill(ROOT, epoch)}, epoch, documentation_files(ROOT))
 
 
-def _add_libraries(pure: Path, target: native_libraries.Target, zig: Path, cache: Path) -> Path:
+def _add_libraries(pure: Path, target: native_libraries.BuildTarget, zig: Path, cache: Path) -> Path:
     """Write a wheel for a target beside the one for all machines, with the native libraries; return its path."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = native_libraries.build_target(zig, target, Path(folder), cache)

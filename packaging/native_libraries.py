@@ -76,7 +76,7 @@ class NativeLibraryError(Exception):
 
 
 @dataclass(frozen=True)
-class Target:
+class BuildTarget:
     """A system and kind of processor. `triple`: zig's name for it; `tag`: that of its wheels."""
 
     name: str
@@ -87,9 +87,9 @@ class Target:
     levels: tuple[str, ...]
 
 
-def _target(name: str, machine: str, triple: str, tag: str, suffix: str, without: str = "") -> Target:
+def _target(name: str, machine: str, triple: str, tag: str, suffix: str, without: str = "") -> BuildTarget:
     levels = tuple(level.name for level in LEVELS[machine] if level.name != without)
-    return Target(name, machine, f"{machine}-{triple}", tag, suffix, levels)
+    return BuildTarget(name, machine, f"{machine}-{triple}", tag, suffix, levels)
 
 
 TARGETS = {
@@ -133,7 +133,7 @@ def is_wanted() -> bool:
     return os.environ.get(SWITCH_VARIABLE) != "0"
 
 
-def target_of_this_machine() -> Target | None:
+def target_of_this_machine() -> BuildTarget | None:
     """Return the target whose libraries run on this machine; None if there is none."""
     if sys.platform == "linux":
         library, version = platform.libc_ver()
@@ -144,7 +144,7 @@ def target_of_this_machine() -> Target | None:
     return next((target for target in found if target.machine == library_choice.machine()), None)
 
 
-def build_all(targets: Sequence[Target], output: Path, check: bool = False) -> None:
+def build_all(targets: Sequence[BuildTarget], output: Path, check: bool = False) -> None:
     """Write the folders of the targets into `output` and print sizes and sums. Raises NativeLibraryError."""
     with ziglang() as zig, tempfile.TemporaryDirectory() as scratch:
         for target in targets:
@@ -160,7 +160,7 @@ def build_all(targets: Sequence[Target], output: Path, check: bool = False) -> N
 
 
 def build_target(
-    zig: Path, target: Target, folder: Path, cache: Path, levels: Iterable[str] | None = None
+    zig: Path, target: BuildTarget, folder: Path, cache: Path, levels: Iterable[str] | None = None
 ) -> dict[str, Any]:
     """Write the libraries of a target, or of some of its levels, and their manifest into `folder`; return the manifest.
 
@@ -276,15 +276,15 @@ def _program(packages: Path) -> Path:
     return packages / "ziglang" / ("zig.exe" if os.name == "nt" else "zig")
 
 
-def _features_name(target: Target) -> str:
+def _features_name(target: BuildTarget) -> str:
     return f"processor-features{target.suffix}"
 
 
-def _compile_features(zig: Path, target: Target, folder: Path, cache: Path) -> None:
+def _compile_features(zig: Path, target: BuildTarget, folder: Path, cache: Path) -> None:
     _compile(zig, target, FEATURES_SOURCE, folder / _features_name(target), cache, ())
 
 
-def _compile(zig: Path, target: Target, source: Path, path: Path, cache: Path, features: Iterable[str]) -> None:
+def _compile(zig: Path, target: BuildTarget, source: Path, path: Path, cache: Path, features: Iterable[str]) -> None:
     """Compile one library, stripped; the path of the checkout does not get into it. Raises NativeLibraryError."""
     is_c = source.suffix == ".c"
     flags = [flag for flag in FLAGS if not (is_c and flag.startswith("-std="))]

@@ -168,7 +168,7 @@ def _sentences(value: object, keys: frozenset[str], key: str = "") -> Iterator[s
 
 
 def extracted() -> dict[str, Catalog]:
-    """What stands in the program now, by part."""
+    """Return the texts in the program, by part."""
     found = {part: Catalog(fuzzy=False) for part in PARTS}
     seen = set()
     for name, path in files():
@@ -195,9 +195,7 @@ def kept(code: str, part: str) -> Catalog:
 
 
 def updated(code: str, part: str, now: Catalog) -> Catalog:
-    """What stands in the program, with the translations that are kept; those of a text that comes from another part of
-    the program too.
-    """
+    """Return the texts in the program with their translations, also of texts that were in another part of it."""
     catalogs = [kept(code, name) for name in (part, *(name for name in PARTS if name != part))]
     after = Catalog(locale=code, fuzzy=False, header_comment=f"# {LANGUAGES[code]}: {part}")
     for message in now:
@@ -321,7 +319,7 @@ def unmarked() -> list[str]:
 
 
 def update(parts: list[str]) -> None:
-    """Bring the .po files up to what stands in the program."""
+    """Update the .po files to the texts in the program."""
     now = extracted()
     for code in OTHERS:
         for part in parts or PARTS:

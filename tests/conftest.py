@@ -23,6 +23,7 @@ from decodescope.resources.catalogs import compile_catalogs
 from tests import fonts, native_level, required_tools
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
 gc.disable()  # while tests are collected: of what is imported nothing is garbage, and looking takes a fifth of the time
@@ -119,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of a test marked `every(n)`, mark all cases slow but the first and each nth one."""
+    """Mark all cases of a test marked `every(n)` slow, except the first and each nth one."""
     seen = Counter[str]()
     for item in items:
         every, name = item.get_closest_marker("every"), item.nodeid.partition("[")[0]
@@ -183,6 +184,25 @@ def config_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "config"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def restore_english(qapp: QApplication) -> Iterator[None]:
+    """Restore English after the windows of a test are closed."""
+    from decodescope.app.theme.language import set_language
+    from decodescope.resources.language import ENGLISH
+
+    yield
+    set_language(ENGLISH)
+
+
+@pytest.fixture
+def restore_usual_depth() -> Iterator[None]:
+    """Restore the usual level of detail after a test."""
+    from decodescope.resources import depth
+
+    yield
+    depth.set_depth(depth.USUAL)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class Hub:
 def running() -> Iterator[Hub]:
     """A hub that answers until the end of the block."""
     hub = Hub()
-    with serving(type("Answer", (_Answer,), {"hub": hub}), hub.held) as hub.address:
+    with serving(type("Answer", (_HubHandler,), {"hub": hub}), hub.held) as hub.address:
         yield hub
 
 
@@ -83,7 +83,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _HubHandler(BaseHTTPRequestHandler):
     hub: Hub
 
     def log_message(self, *args: object) -> None:

@@ -101,11 +101,11 @@ class LocalServer:
 def running(kind: str, **more: Any) -> Iterator[LocalServer]:
     """An engine (`ollama`, `lm_studio`) that answers until the end of the block."""
     server = LocalServer(kind, **more)
-    with serving(type("Answer", (_Answer,), {"server_state": server}), server.held) as server.url:
+    with serving(type("Answer", (_LocalEngineHandler,), {"server_state": server}), server.held) as server.url:
         yield server
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _LocalEngineHandler(BaseHTTPRequestHandler):
     server_state: LocalServer
 
     def log_message(self, *_: object) -> None:

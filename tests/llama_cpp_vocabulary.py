@@ -26,7 +26,7 @@ _PARAMETER_BYTES = 2048
 
 
 class VocabularyFacts(NamedTuple):
-    """What llama.cpp assumes about a vocabulary."""
+    """Properties of a vocabulary as llama.cpp assumes them."""
 
     ends: list[int]
     """Ids that end a text."""
@@ -109,7 +109,7 @@ class _Parameters(ctypes.Structure):
     _fields_ = [("content", ctypes.c_byte * _PARAMETER_BYTES)]
 
 
-class _Worker:
+class _VocabularyWorker:
     """Answers the requests of `LlamaCppVocabulary`."""
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class _Worker:
 def _answer_requests() -> None:
     answers, nothing = os.fdopen(os.dup(1), "w"), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)  # the library writes to the standard output before it ends the process
-    worker = _Worker()
+    worker = _VocabularyWorker()
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(getattr(worker, request.pop("name"))(**request)), file=answers, flush=True)

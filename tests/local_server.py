@@ -17,7 +17,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(answer: type[BaseHTTPRequestHandler], held: threading.Event) -> Iterator[str]:
-    """The server's address. `held` is what its answers wait for: set at both ends, so that none waits for ever."""
+    """Yield the server's address. Its answers wait for `held`, which is set at the beginning and at the end."""
     held.set()
     server = _Server(("127.0.0.1", 0), answer)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

@@ -30,7 +30,7 @@ SCORED = "The quick brown fox jumps"
 
 
 class Reply(NamedTuple):
-    """What an engine answered."""
+    """Answer of an engine."""
 
     status: int
     kind: str
@@ -47,7 +47,7 @@ def _key(method: str, path: str, body: bytes) -> str:
 def _serving(answer: Callable[[str, str, bytes], Reply]) -> Iterator[str]:
     """Serve on this computer and yield the address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class RecordedHandler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, kind, text = answer(self.command, self.path, body)
@@ -63,7 +63,7 @@ def _serving(answer: Callable[[str, str, bytes], Reply]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RecordedHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -19,6 +19,9 @@ from decodescope.app.views import VIEWS
 from decodescope.app.views.text.row_painting import COLOURINGS
 from decodescope.app.widgets.widget_pictures import SUFFIXES
 from decodescope.core import caches, strategies
+from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.system.file_writing import check_destination
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import LANGUAGES, tr
 
 
@@ -105,13 +108,17 @@ def check_target(path: Path, folder: Path | None) -> None:
     if os.path.lexists(target) and not target.is_file():
         raise ValueError(tr("{file} is a folder, a pipe or a device. Choose another name.").format(file=target))
     try:
+        check_destination(target, creates_folders=True)
+    except FileNotWrittenError as error:
+        raise ValueError(str(error)) from None
+    try:
         if target.exists() and not is_picture(target):
             raise ValueError(
                 tr("{file} exists and is not a picture. Choose another name, or move the file.").format(file=target)
             )
     except OSError as error:
         raise ValueError(
-            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=error.strerror or error)
+            tr("{file} cannot be read: {why}. Choose another name.").format(file=target, why=system_error_reason(error))
         ) from None
 
 

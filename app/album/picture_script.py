@@ -14,6 +14,7 @@ from decodescope.app.state.suggestions import truncate_name
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MIN_SIZE
 from decodescope.core.checks.name_suggestions import did_you_mean
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, tr
 
 _TABLE_NAME = "picture"
@@ -66,7 +67,7 @@ def _load_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise AlbumError(
             tr("{path} cannot be read: {why}. Check the name and the permissions.").format(
-                path=path, why=error.strerror or error
+                path=path, why=system_error_reason(error)
             )
         ) from None
     except (UnicodeDecodeError, RecursionError):

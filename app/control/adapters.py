@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +19,7 @@ from decodescope.app.session.session import Session
 from decodescope.app.storage.settings import ModelsSection
 from decodescope.app.widgets.file_dialogs import open_file_dialog, open_folder_dialog
 from decodescope.core import AdapterChoice, adapters, words
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import tr, trc
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class AdapterInfo(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class AdapterQuery(Query):
     """Query whether an adapter fits the loaded model, and what it is; None if the model is not loaded, or remote."""
 
@@ -170,7 +170,7 @@ class AdapterController(QObject):
 
     @Slot()
     def _check_all(self) -> None:
-        """Ask the worker about every adapter once the model is loaded."""
+        """Request the properties of every adapter once the model is loaded."""
         info = self._session.model
         if info is None or info.name != self._model.name:
             return

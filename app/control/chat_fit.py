@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Slot
@@ -14,6 +13,7 @@ from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.conversation import RESTART
 from decodescope.app.state.worker_messages import RunRequest, is_turns
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import tr, trn
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ChatFit(NamedTuple):
         return self.kept_tokens >= self.context
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class ChatFitQuery(Query):
     """Query for the fit of a chat; None if its model has no limit, is not loaded, or runs on another machine."""
 

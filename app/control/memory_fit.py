@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -12,6 +11,7 @@ from decodescope.app.panels.setup_panel import SetupPanel
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
@@ -42,7 +42,7 @@ class MemoryEstimate(NamedTuple):
     """Predicted speed if layers are read from disk."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class MemoryQuery(Query):
     """Query for the memory of a run; None if it runs on another machine."""
 

@@ -54,7 +54,7 @@ class ModelExportController(QObject):
 
     @Slot()
     def choose_file(self) -> None:
-        """Ask for format and file."""
+        """Show the dialog for format and file."""
         name = self._loading.request().model
         if not name:
             self._messages.show_setup_error(

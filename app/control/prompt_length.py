@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -17,6 +16,7 @@ from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import ErrorReport, Prompt, is_turns
 from decodescope.core import caches, words
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import PromptError, PromptTooLongError
 from decodescope.resources.language import tr
 
@@ -37,7 +37,7 @@ class TokenCount(NamedTuple):
     """None for a model without a limit."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class TokenCountQuery(Query):
     """Query for the number of tokens of a prompt, for the loaded model; None if it is another one."""
 

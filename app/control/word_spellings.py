@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QObject, QTimer, Slot
@@ -11,6 +10,7 @@ from decodescope.app.panels.parameter_panel import ParameterPanel
 from decodescope.app.panels.words_editor import WordsEditor
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
@@ -21,7 +21,7 @@ _ANY_CASE = "{setting}_any_case"
 """Name of the setting by which the words of a setting are also spelled with capital letters."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class WordSpellingsQuery(Query):
     """Query for the spellings of words by the loaded model of that name."""
 

@@ -12,7 +12,7 @@ from decodescope.app.panels.parameter_row import MARGIN
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_role, set_up, show_text
 from decodescope.app.widgets.inputs import DoubleSpinBox, Slider
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
@@ -85,11 +85,8 @@ class AdapterRow(Themed, QWidget):
 
     def show_remark(self, text: str, is_problem: bool = False) -> None:
         """Show what kind of adapter it is, or why it cannot be used; nothing if empty."""
-        self.remark.setProperty("role", "warning" if is_problem else "muted")
-        self.remark.style().unpolish(self.remark)
-        self.remark.style().polish(self.remark)
-        self.remark.setText(text)
-        self.remark.setVisible(bool(text))
+        set_role(self.remark, "warning" if is_problem else "muted")
+        show_text(self.remark, text)
 
     def restyle(self, theme: Theme) -> None:
         self._column.setSpacing(theme.px(2))

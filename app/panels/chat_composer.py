@@ -13,7 +13,7 @@ from decodescope.app.panels.adapter_panel import AdapterEntry
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.labels import ElidedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.core import adapters, cut_short
@@ -91,8 +91,7 @@ class ChatComposer(Themed, QFrame):
 
     def show_warning(self, text: str) -> None:
         """Show that the chat does not fit the context, with what would help; nothing if empty."""
-        self.warning.setText(text)
-        self.warning.setVisible(bool(text))
+        show_text(self.warning, text)
 
     def show_adapters(self, entries: Sequence[AdapterEntry]) -> None:
         """List the adapters of the model, those in use with a check mark; hide the button if there are none."""

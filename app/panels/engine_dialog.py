@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from decodescope.app.theme.theme import Theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
-from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.building import arrange, set_role
 from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.screen import available_rect
@@ -102,9 +102,7 @@ class EngineDialog(BaseDialog):
     def show_status(self, text: str, role: str = "muted") -> None:
         """Show the result or the error of a request; `role`: muted, finished or danger."""
         self.status.setText(text)
-        self.status.setProperty("role", role)
-        self.status.style().unpolish(self.status)
-        self.status.style().polish(self.status)
+        set_role(self.status, role)
         if text:
             announce(self, text)
 

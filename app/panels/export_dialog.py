@@ -62,8 +62,6 @@ _WIDTH = 460
 """Smallest width of the dialog, in pixels."""
 _NO_LABEL = " "
 """Label of a row that continues the one above."""
-_INSET = 5
-"""Text inset of number fields, in pixels."""
 
 
 class ExportTarget(NamedTuple):
@@ -145,8 +143,6 @@ class ExportDialog(BaseDialog):
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
             form.addRow(label, field)
-        for box in (self.width_box, self.height_box, self.scale):
-            box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
         self.description.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = QDialogButtonBox(self)
         self.save = self.buttons.addButton(tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)

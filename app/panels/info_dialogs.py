@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -69,19 +68,13 @@ class TableDialog(BaseDialog):
         for left, right in rows:
             self._put(left, 0, "muted")
             row = self._grid.rowCount() - 1
-            label = self._label(right, "")
+            label = _label(right, "")
             label.setWordWrap(len(right) > _MAX_VALUE)
             self._grid.addWidget(label, row, 1)
         self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
 
     def _put(self, text: str, column: int, role: str) -> None:
-        self._grid.addWidget(self._label(text, role), self._grid.rowCount(), column)
-
-    @staticmethod
-    def _label(text: str, role: str) -> QLabel:
-        label = set_up(PlainLabel(text), role=role)
-        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        return label
+        self._grid.addWidget(_label(text, role), self._grid.rowCount(), column)
 
 
 def shortcuts_dialog(parent: QWidget | None) -> TableDialog:

@@ -15,7 +15,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
-from decodescope.app.widgets.building import Gap, arrange, set_up
+from decodescope.app.widgets.building import Gap, arrange, set_up, show_text
 from decodescope.app.widgets.inputs import Slider
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
@@ -273,8 +273,7 @@ class ParameterRow(Themed, QWidget):
         if self.slider is not None:
             self.slider.sync_from_editor()
         problem = self.editor.problem
-        self.note.setText(problem)
-        self.note.setVisible(bool(problem))
+        show_text(self.note, problem)
         self.update()
 
 

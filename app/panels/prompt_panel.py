@@ -25,7 +25,7 @@ from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.theme.theme import Theme, tab_distance
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import text_documents
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_role, set_up, show_text
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.flow_layout import FlowLayout, delete_widget
 from decodescope.app.widgets.inputs import changes_text_size
@@ -375,8 +375,7 @@ class PromptPanel(Themed, QWidget):
             mark.format, mark.cursor = style, cursor
             marks.append(mark)
         self.editor.setExtraSelections(marks)
-        self.reuse_label.setText(text)
-        self.reuse_label.setVisible(bool(text))
+        show_text(self.reuse_label, text)
 
     def show_token_count(self, text: str, explanation: str, is_too_long: bool = False) -> None:
         """Show the number of tokens beside the heading, as a warning if they are too many. A chat has its own meter."""
@@ -384,11 +383,7 @@ class PromptPanel(Themed, QWidget):
         self.count_label.setText(text)
         self.count_label.setToolTip(tooltip(explanation))
         self.count_label.setAccessibleDescription(explanation)
-        role = "warning" if is_too_long else "muted"
-        if self.count_label.property("role") != role:
-            self.count_label.setProperty("role", role)
-            self.count_label.style().unpolish(self.count_label)
-            self.count_label.style().polish(self.count_label)
+        set_role(self.count_label, "warning" if is_too_long else "muted")
 
     def set_chat_available(self, reason: str) -> None:
         """Enable chat, or disable it for a model without a chat template and show the reason."""

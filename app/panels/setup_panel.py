@@ -17,7 +17,7 @@ from decodescope.app.state import setting_values
 from decodescope.app.storage.examples import ExamplePrompt
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_role, set_up
 from decodescope.app.widgets.labels import ElidedLabel
 from decodescope.app.widgets.plain_text import RichLabel, escape_html, tooltip
 from decodescope.app.widgets.row_scroll_area import RowScrollArea
@@ -142,11 +142,7 @@ class SetupPanel(Themed, QFrame):
         self.memory_label.setAccessibleDescription(complete)
         self._advice = complete if advice else ""
         self._show_default_help()
-        role = "warning" if advice else "muted"
-        if self.memory_label.property("role") != role:
-            self.memory_label.setProperty("role", role)
-            self.memory_label.style().unpolish(self.memory_label)
-            self.memory_label.style().polish(self.memory_label)
+        set_role(self.memory_label, "warning" if advice else "muted")
 
     def leaveEvent(self, event: object) -> None:
         self._show_default_help()

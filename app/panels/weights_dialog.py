@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QDialogButtonBox, QHBoxLayout, QRadi
 
 from decodescope.app.panels.settings.form import make_remark
 from decodescope.app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, is_quantized
-from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up, show_text
 from decodescope.app.widgets.dialog import ScrolledDialog
 from decodescope.app.widgets.inputs import DoubleSpinBox
 from decodescope.app.widgets.labels import WrappedLabel
@@ -77,8 +77,7 @@ class WeightsMemorySelector(QWidget):
     @Slot(str)
     def show_speed(self, sentence: str) -> None:
         """Show the predicted speed; empty if all weights are in memory."""
-        self.speed_label.setText(sentence)
-        self.speed_label.setVisible(bool(sentence))
+        show_text(self.speed_label, sentence)
 
     def _button_of(self, memory: int) -> QRadioButton:
         return {ALL_IN_MEMORY: self.all_button, AS_FITS: self.fit_button}.get(memory, self.limit_button)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -13,6 +12,7 @@ from decodescope.app.session.background_tasks import BackgroundTask, TaskManager
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import AVAILABLE_STATES, DecodeBackend
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
@@ -30,7 +30,7 @@ def build_kernels(cancel: threading.Event) -> BuildResult:
     return core.build_kernels(cancel)
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class NativeStepQuery(Query):
     """Query whether the loaded model of that name uses native code."""
 

@@ -103,7 +103,7 @@ class ModelTracker(QObject):
         self._pending_count += 1
 
     def begin_side_runs(self) -> None:
-        """Start of hidden runs, which may need other models; remember the current one."""
+        """Start of hidden runs, which may need other models; store the current one."""
         self._has_side_runs, self._model_before = True, self._request
 
     def end_side_runs(self) -> LoadRequest | None:

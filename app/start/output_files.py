@@ -14,7 +14,7 @@ from decodescope.app.views import VIEWS
 from decodescope.app.widgets import widget_pictures
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write, not_written_error
 from decodescope.resources.language import join_names, tr
 
 
@@ -34,7 +34,7 @@ def save_window_picture(window: QWidget, path: Path, scale: float = 1.0) -> None
         with atomic_write(path) as part:
             widget_pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
     except OSError as error:
-        raise _save_error(path, error) from None
+        raise PictureError(str(not_written_error(path, error))) from None
 
 
 def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
@@ -58,7 +58,7 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
             name, path, PictureOptions(view.size, expands_scrolled=True, scale=scale, guard_formulas=guard_formulas)
         )
     except OSError as error:
-        raise _save_error(path, error) from None
+        raise PictureError(str(not_written_error(path, error))) from None
 
 
 def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: tuple[int, int] | None) -> None:
@@ -86,13 +86,6 @@ def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: 
             pass
     except (OSError, FilmError) as error:
         raise PictureError(failure_text(error, path)) from None
-
-
-def _save_error(path: Path, error: OSError) -> PictureError:
-    cause = error.strerror or str(error) or tr("it cannot be written")
-    return PictureError(
-        tr("{path} was not saved: {cause}. Choose a folder you can write to.").format(path=path, cause=cause)
-    )
 
 
 def _no_figures_message(exports: ExportItems, offer: ExportTarget) -> str:

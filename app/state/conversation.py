@@ -187,7 +187,7 @@ class ConversationTurn:
 
     @property
     def thinking_without_marks(self) -> AnswerThinking | None:
-        """The answer, its thinking split off, if its text alone does not tell them apart: special tokens marked it."""
+        """The answer, its thinking split off, if its text alone does not separate them: special tokens marked it."""
         if self.role != "assistant" or not (found := self.thinking).thinking:
             return None
         return found if found[:2] != split_text(self.text)[:2] else None

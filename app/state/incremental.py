@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class IncrementalFold(ABC):
-    """Fold that remembers how many events of a run it has processed."""
+    """Fold that stores how many events of a run it has processed."""
 
     def __init__(self) -> None:
         self._processed = 0

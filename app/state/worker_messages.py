@@ -267,7 +267,7 @@ class DecodeBackend(NamedTuple):
 HubModelState = Literal["none", "fetching", "stopping", "paused", "failed", "checking", "whole"]
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class DownloadStatus:
     """Download status of a model."""
 

@@ -12,6 +12,7 @@ from decodescope.app.storage.chat_store import parse_turns, turn_to_dict, usable
 from decodescope.app.storage.json_files import MAX_BYTES, UnreadableError, parse_json
 from decodescope.app.storage.settings import is_text
 from decodescope.core.errors import DecodescopeError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr, trn
 
 FORMAT = "decodescope chat"
@@ -68,9 +69,8 @@ def read_chats(path: Path) -> tuple[list[Conversation], list[str]]:
             raise UnreadableError(tr("it is larger than {size} MiB").format(size=MAX_BYTES >> 20))
         return parse_chats(path.read_bytes(), path.stem)
     except (OSError, UnreadableError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ChatImportError(
-            tr("{name} could not be read: {why}.").format(name=path.name, why=why),
+            tr("{name} could not be read: {why}.").format(name=path.name, why=system_error_reason(error)),
             tr("Choose a JSON or JSONL file in the format of ShareGPT, OpenAI or Decodescope."),
         ) from None
 

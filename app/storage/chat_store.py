@@ -45,6 +45,7 @@ from decodescope.app.storage.settings import (
     version_of,
 )
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.thinking import AnswerThinking
 from decodescope.resources.language import join_names, mark, tr, trn
 
@@ -129,7 +130,9 @@ class ChatStore:
         except (UnreadableError, MigrationError) as problem:
             path = self._path(chat)
             kept = keep_copy(path) if isinstance(problem, MigrationError) else set_aside(path)
-            raise ChatUnavailableError(tr("It could not be read: {problem}.").format(problem=problem), kept) from None
+            raise ChatUnavailableError(
+                tr("It could not be read: {problem}.").format(problem=system_error_reason(problem)), kept
+            ) from None
 
     def adopt(self, chat: Conversation) -> Conversation:
         """Make a new chat the open one and return it; the first `save` writes its file."""
@@ -199,7 +202,9 @@ class ChatStore:
         try:
             return _parse_chat(self._read(self._path(chat)), chat)[0]
         except (OSError, UnreadableError, MigrationError) as problem:
-            raise ChatUnavailableError(tr("It could not be read: {problem}.").format(problem=problem)) from None
+            raise ChatUnavailableError(
+                tr("It could not be read: {problem}.").format(problem=system_error_reason(problem))
+            ) from None
 
     def rename(self, chat: str, title: str) -> None:
         """Give a chat that is not open a title; empty for the beginning of its first message. Raises StorageError."""
@@ -217,7 +222,9 @@ class ChatStore:
             except FileNotFoundError:
                 return
             except OSError as error:
-                raise ChatUnavailableError(tr("It cannot be deleted: {problem}.").format(problem=error)) from None
+                raise ChatUnavailableError(
+                    tr("It cannot be deleted: {problem}.").format(problem=system_error_reason(error))
+                ) from None
             self._deleted.append(chat)
 
     @property

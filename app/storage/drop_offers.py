@@ -10,9 +10,9 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from decodescope.app.state.media import kind_by_name
-from decodescope.app.storage import programs
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS, STUDY = (
@@ -298,6 +298,12 @@ def _is_for_training(path: Path, record: Mapping[str, object]) -> bool:
     return path.suffix.lower() == ".jsonl" and "messages" in record
 
 
+def _is_text_settings(path: Path) -> bool:
+    from decodescope.app.storage import programs  # rarely needed
+
+    return programs.is_text_settings(path)
+
+
 def _start_of(path: Path) -> str:
     """Return the beginning of a text file; empty if it cannot be read."""
     try:
@@ -321,7 +327,7 @@ def _offer_for_text_file(path: Path) -> DropOffer:
     try:
         size = path.stat().st_size
     except OSError as error:
-        return _reject(tr("The file cannot be read"), error.strerror or str(error))
+        return _reject(tr("The file cannot be read"), system_error_reason(error))
     if size > MAX_TEXT_BYTES:
         return _reject(
             tr("The text is too long for a prompt"),
@@ -346,7 +352,7 @@ _FILE_KINDS: tuple[FileKind, ...] = (
              _offer_for_json),
     FileKind(mark("a study (.toml)"), _is_study, _offer_for_study),
     FileKind("", _has_suffix(".csv"), _refuse_csv),
-    FileKind(mark("settings of another program"), programs.is_text_settings, _offer_for_settings),
+    FileKind(mark("settings of another program"), _is_text_settings, _offer_for_settings),
     FileKind(mark("a text file"), _has_suffix(*TEXTS), _offer_for_text_file),
 )  # fmt: skip
 """Everything that a dropped file can be. Those without a title belong to a kind that is named elsewhere."""

@@ -12,6 +12,7 @@ from decodescope.app.state.request_json import request_to_json
 from decodescope.app.state.run import Run
 from decodescope.app.state.text_formats import CsvRows, to_csv
 from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
 
 __all__ = ["CSV", "JSON", "CsvRows", "as_json", "to_csv", "write_table"]
@@ -68,6 +69,6 @@ def _write_error(path: Path, error: OSError) -> Exception:
     from decodescope.core.errors import TraceError
 
     return TraceError(
-        tr("{path} cannot be written: {why}.").format(path=path, why=error.strerror or error),
-        tr("Choose another folder or another name."),
+        tr("{path} cannot be written: {why}.").format(path=path, why=system_error_reason(error)),
+        writing_remedy(error, tr("Choose another folder or another name.")),
     )

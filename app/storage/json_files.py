@@ -22,6 +22,7 @@ from decodescope.core.system.file_writing import (
     open_lock_file,
     try_lock,
 )
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr
 
 LOCK_NAME = ".lock"
@@ -153,7 +154,7 @@ def keep_copy(path: Path, why: str = "bad") -> str:
                 continue
             return tr("The original file was saved as {name} in {folder}.").format(name=copy.name, folder=path.parent)
     except (OSError, ValueError) as error:
-        return tr("The original file could not be saved ({why}).").format(why=_error_text(error))
+        return tr("The original file could not be saved ({why}).").format(why=system_error_reason(error))
     return tr("There are already {count} copies of it, so no further copy was made.").format(count=MAX_COPIES)
 
 
@@ -164,7 +165,7 @@ def set_aside(path: Path) -> str:
     try:
         os.replace(path, aside)
     except OSError as error:
-        return tr("It could not be moved aside either ({why}).").format(why=_error_text(error))
+        return tr("It could not be moved aside either ({why}).").format(why=system_error_reason(error))
     return tr("The old file was saved as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
@@ -197,7 +198,7 @@ def _read_bytes(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise UnreadableError(_error_text(error)) from None
+        raise UnreadableError(system_error_reason(error)) from None
 
 
 def _is_nested_deeper(data: Any, max_depth: int) -> bool:
@@ -254,14 +255,8 @@ def _as_storage_error(path: Path) -> Iterator[None]:
         number = error.errno if isinstance(error, OSError) else None
         remedy = tr(_REMEDIES.get(number or 0, mark("Choose another folder with --config-dir.")))
         raise StorageError(
-            tr("{path} cannot be written: {why}.").format(path=path, why=_error_text(error)), remedy
+            tr("{path} cannot be written: {why}.").format(path=path, why=system_error_reason(error)), remedy
         ) from error
-
-
-def _error_text(error: Exception) -> str:
-    """Return the system's message for an error, without the path."""
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return words[:1].lower() + words[1:]
 
 
 _DISK_FULL_REMEDY = mark("Free up space on that disk; the next save tries again.")

@@ -20,6 +20,7 @@ from decodescope.core import strategies
 from decodescope.core.common.program_name import NAME
 from decodescope.core.errors import DecodescopeError, ParameterError
 from decodescope.core.strategies import Strategy
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, mark, tr
 
 OWN_KEY = NAME
@@ -87,7 +88,7 @@ def load_preset(path: Path) -> Preset:
         ) from None
     except (UnreadableError, programs.TextSettingsError, OSError) as error:
         raise PresetProblem(
-            tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
+            tr("{name} cannot be read: {error}.").format(name=path.name, error=system_error_reason(error)),
             tr("Choose a generation_config.json file."),
         ) from None
     if (program := programs.program_of(data)) is None:
@@ -109,7 +110,7 @@ def delete_preset(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
-            tr("{path} cannot be deleted: {why}.").format(path=path, why=error.strerror),
+            tr("{path} cannot be deleted: {why}.").format(path=path, why=system_error_reason(error)),
             tr("Delete it yourself."),
         ) from error
 

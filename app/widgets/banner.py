@@ -12,7 +12,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets import icons
 from decodescope.app.widgets.accessibility import announce
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.labels import WrappedLabel
@@ -47,8 +47,7 @@ class Banner(Themed, QFrame):
         self._build()
         self.title.setText(title)
         for label, text in ((self.cause, cause), (self.remedy, remedy)):
-            label.setText(text)
-            label.setVisible(bool(text))
+            show_text(label, text)
         self.details.setPlainText(details)
         self.details_button.setVisible(bool(details))
         self.details_button.setChecked(False)

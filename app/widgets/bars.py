@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -24,13 +24,14 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.plain_text import show_tooltip
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import join_names, tr, trn
 
 MIN_BAR_WIDTH = 40
 """Minimum track width in pixels at 100 % to be placed beside its label."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class BarRow:
     """One row. `lengths` are fractions of the track: the upper bar is grey, the lower one has the accent colour."""
 
@@ -40,7 +41,7 @@ class BarRow:
     strong: bool = False
     faint: bool = False
     tip: str = ""
-    bar_colors: tuple[str, ...] = field(default=())
+    bar_colors: tuple[str, ...] = ()
     """Colour names of the bars, if they differ from the defaults."""
     key: int | None = None
     """Value of `rowPicked` when the row is clicked; None: not clickable."""

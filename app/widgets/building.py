@@ -1,8 +1,8 @@
-"""Builds widgets and layouts in one expression."""
+"""Build widgets and layouts, and change their texts and roles, in one expression."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget
 
@@ -72,3 +72,23 @@ def set_up(
     if clicked is not None:
         cast(Any, widget).clicked.connect(clicked)
     return widget
+
+
+def set_role(widget: QWidget, role: str) -> None:
+    """Change the role in the theme and apply its style."""
+    if widget.property("role") != role:
+        widget.setProperty("role", role)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+class _TextWidget(Protocol):
+    def setText(self, text: str, /) -> None: ...
+
+    def setVisible(self, visible: bool, /) -> None: ...
+
+
+def show_text(widget: _TextWidget, text: str) -> None:
+    """Show a text, or hide the widget if the text is empty."""
+    widget.setText(text)
+    widget.setVisible(bool(text))

@@ -113,16 +113,19 @@ class ScrolledDialog(BaseDialog):
 
     def fit_content(self) -> None:
         """Make the window as large as its contents, which have changed, if the screen has room."""
-        content, layout = self._scroll.widget(), self.layout()
-        if not self.isVisible() or content is None or layout is None:
+        content = self._scroll.widget()
+        if not self.isVisible() or content is None:
             return
-        for part in (content.layout(), layout):
-            if part is not None:
-                part.activate()
+        for part in (*reversed(content.findChildren(QWidget)), content, self):  # from inside to outside
+            inner = part.layout()
+            if inner is not None:
+                inner.activate()
         self._scroll.updateGeometry()
         self.resize(self.sizeHint().boundedTo(available_rect(self).size() - WINDOW_FRAME))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Use the full available height; Qt alone limits a window to two thirds of the screen."""
+        inherit_theme(self)
         self.resize(self.sizeHint())
+        self.fit_content()  # the first size gave labels the width that decides their height
         super().showEvent(event)

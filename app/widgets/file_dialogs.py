@@ -9,6 +9,7 @@ from PySide6.QtCore import QFileInfo, QObject, QStandardPaths, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from decodescope.app.widgets.plain_text import as_plain_text
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def remember_folder(path: str) -> None:
 
 
 class _FolderMemory(QObject):
-    """Remembers the folder of a dialog's choice. It is a child of the dialog, because PySide cannot release a
+    """Stores the folder of a dialog's choice. It is a child of the dialog, because PySide cannot release a
     connection to a plain function while the dialog is destroyed.
     """
 
@@ -117,13 +118,13 @@ def show_save_error(parent: QWidget, path: str, error: OSError) -> None:
     """Show which file could not be saved, why, and what to do."""
     from PySide6.QtWidgets import QMessageBox  # slow import, which the window's start does not need
 
-    cause = error.strerror or str(error) or tr("the file could not be written")
+    cause = system_error_reason(error)
     box = QMessageBox(
         QMessageBox.Icon.Warning,
         tr("Not saved"),
         as_plain_text(tr("{path} could not be saved: {cause}.").format(path=path, cause=cause)),
         parent=parent.window(),
     )
-    box.setInformativeText(tr("Choose another folder or another name."))
+    box.setInformativeText(writing_remedy(error, tr("Choose another folder or another name.")))
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.open()

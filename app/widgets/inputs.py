@@ -5,11 +5,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QScrollArea, QSlider, QSpinBox, QTabBar, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QLineEdit,
+    QScrollArea,
+    QSlider,
+    QSpinBox,
+    QTabBar,
+    QWidget,
+)
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView
@@ -36,11 +46,39 @@ class ComboBox(_IgnoresWheel, QComboBox):
     """A combo box that ignores the wheel."""
 
 
-class SpinBox(_IgnoresWheel, QSpinBox):
+class _IndentsNumber(_Base):
+    """Begins its number where the text of a combo box begins; style sheets do not move the text of a spin box.
+
+    A box with the property `plain` is drawn without a frame of its own, and is not indented.
+    """
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._number_edit().setTextMargins(self._indent(), 0, 0, 0)
+
+    def sizeHint(self) -> QSize:
+        return super().sizeHint() + QSize(self._indent(), 0)
+
+    def minimumSizeHint(self) -> QSize:
+        return super().minimumSizeHint() + QSize(self._indent(), 0)
+
+    def _indent(self) -> int:
+        return 0 if self.property("plain") else self.fontMetrics().height() * _INDENT_PIXELS // _LINE_PIXELS
+
+    def _number_edit(self) -> QLineEdit:
+        return cast(QAbstractSpinBox, self).lineEdit()
+
+
+_INDENT_PIXELS, _LINE_PIXELS = 7, 16
+"""The indent of a number, and the height of a line, in text of the usual size."""
+
+
+class SpinBox(_IgnoresWheel, _IndentsNumber, QSpinBox):
     """A spin box that ignores the wheel."""
 
 
-class DoubleSpinBox(_IgnoresWheel, QDoubleSpinBox):
+class DoubleSpinBox(_IgnoresWheel, _IndentsNumber, QDoubleSpinBox):
     """A decimal spin box that ignores the wheel."""
 
 

@@ -84,7 +84,7 @@ WIDTH = 2
 
 
 class FocusRing(Themed, QWidget):
-    """Lies over `target` and is visible while that has the focus by keyboard, not by mouse."""
+    """Frame around `target`, visible while that has the focus by keyboard, not by mouse."""
 
     def __init__(self, target: QWidget) -> None:
         super().__init__(target)
@@ -122,7 +122,7 @@ GAP, RING, CORNER_RADIUS = 4, 3, 7
 
 
 class SpotlightOverlay(Themed, QWidget):
-    """Lies over `target` and ignores the mouse. `target_rect()` returns the lit rectangle in the target's
+    """Cover of `target` that ignores the mouse. `target_rect()` returns the lit rectangle in the target's
     coordinates.
     """
 

@@ -20,8 +20,6 @@ from PySide6.QtCore import (
     Slot,
 )
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
     QColor,
     QCursor,
     QFocusEvent,
@@ -49,7 +47,7 @@ from PySide6.QtWidgets import (
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed, inherit_theme
 from decodescope.app.widgets import icons
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowLayout
 from decodescope.app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -57,6 +55,7 @@ from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
     from decodescope.app.widgets.picker_items import Picker
+from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.picker_items import PickerItem
 
 ROW_ROLE = Qt.ItemDataRole.UserRole
@@ -368,14 +367,13 @@ class PickerPopup(Themed, QFrame):
         self.model.show_rows(rows)
         self.list.setHidden(not rows)
         self.empty_label.setHidden(bool(rows))
-        self.note_label.setText(self._picker.note)
-        self.note_label.setVisible(bool(self._picker.note))
+        show_text(self.note_label, self._picker.note)
         self._place()
         wanted = current.data if current is not None and not search else None
         if wanted is None or not self.show_item(wanted):
             self._select(self._first_usable())
         if not rows:
-            self._announce(self.empty_label.text())
+            announce(self.field, self.empty_label.text())
 
     def show_item(self, data: Any) -> bool:
         """Highlight the item with that data and scroll to it; return False if it is not listed."""
@@ -507,7 +505,7 @@ class PickerPopup(Themed, QFrame):
         if item is None:
             return
         if item.reason:
-            self._announce(item.reason)
+            announce(self.field, item.reason)
         else:
             self._picker.choose(item.data)
 
@@ -517,17 +515,12 @@ class PickerPopup(Themed, QFrame):
         if item is not None:
             text = item.accessible_text + (", " + tr("selected") if self._picker.is_marked(item.data) else "")
             self.field.setAccessibleDescription(text)
-            self._announce(text)
+            announce(self.field, text)
 
     def hover_row(self, index: QModelIndex) -> None:
         """Move the one highlight below the pointer."""
         if index.isValid() and self.model.rows[index.row()].can_be_current:
             self.list.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-
-    def _announce(self, text: str) -> None:
-        """Announce a row to screen readers, since the focus stays in the field."""
-        if QAccessible.isActive():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, text))
 
     def _make_field(self, label: str) -> None:
         set_up(self.field, name="pickerSearch", accessible_name=tr("Search: {label}").format(label=label))
@@ -603,7 +596,7 @@ class PickerPopup(Themed, QFrame):
         corner = self._picker.mapTo(host, QPoint(0, self._picker.height() + theme.px(4)))
         self.setFixedWidth(width)
         rows = sum(
-            self.delegate.sizeHint(_option(self.list, width), self.model.index(n)).height()
+            self.delegate.sizeHint(_option(self.list), self.model.index(n)).height()
             for n in range(self.model.rowCount())
         )
         fixed = sum(
@@ -639,7 +632,7 @@ class _RowList(QListView):
         event.accept()
 
 
-def _option(view: QListView, width: int) -> QStyleOptionViewItem:
+def _option(view: QListView) -> QStyleOptionViewItem:
     option = QStyleOptionViewItem()
     option.widget = view
     return option

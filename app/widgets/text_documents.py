@@ -95,12 +95,14 @@ class ExactTextEdit(QPlainTextEdit):
 
 
 _MAX_WORD_LENGTH = 5000
-_LONG_WORD = re.compile(rf"[^\s\u2e80-\ud7ff\uf900-\uffef]{{{_MAX_WORD_LENGTH}}}")
-"""A long word. Ideographs and similar characters can be broken anywhere and do not count."""
+_LONG_WORD = rf"[^\s\u2e80-\ud7ff\uf900-\uffef]{{{_MAX_WORD_LENGTH}}}"
+"""A pattern of a long word, compiled at the first long text. Ideographs and similar characters can be broken anywhere
+and do not count.
+"""
 
 
 def wrap_mode(text: str) -> QTextOption.WrapMode:
     """Return wrapping at words, or anywhere if the text contains a word of thousands of letters."""
-    if len(text) >= _MAX_WORD_LENGTH and _LONG_WORD.search(text):
+    if len(text) >= _MAX_WORD_LENGTH and re.search(_LONG_WORD, text):
         return QTextOption.WrapMode.WrapAnywhere
     return QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere

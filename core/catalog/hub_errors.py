@@ -18,7 +18,7 @@ from decodescope.core.errors import (
     TooManyRequestsError,
 )
 from decodescope.core.explain.words import size
-from decodescope.core.system.file_writing import DISK_FULL_ERRORS
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -156,7 +156,9 @@ def from_disk(error: OSError, folder: Path, needed: int = 0) -> DecodescopeError
     if error.errno in DISK_FULL_ERRORS:
         return disk_full(folder, needed, free=0)
     return FileNotWrittenError(
-        tr("The hub's cache {folder} is not writable: {reason}.").format(folder=folder, reason=error.strerror or error),
+        tr("The hub's cache {folder} is not writable: {reason}.").format(
+            folder=folder, reason=system_error_reason(error)
+        ),
         tr("Set HF_HUB_CACHE to a writable folder, or correct the permissions of this one."),
     )
 

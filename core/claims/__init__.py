@@ -24,6 +24,7 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         verdict_title,
     )
     from decodescope.core.claims.claim_registry import ClaimEntry, all_claims, claims_about, claims_of, named_claim
+    from decodescope.core.claims.claim_report import TestedClaim, outcome_report, outcome_table
     from decodescope.core.claims.claim_trial import ClaimProgress, find_draft, try_claim
     from decodescope.core.claims.prompt_sets import ClaimPrompt, claim_prompts
     from decodescope.core.claims.stored_outcomes import bundled_outcome, bundled_outcomes, bundled_text

@@ -31,7 +31,7 @@ def script_lines(
         *before,
         f"request = {call_source('decodescope.Request', prompt, **arguments)}",
         "result = decodescope.run(model, request)",
-        *_print_lines(effective_settings, request),
+        *_print_lines(effective_settings),
     ]
 
 
@@ -111,7 +111,7 @@ def _load_call(source: ScriptModel) -> str:
     )
 
 
-def _print_lines(effective_settings: EffectiveSettings, request: Request) -> list[str]:
+def _print_lines(effective_settings: EffectiveSettings) -> list[str]:
     if (effective_settings.settings.get("num_return_sequences") or 1) > 1:
         return ["for text in result.texts:", "    print(text)"]
     return ["print(result.texts[0])"]

@@ -34,7 +34,7 @@ def script_lines(
     extra_settings: Settings,
 ) -> list[str]:
     """Return the lines of the script. `extra_settings` are those of the strategy and the cache."""
-    wanted = {**_generate_settings(effective_settings, source), **extra_settings}
+    wanted = {**_generate_settings(effective_settings), **extra_settings}
     if source.gguf_file:  # transformers does not read the file's own settings
         own = {name: value for name, value in source.generation_config.items() if name in DEFAULTS}
         settings = differing_settings({**own, **wanted}, DEFAULTS)
@@ -65,7 +65,7 @@ def script_lines(
     ]
 
 
-def _generate_settings(effective_settings: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
+def _generate_settings(effective_settings: EffectiveSettings) -> dict[str, object]:
     """Return the settings for `generate`; token healing is a separate step of the script."""
     left_out = {"token_healing", "cache_implementation", "prefill_chunk_size"}
     return {name: value for name, value in effective_settings.settings.items() if name not in left_out}

@@ -15,9 +15,10 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class LazyImport(NamedTuple):
@@ -73,13 +74,20 @@ def lazy_imports(namespace: dict[str, object]) -> Iterator[dict[str, LazyImport]
 
     def load_name(name: str) -> object:
         if name not in collected:
-            import difflib
+            hint = ""
+            if not _has_submodule(namespace, name):  # an import of a submodule asks for its name first
+                import difflib
 
-            near = difflib.get_close_matches(name, collected, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+                near = difflib.get_close_matches(name, collected, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}", name=name)
         namespace[name] = collected[name].load()
         return namespace[name]
 
     namespace["__getattr__"] = load_name
     namespace["__dir__"] = lambda: sorted({*namespace, *collected})
+
+
+def _has_submodule(namespace: Mapping[str, Any], name: str) -> bool:
+    places = [os.path.join(folder, name) for folder in namespace.get("__path__", ())]
+    return any(os.path.exists(place) or os.path.exists(f"{place}.py") for place in places)

@@ -25,6 +25,7 @@ from decodescope.core.checks.arguments import (
     argument_error,
     cancel_event_or_new,
     check_integer,
+    check_kind,
     check_number,
     check_progress,
 )
@@ -36,7 +37,7 @@ from decodescope.core.decoding.processor_pipeline import ActiveStage
 from decodescope.core.decoding.prompt import encode_continuation
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.stopping import StopReason, StopTail
-from decodescope.core.decoding.token_loop import KeyedPicker
+from decodescope.core.decoding.token_loop import KeyedPicker, TextKeyedPicker
 from decodescope.core.errors import CacheError, StrategyError
 from decodescope.core.events import Ending
 from decodescope.core.interpretability.step_query import token_ids
@@ -237,20 +238,23 @@ def map_flips(
     high: float | None = None,
     *,
     word: str | Sequence[int] | None = None,
+    realign: bool = False,
     progress: Callable[[int], object] | None = None,
     cancel: threading.Event | None = None,
 ) -> FlipMap:
     """Return for each token of the text `ids` at which values of a setting the request's noise chooses it, or another.
 
     The settings, ranges and errors are those of `map_setting`. `ids` are the new tokens of a text, usually of a run
-    with keyed noise, which at its own value flips nowhere. One forward pass per token; `progress` is called with the
-    number of tokens after each, and `cancel` checked before.
+    with keyed noise, which at its own value flips nowhere. With `realign`, the noise is that of `twin(realign=True)`:
+    keyed by the text's own last words. One forward pass per token; `progress` is called with the number of tokens after
+    each, and `cancel` checked before.
     """
     check_model(model)
     check_progress(progress)
+    check_kind("realign", realign, bool, tr("Pass True or False."))
     given = token_ids(model, ids)
     return _explore(
-        model, request, setting, (low, high), word, cancel, lambda explorer: explorer.follow(given, progress)
+        model, request, setting, (low, high), word, cancel, lambda explorer: explorer.follow(given, progress, realign)
     )
 
 
@@ -299,6 +303,15 @@ def check_sampling(model: LoadedModel, request: Request) -> Request:
             tr("A time limit ends texts at different tokens each time."), tr("Limit the number of new tokens instead.")
         )
     return sampling.with_settings({KEYED_NOISE.name: True})
+
+
+def check_no_step_back(run: DecodingRun) -> None:
+    """Raise StrategyError for words to avoid, as noise that is keyed by the text cannot be withdrawn with them."""
+    if run.steps_back:
+        raise StrategyError(
+            tr("Words to avoid are withdrawn after they were written, so the noise cannot follow the text."),
+            tr("Remove the words to avoid, or keep the noise by position."),
+        )
 
 
 def _word_ids(model: LoadedModel, setting: str, word: object) -> tuple[int, ...]:
@@ -486,8 +499,12 @@ class _AtlasExplorer:
                     texts.add(child)
         return self._atlas(texts, passes)
 
-    def follow(self, ids: Sequence[int], progress: Callable[[int], object] | None) -> FlipMap:
-        """Find the choices at each token of one text."""
+    def follow(self, ids: Sequence[int], progress: Callable[[int], object] | None, realign: bool) -> FlipMap:
+        """Find the choices at each token of one text. `realign`: with noise that is keyed by the text before it."""
+        if realign:
+            check_no_step_back(self.run)
+            self._picker = TextKeyedPicker(self.run, self._request.seed)
+            self.run.rng = self._picker.uniform
         reader, rows = _ModelReader(self.run, self._guidance is not None), list[TokenFlips]()
         pieces = self._model.pieces
         for step, token in enumerate(ids):
@@ -497,6 +514,8 @@ class _AtlasExplorer:
             _, parts = self._choices(tuple(ids[:step]), [(self._low, self._high)], *logits)
             segments = tuple(FlipSegment(part.low, part.high, part.token, pieces[part.token]) for part in parts)
             rows.append(TokenFlips(step, token, pieces[token], segments))
+            if isinstance(self._picker, TextKeyedPicker):
+                self._picker.add(token)
             if progress is not None:
                 progress(len(rows))
         found = FlipMap(rows)
@@ -512,13 +531,17 @@ class _AtlasExplorer:
         run, step = self.run, len(ids)
         raw = run.replace_invalid(logits)
         run.check_scores(raw, raw, step)
-        self._picker.move_to(self._picker.first_position + step)
+        noise, position = self._noise, self._picker.first_position + step
+        if isinstance(self._picker, TextKeyedPicker):
+            noise, position = self._picker.step_noise, 0
+        else:
+            self._picker.move_to(position)
         text = torch.tensor([[*run.start_ids, *ids]], device=run.device)
-        family = self._family(text, ids, raw, guide)
+        family = self._family(text, raw, guide)
         if not np.isfinite(family.intercepts).any():
             run.check_scores(torch.from_numpy(family.intercepts)[None], raw, step)
-        following, noise = self._following(text), self._noise.gumbel(self._picker.first_position + step)
-        return raw, [part for low, high in domain for part in self._solve(family, following, noise, low, high)]
+        following, drawn = self._following(text), noise.gumbel(position)
+        return raw, [part for low, high in domain for part in self._solve(family, following, drawn, low, high)]
 
     def _children(self, branch: _TextBranch, logits: torch.Tensor, guide: torch.Tensor | None) -> list[_TextBranch]:
         """Return the texts with one more token, each with its values."""
@@ -547,10 +570,8 @@ class _AtlasExplorer:
             text += stream.flush()
         return _TextBranch(domain, stream, tail, ids, text, branch.log_probability + log_probability, None, stop)
 
-    def _family(
-        self, text: torch.Tensor, ids: tuple[int, ...], raw: torch.Tensor, guide: torch.Tensor | None
-    ) -> ScoreFamily:
-        """Return the scores as a function of the setting; `text` [1, T] are all tokens, `ids` the new ones."""
+    def _family(self, text: torch.Tensor, raw: torch.Tensor, guide: torch.Tensor | None) -> ScoreFamily:
+        """Return the scores as a function of the setting; `text` [1, T] are all tokens."""
         scores = raw
         if self._guidance is not None and guide is not None:
             own, other = torch.log_softmax(raw, -1), torch.log_softmax(guide, -1)

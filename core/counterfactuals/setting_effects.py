@@ -18,6 +18,7 @@ from decodescope.core.checks.arguments import check_integer
 from decodescope.core.errors import ParameterError, StrategyError
 from decodescope.core.events import Event, RunStarted, Stage, TokenChosen
 from decodescope.core.events.run import HasEvents
+from decodescope.core.explain import words
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import Settings
 from decodescope.core.processors.pipeline_stages import stage_label
@@ -74,13 +75,13 @@ class SettingEffect(NamedTuple):
                 self.steps).format(label=self.label, count=self.steps)  # fmt: skip
         if self.removed:
             first = tr("{label} removed {amount} of the probability on average.")
-            first = first.format(label=self.label, amount=_percent(self.removed))
+            first = first.format(label=self.label, amount=words.percent(self.removed))
         elif self.moved[0] == self.moved[1]:
             first = tr("{label} moved {amount} of the probability on average.")
-            first = first.format(label=self.label, amount=_percent(self.moved[0]))
+            first = first.format(label=self.label, amount=words.percent(self.moved[0]))
         else:
             first = tr("{label} moved {low} to {high} of the probability on average.")
-            first = first.format(label=self.label, low=_percent(self.moved[0]), high=_percent(self.moved[1]))
+            first = first.format(label=self.label, low=words.percent(self.moved[0]), high=words.percent(self.moved[1]))
         if self.differing is None or self.interval is None:
             return f"{first} {tr('This recording does not determine which tokens would differ without it.')}"
         if not self.differing:
@@ -88,11 +89,6 @@ class SettingEffect(NamedTuple):
         second = tr("Without it, about {number:.1f} of {count:,} tokens would differ ({low:,} to {high:,}).")
         low, high = self.interval
         return f"{first} {second.format(number=self.differing, count=self.steps, low=low, high=high)}"
-
-
-def _percent(share: float) -> str:
-    percent = 100 * share
-    return tr("less than 0.01 %") if percent < 0.01 else tr("{number} %").format(number=f"{percent:.3g}")
 
 
 class SettingEffects(ResultRows[SettingEffect]):

@@ -14,13 +14,13 @@ import torch
 
 from decodescope.core.checks.arguments import cancel_event_or_new, check_kind, check_progress
 from decodescope.core.common.setting_values import to_plain_value
-from decodescope.core.counterfactuals.setting_atlas import check_sampling, first_difference
+from decodescope.core.counterfactuals.setting_atlas import check_no_step_back, check_sampling, first_difference
 from decodescope.core.counterfactuals.text_scores import iterate_logits
 from decodescope.core.decoding.keyed_noise import FloatArray, KeyedNoise, same_choice_probability, token_keys
 from decodescope.core.decoding.prefill import PrefillStoppedError
 from decodescope.core.decoding.run import DecodingRun
 from decodescope.core.decoding.token_loop import KeyedPicker, TextKeyedPicker, decode_single
-from decodescope.core.errors import ParameterError, StrategyError
+from decodescope.core.errors import ParameterError
 from decodescope.core.generation.running import run
 from decodescope.core.interpretability.step_query import token_ids
 from decodescope.core.models.error_translation import translate_iterator_errors
@@ -267,11 +267,8 @@ class _Side:
     def _decoding(self, cancel: threading.Event) -> DecodingRun:
         strategy, settings = resolve_settings(self.model, self.request)
         decoding = DecodingRun(self.model, self.request, strategy, settings, cancel)
-        if self.realigns and decoding.steps_back:
-            raise StrategyError(
-                tr("Words to avoid are withdrawn after they were written, so the noise cannot follow the text."),
-                tr("Remove the words to avoid, or keep the noise by position."),
-            )
+        if self.realigns:
+            check_no_step_back(decoding)
         return decoding
 
     def final_scores(self, ids: Sequence[int], cancel: threading.Event) -> Iterator[tuple[FloatArray, FloatArray]]:

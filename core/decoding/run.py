@@ -352,7 +352,7 @@ class DecodingRun:
         self._recorded_metrics = finished.metrics
 
     def is_cancelled(self) -> bool:
-        """Return whether the user requested a stop; remembers it."""
+        """Return whether the user requested a stop. The result is kept."""
         self.stopped = self.stopped or self.cancel.is_set()
         return self.stopped
 

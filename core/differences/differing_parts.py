@@ -12,7 +12,7 @@ from decodescope.core import caches, processors, strategies
 from decodescope.core.common.hf_generation import DEFAULTS, METADATA_FIELDS, WITHOUT_EFFECT
 from decodescope.core.differences.compared_run import ComparedRun
 from decodescope.core.explain.call_facts import explain_call_facts, seed_text
-from decodescope.core.parameter import short_repr
+from decodescope.core.parameter import display_name
 from decodescope.core.setting_titles import cache_title, setting_title, strategy_title
 from decodescope.resources.language import join_names, tr
 
@@ -55,11 +55,7 @@ def differing_parts(a: ComparedRun, b: ComparedRun) -> list[Part]:
 def _part(subject: Subject, name: str, title: str, a: object, b: object) -> Iterator[Part]:
     """Yield a part if the values differ and are known."""
     if a != b and a not in (None, "") and b not in (None, ""):
-        yield Part(subject, name, title, _shown(a), _shown(b))
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else short_repr(value)
+        yield Part(subject, name, title, display_name(a), display_name(b))
 
 
 def _model_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:
@@ -177,7 +173,7 @@ def _plain(value: object) -> object:
 
 
 def _value(value: object) -> str:
-    return tr("off") if value is None else _shown(value)
+    return tr("off") if value is None else display_name(value)
 
 
 def _setting_parts(a: ComparedRun, b: ComparedRun) -> Iterator[Part]:

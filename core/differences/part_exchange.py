@@ -26,7 +26,7 @@ _MAX_SAMPLES = 4096
 
 
 def can_repeat(a: ComparedRun, b: ComparedRun) -> bool:
-    """Return whether both models are at hand on this computer, and both runs can be repeated."""
+    """Return whether both models are on this computer, and both runs can be repeated."""
     return all(isinstance(run.model, LoadedModel) and _is_complete(run.request_to_repeat()) for run in (a, b))
 
 

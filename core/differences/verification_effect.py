@@ -196,8 +196,16 @@ def rule_effects(steps: Iterable[tuple[Distribution, Distribution]]) -> RuleEffe
     return found
 
 
+def _is_among(places: Collection[int], count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return [count]: whether each place is among `places`."""
+    found, known = np.zeros(count, bool), np.fromiter(places, int, len(places))
+    found[known[known < count]] = True
+    return found
+
+
 _BET_TEMPERATURES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0)
 """Temperatures of the alternatives that are bet on; a sharper or flatter distribution is the most frequent fault."""
+_BET_POWERS = 1 / np.array(_BET_TEMPERATURES)[:, None]
 
 
 class SequentialTest:
@@ -207,6 +215,9 @@ class SequentialTest:
     prediction made before the token was known. Half of the start is bet on the frequencies of the tokens before, mixed
     with p; the rest on p at other temperatures. If all tokens come from their p, the wealth is a martingale with start
     1, so it ever reaches 1/α with a probability of at most α (Ville). Then `is_rejected`.
+
+    Half of each bet trusts that every token is reported, until `add_unreported` says otherwise; the other half does
+    not.
     """
 
     def __init__(self, level: float = 0.05, prior: float = 20.0) -> None:
@@ -215,8 +226,9 @@ class SequentialTest:
         check_number("prior", prior, 1e-6)
         self._level, self._prior = level, prior
         self._counts: dict[Hashable, dict[int, int]] = {}
-        starts = [0.5, *[0.5 / len(_BET_TEMPERATURES)] * len(_BET_TEMPERATURES)]
-        self._log_wealths = np.log(starts)
+        starts = np.array([0.5, *[0.5 / len(_BET_TEMPERATURES)] * len(_BET_TEMPERATURES)])
+        self._log_wealths = np.log([starts / 2, starts / 2])
+        """[2, bets]: of the bets that trust that all tokens are reported, and of those that do not."""
         self.count = 0
         self.log_wealth = 0.0
         """Natural logarithm of the wealth now."""
@@ -225,13 +237,14 @@ class SequentialTest:
 
     def add(
         self, token: int, p: Distribution, *, context: Hashable = None, unseen: Collection[int] = (),
-        sizes: Distribution | None = None,
+        doubtful: Collection[int] = (), sizes: Distribution | None = None,
     ) -> bool:  # fmt: skip
         """Add a sample and the distribution [V] that it should have; return whether the hypothesis is rejected.
 
         `context`: what p depends on, such as the text before; frequencies are counted for each context. `unseen`:
-        tokens that may be drawn without being reported, such as an end token. Nothing is bet on them. `sizes` [V]: how
-        many tokens of about equal probability each outcome stands for, by default 1; it changes the bets only. Raises
+        tokens that may be drawn without being reported, such as an end token. Nothing is bet on them. `doubtful`:
+        outcomes that may include such tokens; report draws of these with `add_unreported`. `sizes` [V]: how many tokens
+        of about equal probability each outcome stands for, by default 1; it changes the bets only. Raises
         ParameterError for values that are no distribution, and for tokens outside it.
         """
         tested, _ = _distributions(p, p)
@@ -241,29 +254,47 @@ class SequentialTest:
             )
         counts = self._counts.setdefault(context, {})
         self.count += 1
-        if token not in unseen:
-            kept = np.isin(np.arange(len(tested)), list(unseen))
-            self._bet(token, tested, kept, counts, np.ones_like(tested) if sizes is None else np.asarray(sizes))
+        weights = np.ones_like(tested) if sizes is None else np.asarray(sizes)
+        kept, in_doubt = (_is_among(places, len(tested)) for places in (unseen, doubtful))
+        trusting = self._bets(tested, kept, counts, weights)
+        careful = trusting
+        if in_doubt.any():
+            # a smaller bet would win if such a token were drawn without being reported
+            avoiding = self._bets(tested, kept | in_doubt, counts, weights)
+            has_less = (trusting[:, in_doubt] < tested[in_doubt]).any(axis=1, keepdims=True)
+            careful = np.where(has_less, avoiding, trusting)
+        if tested[token] <= 0 and not kept[token]:
+            self._log_wealths[:] = math.inf
+        elif not kept[token]:
+            with np.errstate(divide="ignore"):
+                self._log_wealths += np.log([trusting[:, token], careful[:, token]]) - math.log(tested[token])
+        self._update_wealth()
         counts[token] = counts.get(token, 0) + 1
         return self.is_rejected
 
-    def _bet(
-        self, token: int, tested: FloatArray, kept: np.ndarray[Any, np.dtype[np.bool_]], counts: Mapping[int, int],
+    def add_unreported(self) -> None:
+        """Add a sample that was not reported. The bets that trusted that this never happens are lost."""
+        self._log_wealths[0] = -math.inf
+        self._update_wealth()
+
+    def _bets(
+        self, tested: FloatArray, kept: np.ndarray[Any, np.dtype[np.bool_]], counts: Mapping[int, int],
         sizes: FloatArray,
-    ) -> None:  # fmt: skip
-        """Multiply the wealths by b(token) / p(token); each b has the mass of p on the tokens that are not `kept`."""
-        if tested[token] <= 0:
-            self._log_wealths[:] = math.inf
-        else:
-            free = np.where(kept, 0.0, tested)
-            mass, seen = float(free.sum()), sum(n for one, n in counts.items() if not kept[one])
-            bets = [mass * (self._prior * free[token] / mass + counts.get(token, 0)) / (self._prior + seen)]
-            for temperature in _BET_TEMPERATURES:
-                powers = sizes * (free / sizes / free.max()) ** (1 / temperature)
-                bets.append(mass * float(powers[token] / powers.sum()))
-            with np.errstate(divide="ignore"):
-                self._log_wealths += np.log(bets) - math.log(tested[token])
-        self.log_wealth = float(np.logaddexp.reduce(self._log_wealths))
+    ) -> FloatArray:  # fmt: skip
+        """Return the bets [bets, V], each a distribution with the probabilities p on the tokens that are `kept`."""
+        free = np.where(kept, 0.0, tested)
+        mass = float(free.sum())
+        if mass <= 0:
+            return np.repeat(tested[None], 1 + len(_BET_TEMPERATURES), axis=0)
+        drawn = np.zeros_like(tested)
+        for one, number in counts.items():
+            drawn[one] = 0 if kept[one] else number
+        frequent = mass * (self._prior * free / mass + drawn) / (self._prior + drawn.sum())
+        powers = sizes * (free / sizes / free.max()) ** _BET_POWERS
+        return np.where(kept, tested, [frequent, *(mass * powers / powers.sum(axis=1, keepdims=True))])
+
+    def _update_wealth(self) -> None:
+        self.log_wealth = float(np.logaddexp.reduce(self._log_wealths, axis=None))
         self.highest = max(self.highest, self.log_wealth)
 
     @property
@@ -279,6 +310,7 @@ class SequentialTest:
     @property
     def likeliest_temperature(self) -> float | None:
         """The temperature whose bets won the most; None if bets on frequencies won more, or none has won."""
-        best = int(self._log_wealths.argmax())
-        has_won = math.isfinite(self.log_wealth) and self._log_wealths[best] > 0
+        wealths = np.logaddexp.reduce(self._log_wealths, axis=0)
+        best = int(wealths.argmax())
+        has_won = math.isfinite(self.log_wealth) and wealths[best] > 0
         return _BET_TEMPERATURES[best - 1] if best and has_won else None

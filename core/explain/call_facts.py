@@ -54,7 +54,7 @@ def why_not_repeated(facts: CallFacts) -> str:
 
 
 def seed_text(started: RunStarted) -> str:
-    """Return the seed of a run, or what stands in its place."""
+    """Return the seed of a run, or the value shown instead of it."""
     if any(kind == "draws" for kind, _ in started.call_facts):
         return tr("unknown")
     if started.generator:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.explain.sentence import Sentence, SentenceNumber, SentenceTemplate
 from decodescope.core.explain.words import decimal, format_full, share, whole_percent
 from decodescope.resources import depth
@@ -41,7 +41,7 @@ _ACTED_AT_ONE = SentenceTemplate(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class GrammarFigures:
     """The effect of a grammar on the tokens of a text."""
 

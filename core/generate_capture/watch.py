@@ -15,9 +15,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decodescope.core.errors import ParameterError, TraceError
+from decodescope.core.errors import FileNotWrittenError, ParameterError, TraceError
 from decodescope.core.generate_capture.live_sender import finish_sending, is_window_open
 from decodescope.core.settings import check_top_n
+from decodescope.core.system.file_writing import check_destination, not_written_error
 from decodescope.core.trace.live_address import LiveAddress
 from decodescope.resources.language import tr, trn
 
@@ -140,33 +141,43 @@ def run_script(path: Path, arguments: Sequence[str]) -> int:
     return 0
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command and return the exit code: the script's own, 2 for invalid arguments.
-
-    The runs are written when the process ends: Python waits for the script's threads and calls its exit functions
-    before that, and both may call `generate`.
-    """
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser in the current language."""
     parser = argparse.ArgumentParser(
         prog="decodescope watch",
         description=tr("Run a Python script and show every generate of a transformers model in an open window."),
     )
     parser.add_argument("script", type=Path, help=tr("the script"))
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=tr("arguments of the script"))
-    parser.add_argument("--save", type=Path, metavar="FOLDER", help=tr("also write each run as a recording"))
+    parser.add_argument("--save", type=str, metavar="FOLDER", help=tr("also write each run as a recording"))
     parser.add_argument("--top-n", type=int, default=10, metavar="N", help=tr("alternatives per token"))
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command and return the exit code: the script's own, 2 for invalid arguments.
+
+    The runs are written when the process ends: Python waits for the script's threads and calls its exit functions
+    before that, and both may call `generate`.
+    """
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if not options.script.is_file():
-        parser.error(tr("{path} is not a file.").format(path=options.script))
+        parser.error(tr("{path} is not a file. Pass a Python script.").format(path=options.script))
     try:
         check_top_n(options.top_n)
     except ParameterError as error:
         parser.error(str(error))
-    window, folder = LiveAddress.find(), options.save
+    if options.save is not None and not str(options.save).strip():
+        parser.error(tr("The name is empty. Pass the name of a file or folder."))
+    window, folder = LiveAddress.find(), Path(options.save) if options.save is not None else None
     if folder is None and (window is None or not is_window_open(window)):
         folder = _default_folder(options.script)
         print(tr("No window is open: the runs are written to {folder}.").format(folder=folder), file=sys.stderr)
-    if folder is not None and folder.exists() and not folder.is_dir():
-        parser.error(tr("{path} is not a folder. Choose another one with --save.").format(path=folder))
+    try:
+        check_destination(folder or _default_folder(options.script), is_folder=True)
+    except FileNotWrittenError as error:
+        parser.error(tr("{problem} Choose a folder with --save.").format(problem=error.cause))
     watcher = ScriptWatcher(top_n=options.top_n, releases=folder is None)
     at_end = ExitStack()
     at_end.callback(_save, watcher, options.script, folder, os.getpid())
@@ -201,5 +212,7 @@ def _save(watcher: ScriptWatcher, script: Path, folder: Path | None, script_proc
         folder.mkdir(parents=True, exist_ok=True)
         for number, run in enumerate(runs, 1):
             run.save(folder / f"{name}-{number}.decodescope")
-    except (OSError, TraceError) as error:
+    except OSError as error:
+        print(f"decodescope watch: {not_written_error(folder, error)}", file=sys.stderr)
+    except TraceError as error:
         print(f"decodescope watch: {error}", file=sys.stderr)

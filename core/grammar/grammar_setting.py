@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from decodescope.core.grammar.gbnf import gbnf_problem
 from decodescope.resources.language import join_names, mark, tr
 
 GrammarKind = Literal["json_schema", "regex", "lark", "gbnf", "choice"]
@@ -87,6 +86,8 @@ def _regex_problem(content: object) -> str:
 
 
 def _gbnf_problem(content: object) -> str:
+    from decodescope.core.grammar.gbnf import gbnf_problem  # rarely needed
+
     return _text_problem(content) or gbnf_problem(str(content))
 
 

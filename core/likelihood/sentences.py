@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from decodescope.core.explain.words import percent_text
 from decodescope.resources.language import join_names, tr, trn
 
 if TYPE_CHECKING:
@@ -20,14 +21,10 @@ def probability_text(probability: float, digits: int = 1) -> str:
     value = 100 * probability
     step = 10.0**-digits
     if 0 < value < step / 2:
-        return _percent_text(f"< {step:.{digits}f}")
+        return percent_text(f"< {step:.{digits}f}")
     if 100 - step / 2 <= value < 100:
-        return _percent_text(f"> {100 - step:.{digits}f}")
-    return _percent_text(f"{value:.{digits}f}")
-
-
-def _percent_text(number: str) -> str:
-    return tr("{number} %").format(number=number)
+        return percent_text(f"> {100 - step:.{digits}f}")
+    return percent_text(f"{value:.{digits}f}")
 
 
 def bounds_text(bounds: ProbabilityBounds) -> str:

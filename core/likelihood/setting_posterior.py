@@ -57,6 +57,8 @@ _ZOOM = 14.0
 """Temperatures whose log-posterior is this far below the best one are left out of the finer grid."""
 _SMOOTHED = 4
 """Cells on each side over which the density of the temperature is averaged."""
+_DIP = 0.5
+"""A set of temperatures has a gap only where the density is below this fraction of that at its ends."""
 _NEARLY_GREEDY = 0.05
 """Probability of a text of first choices down to which a temperature counts as possible."""
 
@@ -562,21 +564,36 @@ def _smooth(density: FloatArray) -> FloatArray:
 
 
 def _density_set(density: FloatArray, edges: FloatArray) -> tuple[tuple[float, float], ...]:
-    """Return the intervals of the cells of highest density that hold 90 % together; cells have equal widths."""
-    order, chosen, total = np.argsort(-density), set[int](), 0.0
-    for cell in order:
-        chosen.add(int(cell))
-        total += float(density[cell])
-        if total >= MASS:
+    """Return the intervals of the cells of highest density that hold 90 % together; cells have equal widths.
+
+    The intervals on both sides of a shallow dip are joined: the steps of the filters' grids cause such dips, which
+    finer grids do not have. The set holds 90 % with the cells of the dips.
+    """
+    chosen = np.zeros(len(density), dtype=bool)
+    runs: list[tuple[int, int]] = []
+    for cell in np.argsort(-density):
+        chosen[cell] = True
+        runs = _join_shallow_dips(_runs(chosen), density, _DIP * float(density[cell]))
+        if sum(float(density[first:last].sum()) for first, last in runs) >= MASS:
             break
-    found: list[tuple[float, float]] = []
-    for cell in sorted(chosen):
-        low, high = float(edges[cell]), float(edges[cell + 1])
-        if found and found[-1][1] == low:
-            found[-1] = (found[-1][0], high)
+    return tuple((float(edges[first]), float(edges[last])) for first, last in runs)
+
+
+def _runs(chosen: np.typing.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return first cell and end of each run of chosen cells."""
+    borders = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).tolist()
+    return list(zip(borders[::2], borders[1::2], strict=True))
+
+
+def _join_shallow_dips(runs: Iterable[tuple[int, int]], density: FloatArray, limit: float) -> list[tuple[int, int]]:
+    """Return the runs, those joined between which no cell is below a density."""
+    found: list[tuple[int, int]] = []
+    for first, last in runs:
+        if found and float(density[found[-1][1] : first].min()) >= limit:
+            found[-1] = (found[-1][0], last)
         else:
-            found.append((low, high))
-    return tuple(found)
+            found.append((first, last))
+    return found
 
 
 def _ridges(posterior: SettingPosterior) -> Iterable[Ridge]:

@@ -16,6 +16,7 @@ from decodescope.core.errors import (
     MediaTooLargeError,
 )
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 Kind = Literal["sound", "picture"]
@@ -86,7 +87,7 @@ def kind_of(path: str | Path) -> Kind:
         with file.open("rb") as opened:
             head = opened.read(16)
     except OSError as error:
-        raise _missing_error(file, error.strerror or str(error)) from error
+        raise _missing_error(file, system_error_reason(error)) from error
     if not head:
         raise MediaDamagedError(tr("{file} is empty.").format(file=file.name), tr("Choose another file."))
     found = _kind_of_header(head)
@@ -106,7 +107,7 @@ def read_bytes(path: str | Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(MOST_BYTES)
     except OSError as error:
-        raise _missing_error(file, error.strerror or str(error)) from error
+        raise _missing_error(file, system_error_reason(error)) from error
 
 
 def damaged_error(name: str, kind: Kind, details: object = "") -> MediaError:
@@ -137,7 +138,7 @@ def _check_file(file: Path) -> None:
             tr("The file {file} does not exist.").format(file=file), tr("Choose a file on this disk.")
         ) from None
     except (OSError, ValueError) as error:
-        raise _missing_error(file, str(error)) from error
+        raise _missing_error(file, system_error_reason(error)) from error
     if stat.S_ISDIR(about.st_mode):
         raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose a file in it."))
     if not stat.S_ISREG(about.st_mode):

@@ -94,7 +94,7 @@ def with_fallback(
                 raise
         # Free memory only here: before, the traceback still references the tensors of the failed attempt.
         freed = _free_memory(prefixes, (model, *request.drafters))
-        yield _notice(model, request, successor, seen_events, freed)
+        yield _notice(model, successor, seen_events, freed)
         request = replace(request, cache=successor.name, cache_options={})
 
 
@@ -134,9 +134,7 @@ def _free_memory(prefixes: PrefixStore | None, models: Iterable[LoadedModel]) ->
     return freed
 
 
-def _notice(
-    model: LoadedModel, request: Request, successor: CacheBackend, event_filter: EventFilter, freed: int
-) -> Notice:
+def _notice(model: LoadedModel, successor: CacheBackend, event_filter: EventFilter, freed: int) -> Notice:
     sentences = [_out_of_memory_text(model, event_filter)]
     if freed:
         sentences.append(tr("{size} of stored prefixes was freed.").format(size=words.size(freed)))

@@ -38,6 +38,7 @@ from decodescope.core.models.model_files import (
     size_of,
 )
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.system.user_folders import hub_cache as hub_cache
 from decodescope.resources.language import join_names, tr
 
@@ -92,7 +93,8 @@ def _scan(folders: Iterable[os.DirEntry[str]]) -> Iterator[CachedModel]:
         except _DamagedRepositoryError as error:
             yield CachedModel(name, Path(folder.path), str(error))
         except (OSError, ValueError) as error:
-            yield CachedModel(name, Path(folder.path), tr("its cache cannot be read: {error}").format(error=error))
+            problem = tr("its cache cannot be read: {error}").format(error=system_error_reason(error))
+            yield CachedModel(name, Path(folder.path), problem)
 
 
 class _DamagedRepositoryError(Exception):

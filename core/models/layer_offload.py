@@ -28,6 +28,7 @@ from decodescope.core.models.model_entry import free_memory
 from decodescope.core.models.model_files import find_weights
 from decodescope.core.models.quantized.packed_loading import LoadingReport, check_not_quantized, read_tensors
 from decodescope.core.models.quantized.tensor_files import FileTensor, read_into, stored_tensors
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _adjacent_runs(pieces: Sequence[TensorSlice]) -> Iterator[list[TensorSlice]]
 def _missing_file_error(file: Path, error: OSError) -> CorruptWeightsError:
     return CorruptWeightsError(
         tr("Layers are read from {file} for every token, but it can no longer be read: {error}.").format(
-            file=file.name, error=error.strerror or error
+            file=file.name, error=system_error_reason(error)
         ),
         tr("Make sure that {folder} exists and is complete, then choose the model again.").format(folder=file.parent),
     )

@@ -28,6 +28,7 @@ from decodescope.core.errors import CorruptWeightsError
 from decodescope.core.native import native_library
 from decodescope.core.native.native_library import PageGuard
 from decodescope.core.system.main_memory import free_memory
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -76,7 +77,7 @@ class MappedFile:
                 return len(found)
         except OSError as error:  # a disk or a connection that fails
             raise self._changed_error(
-                tr("{file} cannot be read: {reason}.").format(file=self.path.name, reason=error.strerror or error)
+                tr("{file} cannot be read: {reason}.").format(file=self.path.name, reason=system_error_reason(error))
             ) from error
 
     def map(self, start: int, count: int) -> memoryview:

@@ -254,7 +254,7 @@ def weight_bytes(entry: ModelEntry, kind: str) -> int:
     return int(entry.parameters * BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
 
 
-def fits(entry: ModelEntry, dtype: str = "auto", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
+def fits(entry: ModelEntry, dtype: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
     """Check whether the weights in format `dtype` (int8 and int4 too) fit into the free memory.
 
     This checks the host's memory; a GPU's is checked on loading. With `tokens`, the keys and values of `rows` texts of

@@ -9,11 +9,10 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeAlias, TypeGuard
-
-import msgspec
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from decodescope.core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -52,7 +51,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     """Read a regular file with status `about`. Raises FileNotFoundError, and ModelFileError for other problems."""
     try:
         about = about or os.stat(file)
-        if (reason := _unreadable_reason(file, about, limit)) is not None:
+        if (reason := _unreadable_reason(about, limit)) is not None:
             raise _unreadable_error(file, reason)
         return read_start(file, limit)
     except FileNotFoundError:
@@ -60,7 +59,7 @@ def read_bytes(file: str | Path, limit: int, about: os.stat_result | None = None
     except PermissionError:
         raise _unreadable_error(file, tr("permission to read it was denied")) from None
     except (OSError, ValueError) as error:
-        raise _unreadable_error(file, getattr(error, "strerror", None) or str(error)) from error
+        raise _unreadable_error(file, system_error_reason(error)) from error
 
 
 _READ_BYTES = 2**16
@@ -130,7 +129,7 @@ def check_folder(path: Path) -> None:
         if stat.S_ISDIR(about.st_mode) and not file.suffix:
             continue
         limit = _MAX_BYTES.get(file.suffix, 2**50)
-        reason = _unreadable_reason(file, about, limit)
+        reason = _unreadable_reason(about, limit)
         if reason is None and not os.access(file, os.R_OK):
             reason = tr("permission to read it was denied")
         if reason is not None:
@@ -145,12 +144,12 @@ def _contents(path: Path) -> Iterator[Path]:
             yield from templates.iterdir()
     except OSError as error:
         raise ModelFileError(
-            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=error.strerror or error),
+            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=system_error_reason(error)),
             tr("Check its permissions, or choose another folder."),
         ) from error
 
 
-def _unreadable_reason(file: str | Path, about: os.stat_result, limit: int) -> str | None:
+def _unreadable_reason(about: os.stat_result, limit: int) -> str | None:
     if stat.S_ISDIR(about.st_mode):
         return tr("it is a folder")
     if not stat.S_ISREG(about.st_mode):
@@ -204,14 +203,11 @@ class WeightTotals(NamedTuple):
     numbers: int
 
 
-_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
-
-
-class TensorHeader(msgspec.Struct):
+class TensorHeader(NamedTuple):
     """Entry of a tensor in a safetensors header."""
 
-    shape: list[_Size]
-    data_offsets: tuple[_Size, _Size]
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
     """Its first byte and the one after its last, counted from the end of the header."""
     dtype: str = ""
     """safetensors' name of the dtype: F32, BF16 …; empty if it is missing."""
@@ -266,10 +262,6 @@ def count_stored(weights: WeightFiles, stats: FileStats | None = None) -> Weight
     return WeightTotals(sum(map(len, headers)), numbers)
 
 
-_decode_entries = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_tensor = msgspec.json.Decoder(TensorHeader).decode
-
-
 def read_header(file: Path, about: os.stat_result | None = None) -> dict[str, TensorHeader] | None:
     """Return a safetensors file's entries by name; None if it is missing or an entry is invalid. `about` is the file's
     status if it is known.
@@ -284,11 +276,23 @@ def read_header(file: Path, about: os.stat_result | None = None) -> dict[str, Te
             return None
         if length + 8 > len(data):
             data = read_start(file, length + 8)
-        entries = _decode_entries(memoryview(data)[8 : length + 8])
+        entries = json.loads(data[8 : length + 8].decode())
         entries.pop("__metadata__", None)
-        return {name: _decode_tensor(entry) for name, entry in entries.items()}
-    except (OSError, ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+        return {name: _tensor_header(entry) for name, entry in entries.items()}
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError):
         return None
+
+
+def _tensor_header(entry: Mapping[str, Any]) -> TensorHeader:
+    """Raises KeyError, TypeError and ValueError for an invalid entry."""
+    shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry.get("dtype", "")
+    start, end = offsets
+    sizes = (*shape, start, end)
+    if not isinstance(shape, list) or not all(type(one) is int and 0 <= one < 2**53 for one in sizes):
+        raise ValueError(entry)
+    if not isinstance(dtype, str):
+        raise TypeError(dtype)
+    return TensorHeader(tuple(shape), (start, end), dtype)
 
 
 def damage_description(file: Path) -> str:

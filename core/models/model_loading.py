@@ -47,6 +47,7 @@ from decodescope.core.models.quantized.packed_loading import (
 )
 from decodescope.core.models.quantized.tensor_files import has_known_types, is_conversion
 from decodescope.core.system.device_memory import is_out_of_memory
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _open_files(weights: WeightFiles) -> MappedFiles:
         return MappedFiles(weights.files)
     except (OSError, ValueError) as error:
         file = Path(getattr(error, "filename", None) or weights.files[0])
-        raise corrupt_weights_error(file, getattr(error, "strerror", None) or str(error), str(error)) from error
+        raise corrupt_weights_error(file, system_error_reason(error), str(error)) from error
 
 
 def _load_gguf(

@@ -17,6 +17,7 @@ from decodescope.core.models.load_plan import BUILD_LOCK
 from decodescope.core.models.loaded_model import LoadedModel, check_model
 from decodescope.core.models.quantized.packed_layers import ExpertBank, PackedExperts, PackedModule
 from decodescope.core.parameter import short_repr
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.system.torch_state import isolated_construction
 from decodescope.resources.language import join_names, tr
 
@@ -56,7 +57,7 @@ def save_gguf(
     except (OSError, ValueError) as error:
         raise ModelFileError(
             tr("{file} cannot be written: {reason}.").format(
-                file=target.name or target, reason=getattr(error, "strerror", None) or error
+                file=target.name or target, reason=system_error_reason(error)
             ),
             tr("Choose a name in an existing folder that you may write to, on a disk with enough free space."),
         ) from error

@@ -43,7 +43,7 @@ def media_input_of(network: Network, takes: Modalities) -> MediaInput:
 def position_function(network: Network) -> Callable[..., Any] | None:
     """Return the function that positions image tokens by row and column (Qwen-VL); None for other models.
 
-    Such a module remembers the position offset after an image and applies it to the next text too, so the positions are
+    Such a module stores the position offset after an image and applies it to the next text too, so the positions are
     always passed.
     """
     found: Callable[..., Any] | None = getattr(getattr(network, "model", None), "get_rope_index", None)

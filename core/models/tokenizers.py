@@ -51,7 +51,7 @@ _UNKNOWN_PART = re.compile(
     r"|unrecognized|invalid type|version",
     re.IGNORECASE,
 )
-"""Parts of the libraries' messages about kinds of tokenizers, or of their parts, that they do not know."""
+"""Parts of the libraries' messages about kinds of tokenizers, or of their parts, that they do not support."""
 
 
 def load_tokenizer(
@@ -84,7 +84,7 @@ def load_tokenizer(
 
 
 def _is_newer(path: Path, error: BaseException) -> bool:
-    """Return whether the files are complete JSON, and the libraries do not know what it describes."""
+    """Return whether the files are complete JSON, and the libraries do not support what it describes."""
     if not _UNKNOWN_PART.search(str(error)):
         return False
     for file in filter(is_file, (path / name for name in _FILES if name.endswith(".json"))):

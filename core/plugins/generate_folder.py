@@ -18,6 +18,7 @@ from typing import NamedTuple, cast
 
 from decodescope.core.errors import PluginError
 from decodescope.core.system.plugin_code import PluginLocation, make_plugin_error
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 SUBFOLDER, FILE, REQUIREMENTS = "custom_generate", "generate.py", "requirements.txt"
@@ -96,7 +97,7 @@ def read_folder(folder: Path) -> FolderSource:
             raise make_plugin_error(location, problem)
         return FolderSource(folder, {path.relative_to(inside).as_posix(): path.read_bytes() for path in paths})
     except OSError as error:
-        raise make_plugin_error(location, error.strerror or type(error).__name__) from error
+        raise make_plugin_error(location, system_error_reason(error)) from error
 
 
 def import_function(source: FolderSource) -> Callable[..., object]:

@@ -1,5 +1,5 @@
-"""The plug-in folder, and which of its files the user has switched on: by content, so that a changed file asks
-again.
+"""The plug-in folder, and which of its files the user has switched on: by content, so that a changed file must
+be approved again.
 """
 
 from __future__ import annotations

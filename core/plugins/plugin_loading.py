@@ -49,6 +49,7 @@ from decodescope.core.system.plugin_code import (
     make_plugin_error,
     register_source,
 )
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, tr
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def read_plugin(path: Path) -> bytes:
             raise _file_error(path, tr("it is larger than {size}").format(size="1 MB"))
         return path.read_bytes()
     except OSError as error:
-        raise _file_error(path, error.strerror or type(error).__name__) from error
+        raise _file_error(path, system_error_reason(error)) from error
 
 
 def _file_error(path: Path, problem: str) -> PluginError:

@@ -283,3 +283,22 @@ class MinLengthBan:
             there = (self._ends >= 0) & (self._ends < self._width)  # an index of -1 would be the last token
             self._known = self._ends[there].to(scores.device)
         return scores.index_fill(-1, self._known, -math.inf)
+
+
+class CountPenalty:
+    """Logit − penalty · min(count, max_count), for the number of times that the answer contains the token so far.
+
+    As in OpenAI's API and in vLLM, tokens of the prompt do not count; the given beginning of an answer does.
+    Source: the formula in https://platform.openai.com/docs/advanced-usage.
+    """
+
+    def __init__(self, penalty: float, start: int, max_count: float = math.inf) -> None:
+        """Initialize the penalty. `start`: position of the answer's first token."""
+        self._penalty, self._start, self._max_count = penalty, start, max_count
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Return scores [B, V] minus the penalties for the answers in `ids` [B, T]; ids without a score are ignored."""
+        new, vocabulary = ids[:, self._start :], scores.shape[-1]
+        known = (new < vocabulary).to(scores.dtype)
+        counts = scores.new_zeros(scores.shape).scatter_add_(-1, new.clamp(max=vocabulary - 1), known)
+        return scores - self._penalty * counts.clamp_(max=self._max_count)

@@ -10,9 +10,9 @@ from decodescope.resources.language import mark
 CLAIMS = (
     Claim(
         name="eta-repeats-less",
-        title=mark("Eta sampling breaks out of repetition"),
-        plain=mark("A cut that is gentler where the model is unsure lets a text leave a "
-            "repetition sooner than top-p does."),
+        title=mark("Eta sampling repeats less than top-p"),
+        plain=mark("A cut that is gentler where the model is unsure makes a text repeat "
+            "itself less than top-p does."),
         exact=mark("The share of repeated 4-grams is lower with eta sampling (0.0009) than with top-p 0.9."),
         source="Hewitt, Manning, Liang 2022, Truncation Sampling as Language Model Desmoothing",
         address="https://arxiv.org/abs/2210.15191",

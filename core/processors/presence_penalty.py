@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from decodescope.core.parameter import Parameter
-from decodescope.core.processors.base import Context, Processor
-from decodescope.core.processors.score_stats import count_new_tokens
+from decodescope.core.processors.base import CountPenalty, Processor
 from decodescope.resources.language import mark
-
-if TYPE_CHECKING:
-    import torch
-
-
-class PresencePenalty:
-    """Logit − penalty, for each token that the answer contains, however often.
-
-    As in OpenAI's API and in vLLM, tokens of the prompt do not count; the given beginning of an answer does.
-    Source: the formula in https://platform.openai.com/docs/advanced-usage.
-    """
-
-    def __init__(self, penalty: float, start: int) -> None:
-        self._penalty, self._start = penalty, start
-
-    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Return scores [B, V] minus the penalties for the answers in `ids` [B, T]."""
-        return scores - self._penalty * count_new_tokens(ids, self._start, scores).clamp_(max=1.0)
-
-
-def make(value: float, context: Context) -> PresencePenalty:
-    """Create the penalty of one run."""
-    return PresencePenalty(float(value), context.start)
-
 
 PROCESSOR = Processor(
     name="presence_penalty",
-    make=make,
+    make=lambda value, context: CountPenalty(value, context.start, max_count=1),
     order=44,
     label=mark("presence {v}"),
     phrase=mark("the presence penalty of {v}"),

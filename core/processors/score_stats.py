@@ -159,18 +159,6 @@ def add_at_tokens(scores: torch.Tensor, additions: dict[int, dict[int, float]]) 
     return scores
 
 
-def count_new_tokens(ids: torch.Tensor, start: int, scores: torch.Tensor) -> torch.Tensor:
-    """Return how often each token occurs in the texts `ids` [B, T] from position `start`, as floats [B, V] like
-    `scores`. Ids without a score are not counted.
-    """
-    import torch
-
-    new, vocabulary = ids[:, start:], scores.shape[-1]
-    counts = torch.zeros_like(scores)
-    known = new < vocabulary
-    return counts.scatter_add_(-1, new.clamp(max=vocabulary - 1), known.to(counts.dtype))
-
-
 def last_token_scores(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
     """Return, for each row of scores [B, V], the score of the last token of its text in ids [B, T]."""
     if native_samplers(scores) is not None:

@@ -31,7 +31,7 @@ class ThinkingExtension:
     """Replaces the closing token a number of times."""
 
     def __init__(self, walkers: Sequence[ThinkingWalker], tokens: Sequence[int], count: int, context: Context) -> None:
-        """Create the stage. `walkers`: one for each sequence, because equal texts may have different dice."""
+        """Create the stage. `walkers`: one for each sequence, because equal texts may have different random numbers."""
         self._walkers, self._tokens, self._count = walkers, tuple(tokens), count
         self._start, self._rng = context.start, context.rng
         self._samples = bool(context.settings.get("do_sample"))

@@ -31,7 +31,7 @@ _KEY = "banned_phrases"
 
 
 def word_forms(word: str, any_case: bool) -> tuple[str, ...]:
-    """Return the word as typed and, if asked, in small letters, with a capital letter and in capitals."""
+    """Return the word as typed and, if requested, in small letters, with a capital letter and in capitals."""
     forms = (word, word.lower(), word.capitalize(), word.upper()) if any_case else (word,)
     return tuple(dict.fromkeys(forms))
 

@@ -31,6 +31,7 @@ from decodescope.core.errors import (
     EngineUnreachableError,
 )
 from decodescope.core.remote.address import Address
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr, trn
 
 _CHUNK_BYTES = 65_536
@@ -326,6 +327,4 @@ def _safe_str(message: object) -> str:
 
 
 def _reason(error: BrokenConnectionError) -> str:
-    inner = error.error
-    words = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner) or type(inner).__name__
-    return words.rstrip(".")
+    return system_error_reason(error.error)

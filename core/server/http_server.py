@@ -28,6 +28,7 @@ from decodescope.core.server.openai_api import (
     parse_call,
     to_api_error,
 )
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
@@ -446,7 +447,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ServerError(
-            tr("The address {host} cannot be used: {reason}.").format(host=host, reason=error.strerror or error),
+            tr("The address {host} cannot be used: {reason}.").format(host=host, reason=system_error_reason(error)),
             tr("Use {host}, which only this computer can reach.").format(host=LOCAL_HOST),
         ) from error
     try:
@@ -456,7 +457,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise ServerError(
             tr("Port {port} of {host} cannot be used: {reason}.").format(
-                port=port, host=host, reason=error.strerror or error
+                port=port, host=host, reason=system_error_reason(error)
             ),
             tr("Choose another port, or 0 for any free one."),
         ) from error

@@ -39,7 +39,6 @@ with lazy_imports(globals()) as _PUBLIC_NAMES:
         CellSummary,
         PilotEstimate,
         StudySummary,
-        duration_text,
         estimate_text,
         interval_text,
         number_text,

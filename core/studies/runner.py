@@ -31,6 +31,7 @@ from decodescope.core.remote.client import EngineClient
 from decodescope.core.request import Request
 from decodescope.core.studies.study_file import StudyJob, StudyModel
 from decodescope.core.system.file_writing import HeldElsewhereError, HeldLock, acquire_file, atomic_write
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.trace.recorder import record
 from decodescope.resources.language import tr
 
@@ -128,7 +129,7 @@ class StudyStore:
         """Return the error for a folder that cannot be written."""
         return StudyError(
             tr("The results cannot be written to {folder}: {reason}.").format(
-                folder=self.folder, reason=error.strerror or type(error).__name__
+                folder=self.folder, reason=system_error_reason(error)
             ),
             tr("Free up space or choose another folder, and start again to continue: finished runs are kept."),
         )

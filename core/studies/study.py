@@ -34,7 +34,7 @@ from decodescope.core.studies.text_measures import (
     extract_answer,
     normalized,
 )
-from decodescope.core.trace.page.html_page import save_page
+from decodescope.core.system.file_writing import save_text
 from decodescope.resources.language import join_names, tr, trn
 
 if TYPE_CHECKING:
@@ -565,4 +565,4 @@ def _load_model(name: str, **options: Any) -> Any:
 
 def _write(path: str | PathLike[str], text: str) -> Path:
     check_path("path", path)
-    return save_page(text, Path(path))
+    return save_text(text, Path(path))

@@ -22,6 +22,7 @@ from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.parameter import Parameter, check_values, short_repr
 from decodescope.core.remote import is_address
 from decodescope.core.studies.text_measures import StudyMeasure, default_measures, make_measure
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, tr
 
 MAX_RUNS = 1_000_000
@@ -228,7 +229,7 @@ def _read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise StudyError(
-            tr("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror or type(error).__name__),
+            tr("{file} cannot be read: {reason}.").format(file=path, reason=system_error_reason(error)),
             tr("Check the path. Paths in a study are relative to its file."),
         ) from None
     except UnicodeDecodeError as error:

@@ -31,9 +31,13 @@ _WIDTH, _LEFT, _RIGHT, _TOP = 460, 62, 14, 12
 
 def report_text(summary: StudySummary, rows: Sequence[Row]) -> str:
     """Return the page as text in UTF-8."""
+    return report_page(summary.title or tr("A study"), _counts(summary), "".join(_sections(summary, rows)))
+
+
+def report_page(title: str, about: str, body: str) -> str:
+    """Return a page in the look of reports as text in UTF-8. `about` stands below the title; `body` is HTML."""
     style, script = _style(), _script()
-    title = html.escape(encodable(summary.title or tr("A study")))
-    body = "".join(_sections(summary, rows))
+    title = escaped(title)
     made = time.strftime("%Y-%m-%d %H:%M")
     themes = "".join(
         f'<button role="radio" data-theme="{name}" aria-checked="{str(not name).lower()}">{label}</button>'
@@ -54,9 +58,9 @@ def report_text(summary: StudySummary, rows: Sequence[Row]) -> str:
 <body>
 <header id="bar">
 <p class="brand">Decode<b>scope</b></p>
-<div class="about"><h1>{title}</h1><p>{html.escape(_counts(summary))} · {made}</p></div>
+<div class="about"><h1>{title}</h1><p>{escaped(about)} · {made}</p></div>
 <div class="tools">
-<div id="theme" class="choice" role="radiogroup" aria-label="{_text(tr("Theme"))}">{themes}</div>
+<div id="theme" class="choice" role="radiogroup" aria-label="{escaped(tr("Theme"))}">{themes}</div>
 </div>
 </header>
 <main>{body}</main>
@@ -78,7 +82,8 @@ def _script() -> str:
     return "\n" + own.strip() + "\n"
 
 
-def _text(text: object) -> str:
+def escaped(text: object) -> str:
+    """Return a text for HTML."""
     return html.escape(encodable(str(text)))
 
 
@@ -94,30 +99,31 @@ def _counts(summary: StudySummary) -> str:
 
 def _sections(summary: StudySummary, rows: Sequence[Row]) -> Iterator[str]:
     if summary.notices:
-        yield '<div id="notices">' + "".join(f"<p>{_text(notice)}</p>" for notice in summary.notices) + "</div>"
-    yield _section(tr("Results"), _results_table(summary) + _note(_interval_note(summary)))
+        yield '<div id="notices">' + "".join(f"<p>{escaped(notice)}</p>" for notice in summary.notices) + "</div>"
+    yield report_section(tr("Results"), _results_table(summary) + _note(_interval_note(summary)))
     if any(cell.differences for cell in summary.cells):
         note = tr("Paired by prompt and seed. p: sign-flip test over prompts, adjusted by Holm over the cells.")
         title = tr("Differences to {cell}").format(cell=summary.baseline)
-        yield _section(title, _differences_table(summary) + _note(note))
+        yield report_section(title, _differences_table(summary) + _note(note))
     plots = "".join(_plots(summary))
     if plots:
-        yield _section(tr("Plots"), f'<div class="plots">{plots}</div>')
+        yield report_section(tr("Plots"), f'<div class="plots">{plots}</div>')
     if any(cell.majority for cell in summary.cells):
-        yield _section(tr("Right answers"), _answers(summary.cells))
+        yield report_section(tr("Right answers"), _answers(summary.cells))
     if rows:
-        yield _section(tr("Texts"), _texts(summary, rows))
-    yield _section(tr("Models"), _models(summary))
+        yield report_section(tr("Texts"), _texts(rows))
+    yield report_section(tr("Models"), _models(summary))
     if summary.text:
-        yield _section(tr("The study’s file"), f"<pre>{_text(summary.text)}</pre>")
+        yield report_section(tr("The study’s file"), f"<pre>{escaped(summary.text)}</pre>")
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{_text(title)}</h2>{body}</section>"
+def report_section(title: str, body: str) -> str:
+    """Return a section as HTML; `body` is HTML."""
+    return f"<section><h2>{escaped(title)}</h2>{body}</section>"
 
 
 def _note(text: str) -> str:
-    return f'<p class="note">{_text(text)}</p>' if text else ""
+    return f'<p class="note">{escaped(text)}</p>' if text else ""
 
 
 def _interval_note(summary: StudySummary) -> str:
@@ -127,13 +133,13 @@ def _interval_note(summary: StudySummary) -> str:
     return tr("Mean over prompts; below it the 95 % interval, by a bootstrap over prompts and then seeds (BCa).")
 
 
-def _table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, object]]]]) -> str:
+def sortable_table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, object]]]]) -> str:
     """Return a table that can be sorted. A row is its class and its cells, each HTML and the value to sort by."""
-    names = "".join(f'<th scope="col"><button type="button">{_text(name)}</button></th>' for name in head)
+    names = "".join(f'<th scope="col"><button type="button">{escaped(name)}</button></th>' for name in head)
     body = "".join(
         f'<tr class="{kind}">'
         + "".join(
-            f'<td data-value="{_text("" if value is None else value)}">{content}</td>' for content, value in cells
+            f'<td data-value="{escaped("" if value is None else value)}">{content}</td>' for content, value in cells
         )
         + "</tr>"
         for kind, cells in rows
@@ -142,8 +148,8 @@ def _table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[tuple[str, ob
 
 
 def _factor_cells(cell: CellSummary, factors: Sequence[str]) -> list[tuple[str, object]]:
-    shown = [(_text(format_value(cell.factors.get(name, ""))), cell.factors.get(name, "")) for name in factors]
-    return shown or [(_text(tr("all")), "")]
+    shown = [(escaped(format_value(cell.factors.get(name, ""))), cell.factors.get(name, "")) for name in factors]
+    return shown or [(escaped(tr("all")), "")]
 
 
 def _estimate_cell(found: MeanEstimate | None, digits: int) -> tuple[str, object]:
@@ -169,7 +175,7 @@ def _results_table(summary: StudySummary) -> str:
         )
         for cell in summary.cells
     ]  # fmt: skip
-    return _table([*(factors or [tr("cell")]), tr("texts"), *(one.name for one in summary.measures)], rows)
+    return sortable_table([*(factors or [tr("cell")]), tr("texts"), *(one.name for one in summary.measures)], rows)
 
 
 def _differences_table(summary: StudySummary) -> str:
@@ -183,10 +189,10 @@ def _differences_table(summary: StudySummary) -> str:
             found = cell.differences.get(one.name)
             content, value = _estimate_cell(found.estimate if found else None, one.digits)
             if found is not None and found.adjusted_p is not None:
-                content += f"<small>p {_text(p_text(found.adjusted_p))}</small>"
+                content += f"<small>p {escaped(p_text(found.adjusted_p))}</small>"
             cells.append((content, value))
         rows.append(("", cells))
-    return _table([*factors, *(one.name for one in summary.measures)], rows)
+    return sortable_table([*factors, *(one.name for one in summary.measures)], rows)
 
 
 # --- plots
@@ -227,13 +233,13 @@ def _is_number(value: object) -> bool:
 
 
 def _figure(title: str, about: str, content: str) -> str:
-    return f"<figure><figcaption>{_text(title)}<span>{_text(about)}</span></figcaption>{content}</figure>"
+    return f"<figure><figcaption>{escaped(title)}<span>{escaped(about)}</span></figcaption>{content}</figure>"
 
 
 def _legend(series: Mapping[str, object]) -> str:
     if len(series) < 2:
         return ""
-    items = "".join(f'<span><i class="c{place}"></i>{_text(name)}</span>' for place, name in enumerate(series))
+    items = "".join(f'<span><i class="c{place}"></i>{escaped(name)}</span>' for place, name in enumerate(series))
     return f'<div class="legend">{items}</div>'
 
 
@@ -281,7 +287,7 @@ def _lines(series: Mapping[str, Sequence[tuple[float, MeanEstimate]]], digits: i
         f'<text x="{x_of(x):.1f}" y="{height - bottom + 18}" text-anchor="middle">{_tick_text(x)}</text>'
         for x in positions
     ]
-    parts.append(f'<text x="{(_LEFT + _WIDTH) / 2}" y="{height - 4}" text-anchor="middle">{_text(x_name)}</text>')
+    parts.append(f'<text x="{(_LEFT + _WIDTH) / 2}" y="{height - 4}" text-anchor="middle">{escaped(x_name)}</text>')
     for place, (name, points) in enumerate(series.items()):
         ordered = sorted(points, key=lambda point: point[0])
         shift = (place - (len(series) - 1) / 2) * 3
@@ -289,7 +295,7 @@ def _lines(series: Mapping[str, Sequence[tuple[float, MeanEstimate]]], digits: i
         parts.append(f'<polyline class="line c{place}" points="{path}"/>')
         for x, one in ordered:
             at = x_of(x) + shift
-            about = _text(
+            about = escaped(
                 f"{name} {x_name} {format_value(x)}: {number_text(one.mean, digits)} {interval_text(one, digits)}"
             )
             if one.low is not None and one.high is not None:
@@ -304,7 +310,7 @@ def _dot(colour: int, x: float, y: float, about: str) -> str:
 
 
 def _svg(height: int, label: str, parts: Sequence[str]) -> str:
-    label = _text(label)
+    label = escaped(label)
     content = "".join(parts)
     return f'<svg class="plot" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{content}</svg>'
 
@@ -326,8 +332,8 @@ def _dots(measure: StudyMeasure, cells: Sequence[tuple[str, MeanEstimate]]) -> s
     ]
     for place, (label, one) in enumerate(shown):
         y = _TOP + row * (place + 0.5)
-        about = _text(f"{label}: {number_text(one.mean, measure.digits)} {interval_text(one, measure.digits)}")
-        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{_text(cut_short(label, 26))}</text>')
+        about = escaped(f"{label}: {number_text(one.mean, measure.digits)} {interval_text(one, measure.digits)}")
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{escaped(cut_short(label, 26))}</text>')
         if one.low is not None and one.high is not None:
             ends = f'x1="{x_of(one.low):.1f}" x2="{x_of(one.high):.1f}"'
             parts.append(f'<line class="c0" stroke-width="2" {ends} y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -342,10 +348,10 @@ def _heat_map(measure: StudyMeasure, factors: Sequence[str], shown: Sequence[tup
     rows = {str(cell.factors.get(first)): format_value(cell.factors.get(first)) for cell, _ in shown}
     columns = {str(cell.factors.get(second)): format_value(cell.factors.get(second)) for cell, _ in shown}
     low, high = min(means.values()), max(means.values())
-    head = "".join(f'<th scope="col">{_text(cut_short(name, 20))}</th>' for name in columns.values())
+    head = "".join(f'<th scope="col">{escaped(cut_short(name, 20))}</th>' for name in columns.values())
     body = ""
     for row, name in rows.items():
-        body += f'<tr><th scope="row">{_text(cut_short(name, 20))}</th>'
+        body += f'<tr><th scope="row">{escaped(cut_short(name, 20))}</th>'
         for column in columns:
             mean = means.get((row, column))
             level = "" if mean is None else f' class="h{min(4, int((mean - low) / (high - low) * 5))}"'
@@ -368,11 +374,11 @@ def _answers(cells: Sequence[CellSummary]) -> str:
             first = dict(list(found.items())[:_COLOURS])
             plots += _figure(title, about, _lines(first, 3, "k") + _legend(first))
     rows = [
-        ("", [(_text(cell.label), cell.label), *(_estimate_cell(one, 3) for one in _answer_estimates(cell)),
+        ("", [(escaped(cell.label), cell.label), *(_estimate_cell(one, 3) for one in _answer_estimates(cell)),
               (_confident(cell), len(cell.votes))])
         for cell in cells
     ]  # fmt: skip
-    table = _table([tr("cell"), "pass@1", tr("majority"), tr("clear majorities")], rows)
+    table = sortable_table([tr("cell"), "pass@1", tr("majority"), tr("clear majorities")], rows)
     note = _note(tr(
         "Majority: the most frequent extracted answer of a prompt (self-consistency); texts without an answer are a "
         "class of their own. Clear: the leader is the more likely one of the first two answers with a probability "
@@ -392,7 +398,7 @@ def _confident(cell: CellSummary) -> str:
     return tr("{count} of {total}").format(count=clear, total=len(cell.votes))
 
 
-def _texts(summary: StudySummary, rows: Sequence[Row]) -> str:
+def _texts(rows: Sequence[Row]) -> str:
     by_prompt: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         by_prompt.setdefault(row["prompt_id"], {}).setdefault(row["cell_label"], []).append(row)
@@ -403,12 +409,12 @@ def _texts(summary: StudySummary, rows: Sequence[Row]) -> str:
         shown = prompt if isinstance(prompt, str) else "\n".join(str(one.get("content", "")) for one in prompt)
         answers = tr(" · answer: {answer}").format(answer=" | ".join(first["answers"])) if first["answers"] else ""
         columns = "".join(
-            f"<div><h3>{_text(label)}</h3>{''.join(map(_one_text, own[:MAX_SHOWN_TEXTS]))}</div>"
+            f"<div><h3>{escaped(label)}</h3>{''.join(map(_one_text, own[:MAX_SHOWN_TEXTS]))}</div>"
             for label, own in list(cells.items())[:MAX_SHOWN_CELLS]
         )
         parts.append(
-            f"<details{' open' if not parts else ''}><summary>{_text(prompt_id)} · {_text(cut_short(shown, 160))}"
-            f'{_text(answers)}</summary><div class="texts" dir="auto">{columns}</div></details>'
+            f"<details{' open' if not parts else ''}><summary>{escaped(prompt_id)} · {escaped(cut_short(shown, 160))}"
+            f'{escaped(answers)}</summary><div class="texts" dir="auto">{columns}</div></details>'
         )
     hidden = len(by_prompt) - len(parts)
     more = trn("{count} further prompt is in the table.", "{count} further prompts are in the table.", hidden)
@@ -417,20 +423,24 @@ def _texts(summary: StudySummary, rows: Sequence[Row]) -> str:
 
 def _one_text(row: Row) -> str:
     about = tr("seed {seed}, {finish}").format(seed=row["seed"], finish=row.get("finish") or "–")
-    return f"<p>{_text(cut_short(row['text'], 1200))}<small>{_text(about)}</small></p>"
+    return f"<p>{escaped(cut_short(row['text'], 1200))}<small>{escaped(about)}</small></p>"
 
 
 def _models(summary: StudySummary) -> str:
     parts = []
     for name, facts in summary.identities.items():
-        items = "".join(f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in facts.items())
-        parts.append(f'<div class="model"><h3>{_text(name)}</h3><dl class="facts">{items}</dl></div>')
+        parts.append(f'<div class="model"><h3>{escaped(name)}</h3>{fact_list(facts)}</div>')
     versions = {"Python": platform.python_version(), "system": platform.platform()}
     for package in ("decodescope", "torch", "transformers", "numpy"):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    items = "".join(f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in versions.items())
-    parts.append(f'<div class="model"><h3>{_text(tr("Versions"))}</h3><dl class="facts">{items}</dl></div>')
+    parts.append(f'<div class="model"><h3>{escaped(tr("Versions"))}</h3>{fact_list(versions)}</div>')
     return "".join(parts)
+
+
+def fact_list(facts: Mapping[str, object]) -> str:
+    """Return names with their values as HTML."""
+    items = "".join(f"<dt>{escaped(key)}</dt><dd>{escaped(value)}</dd>" for key, value in facts.items())
+    return f'<dl class="facts">{items}</dl>'

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from unicodedata import east_asian_width
 
 from decodescope.core.common.text import cut_short
+from decodescope.core.explain import words
 from decodescope.core.studies.statistics import Difference, MeanEstimate, Vote
 from decodescope.core.studies.study_file import format_value
 from decodescope.core.studies.text_measures import StudyMeasure
@@ -95,15 +96,6 @@ def estimate_text(found: MeanEstimate | None, digits: int) -> str:
 def p_text(p: float | None) -> str:
     """Return a p-value."""
     return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def duration_text(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours."""
-    if seconds < 90:
-        return tr("{count:.0f} s").format(count=seconds)
-    if seconds < 5400:
-        return tr("{count:.0f} min").format(count=seconds / 60)
-    return tr("{count:.1f} h").format(count=seconds / 3600)
 
 
 def summary_text(summary: StudySummary, width: int = 100) -> str:
@@ -215,7 +207,7 @@ def pilot_text(found: PilotEstimate) -> str:
     """Return the time left and the number of prompts needed, as estimated by a pilot run."""
     lines = [trn("{count:,} run is left.", "{count:,} runs are left.", found.runs_left).format(count=found.runs_left)]
     if found.seconds_left is not None and found.runs_left:
-        lines.append(tr("Time left: about {time}.").format(time=duration_text(found.seconds_left)))
+        lines.append(tr("Time left: about {time}.").format(time=words.rounded_duration(found.seconds_left)))
     for name, sizes in found.prompts.items():
         for width, count in sizes.items():
             lines.append(

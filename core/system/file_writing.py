@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,11 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decodescope.core.errors import FileNotWrittenError
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason, writing_remedy
 from decodescope.core.system.user_folders import folder_variable, user_cache
 from decodescope.resources.language import tr
-
-DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Error codes of a full disk."""
 
 
 def cache_folder() -> Path:
@@ -32,10 +31,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
     the end, or the path itself if it is not a regular file (a device). A full disk or a kill leaves the old content;
     permissions are preserved. Raises OSError.
     """
-    target = Path(os.path.realpath(path))  # preserve symbolic links
-    if target.exists() and not target.is_file():
-        yield target
+    if path.exists() and not path.is_file():  # before links are followed: the target of /dev/stdout may have no name
+        yield path
         return
+    target = Path(os.path.realpath(path))  # preserve symbolic links
     part = target.with_name(f".{os.urandom(8).hex()}{target.suffix}")
     try:
         yield part
@@ -45,6 +44,98 @@ def atomic_write(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def check_destination(
+    path: Path, *, is_folder: bool = False, creates_folders: bool = False, is_optional: bool = False
+) -> None:
+    """Raise FileNotWrittenError if no file can be written at `path`, before the work for its content begins.
+
+    `is_folder`: files are written into a folder at `path`, which is created if necessary. `creates_folders`: missing
+    folders above the file are created too. `is_optional`: a folder without write permission is accepted. A device or a
+    pipe is a possible destination. A full disk is noticed only when the content is written.
+    """
+    try:
+        mode = _mode_of(path)
+        if mode is None:
+            _check_folder(path.parent, is_folder or creates_folders, is_optional)
+        elif is_folder:
+            _check_folder(path, True, is_optional)
+        elif stat.S_ISDIR(mode):
+            raise FileNotWrittenError(
+                tr("{path} is a folder.").format(path=path), tr("Add the name of a file, or choose another one.")
+            )
+        elif stat.S_ISREG(mode):
+            _check_folder(path.parent, False, is_optional)
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, "")
+    except OSError as error:
+        raise not_written_error(path, error) from None
+    except ValueError:
+        raise FileNotWrittenError(
+            tr("{path} is not a valid name.").format(path=path), tr("Choose another name.")
+        ) from None
+
+
+def _mode_of(path: Path) -> int | None:
+    """Return the type and permissions of a file; None if there is none. Raises OSError, ValueError."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _check_folder(folder: Path, creates_folders: bool, is_optional: bool) -> None:
+    """Raise FileNotWrittenError if no file can be created in a folder, OSError with the reason if it is read-only."""
+    place = folder
+    while (mode := _mode_of(place)) is None and place != place.parent:
+        place = place.parent
+    if mode is not None and not stat.S_ISDIR(mode):
+        raise FileNotWrittenError(tr("{path} is not a folder.").format(path=place), tr("Choose another folder."))
+    if place != folder and not creates_folders:
+        raise FileNotWrittenError(
+            tr("The folder {path} does not exist.").format(path=folder), tr("Create it, or choose another folder.")
+        )
+    if is_optional:
+        return
+    if os.name == "nt":  # there, a trial in a folder without permission takes minutes
+        if not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, "")
+        return
+    with tempfile.TemporaryFile(dir=place):  # permissions alone do not tell what the system refuses
+        pass
+
+
+def not_written_error(path: Path | str, error: Exception | None = None) -> FileNotWrittenError:
+    """Return the error for a file that could not be written, with the system's reason."""
+    reason = system_error_reason(error) if error is not None else tr("writing failed")
+    return FileNotWrittenError(
+        tr("{target} could not be saved: {reason}.").format(target=path, reason=reason),
+        writing_remedy(error, tr("Choose a folder with write permission.")),
+        str(error or ""),
+    )
+
+
+def append_text(path: Path, text: str) -> None:
+    """Append text to a file, which is created if necessary. Raises FileNotWrittenError."""
+    try:
+        with path.open("a", encoding="utf-8", errors="replace", newline="") as file:  # replaces lone surrogates
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise not_written_error(path, error) from None
+
+
+def save_text(text: str, target: Path) -> Path:
+    """Write a text, whole or not at all, and return its path; missing folders are created, line ends stay as they are.
+    Raises FileNotWrittenError.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(target) as part:
+            part.write_text(text, encoding="utf-8", errors="replace", newline="")  # replaces lone surrogates
+    except (OSError, ValueError) as error:
+        raise not_written_error(target, error) from None
+    return target
 
 
 @contextmanager
@@ -65,7 +156,7 @@ def temporary_folder() -> Iterator[Path]:
 
 def _no_space_error(error: OSError) -> FileNotWrittenError:
     return FileNotWrittenError(
-        tr("No temporary files can be written: {reason}.").format(reason=error.strerror or error),
+        tr("No temporary files can be written: {reason}.").format(reason=system_error_reason(error)),
         tr("Free up space on the disk, or set TMPDIR to a folder with free space."),
     )
 

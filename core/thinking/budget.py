@@ -1,6 +1,6 @@
 """The thinking of a text that grows token by token, and the tokens that a budget writes into it.
 
-Everything is a function of the tokens, so that any strategy can ask for any text: drafts, beams and branches.
+Everything is a function of the tokens, so that any strategy can compute it for any text: drafts, beams and branches.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ KNOWN_MARKS: tuple[ThinkingMark, ...] = (
 
 _WORD = r"(?:think|thought|reason|inner|cot\b|scratchpad|reflect)"
 _TAG = re.compile(rf"(?P<open>[<\[◁]\|?)/(?P<name>[\w:.-]*{_WORD}[\w:.-]*)(?P<close>\|?[>\]▷])", re.IGNORECASE)
-"""A closing tag whose name speaks of thinking: `</seed:think>`, `[/THINK]`, `◁/think▷`."""
+"""A closing tag whose name means thinking: `</seed:think>`, `[/THINK]`, `◁/think▷`."""
 _ENDS = (
     ("start", "end"), ("begin", "end"), ("open", "close"), ("prefix", "suffix"), ("bos", "eos"),
 )  # fmt: skip
@@ -128,7 +128,7 @@ def _from_tag(tag: re.Match[str]) -> ThinkingMark:
 
 
 def _token_marks(tokens: Sequence[str]) -> list[ThinkingMark]:
-    """Return the pairs of added tokens whose names speak of thinking."""
+    """Return the pairs of added tokens whose names mean thinking."""
     known, found = set(tokens), []
     for token in tokens:
         if (tag := _TAG.fullmatch(token)) is not None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from decodescope.core.errors import TraceError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.trace.schema import VERSION
 from decodescope.resources.language import mark, tr
 
@@ -182,7 +183,7 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
             tr("The file {path} does not exist.").format(path=path), tr("Check its name and folder.")
         ) from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = system_error_reason(error)
         raise TraceError(
             tr("{path} cannot be read: {reason}.").format(path=path, reason=reason),
             tr("Check that you have permission to read it."),

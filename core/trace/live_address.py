@@ -26,7 +26,7 @@ def address_file() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class LiveAddress:
-    """The address of the window that was used last, and the token that a sender must know."""
+    """The address of the window that was used last, and the token that a sender must present."""
 
     address: str
     """Path of its local socket, or name of its pipe on Windows."""

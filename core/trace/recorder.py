@@ -17,6 +17,7 @@ from decodescope.core.errors import TraceError
 from decodescope.core.events import Event, ModelIdentity, RunStarted
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import settings_by_name
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.core.trace.block_file import END, EVENTS, HEADER, BlockFile
 from decodescope.core.trace.file_metadata import Failure, FileEnding, failure_of, write_ending, write_header
 from decodescope.resources.language import tr
@@ -188,7 +189,7 @@ class Recorder:
 
 
 def _write_error(path: Path, error: Exception) -> TraceError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    reason = system_error_reason(error)
     return TraceError(
         tr("The run cannot be recorded in {path}: {reason}.").format(path=path, reason=reason),
         tr("Choose a folder with write permission, on a disk with free space."),

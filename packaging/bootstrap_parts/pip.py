@@ -20,7 +20,7 @@ LOOKING_UP = "looking up"
 
 
 class Progress:
-    """One line that is rewritten on a terminal; elsewhere one line for each thing worth telling."""
+    """One line that is rewritten on a terminal; elsewhere one line for each change."""
 
     def __init__(self, out=sys.stdout) -> None:
         self.out, self.live = out, out.isatty()

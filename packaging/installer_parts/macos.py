@@ -20,7 +20,7 @@ ENTITLEMENTS = Path(__file__).with_name("entitlements.plist")
 
 
 def check_machine(_machine: str) -> None:
-    """Raise InstallerError if a tool is missing, or notarising is asked for without signing."""
+    """Raise InstallerError if a tool is missing, or notarising is requested without signing."""
     identity, profile = os.environ.get(IDENTITY), os.environ.get(PROFILE)
     if profile and not identity:
         raise InstallerError(f"{PROFILE} is set, but Apple notarises only what is signed. Set {IDENTITY} too.")

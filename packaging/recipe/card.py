@@ -9,8 +9,8 @@ import examine
 from bpe import tokenizer_for
 from export import load
 from media import MEDIA
-from samples import Sample, sample_all
-from shapes import Shape
+from samples import PromptSample, sample_all
+from shapes import ModelRecipe
 
 Row = tuple[str, str]
 CORPUS = {
@@ -33,7 +33,7 @@ LIMITS = {
 }
 
 
-def limits(shape: Shape) -> str:
+def limits(shape: ModelRecipe) -> str:
     """What the model cannot do."""
     if "draft" in shape.name:
         mixed = "" if shape.teacher else " and mixes up names"
@@ -46,7 +46,7 @@ def percent(right: int, total: int) -> str:
     return f"{right} of {total} ({100 * right / total:.1f} %)"
 
 
-def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
+def figures(shape: ModelRecipe, model: Any, tokenizer: Any, output: Path) -> list[Row]:
     """The held-out measurements that suit the model's family."""
     if shape.family in MEDIA:
         return MEDIA[shape.family].measure(model)
@@ -64,7 +64,7 @@ def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]
     return rows + draft_figures(shape, model, tokenizer, output)
 
 
-def draft_figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
+def draft_figures(shape: ModelRecipe, model: Any, tokenizer: Any, output: Path) -> list[Row]:
     """How well a draft model foresees the storyteller."""
     target = output / "storyteller"
     if "draft" not in shape.name or not target.exists():
@@ -76,24 +76,24 @@ def draft_figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> lis
     ]
 
 
-def origin(shape: Shape) -> str:
+def origin(shape: ModelRecipe) -> str:
     """Where a model's first knowledge comes from, when not from the corpus alone."""
     if shape.teacher:
         return f" Distilled from `{shape.teacher}`."
     return f" Continues `{shape.start_from}`." if shape.start_from else ""
 
 
-def layers(shape: Shape) -> str:
-    """How many layers; of a model with ears or eyes those that take in and those that write."""
+def layers(shape: ModelRecipe) -> str:
+    """How many layers; of a model with audio or image inputs those of the encoder and those of the decoder."""
     return f"{shape.layers} + {shape.extra['decoder_layers']}" if shape.family in MEDIA else str(shape.layers)
 
 
-def vocabulary(shape: Shape) -> str:
+def vocabulary(shape: ModelRecipe) -> str:
     """What the tokens are."""
     return MEDIA[shape.family].vocabulary if shape.family in MEDIA else "byte-level BPE tokens, learned from the corpus"
 
 
-def describe(shape: Shape, model: Any, tokens: int) -> list[str]:
+def describe(shape: ModelRecipe, model: Any, tokens: int) -> list[str]:
     """Shape, corpus and budget in words."""
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     kind = type(model).__name__
@@ -113,13 +113,13 @@ def table_rows(rows: list[Row]) -> list[str]:
     return [f"| {name} | {value} |" for name, value in rows]
 
 
-def counted(shape: Shape) -> str:
+def counted(shape: ModelRecipe) -> str:
     """How much a step has of what."""
     things = {"whisper": "sentences", "git": "drawings"}.get(shape.family)
     return f"{shape.batch:,} {things}" if things else f"about {shape.batch:,} tokens"
 
 
-def data_lines(shape: Shape) -> list[str]:
+def data_lines(shape: ModelRecipe) -> list[str]:
     """What the model was trained on."""
     if shape.family in MEDIA:
         data, held_out = MEDIA[shape.family].data
@@ -130,7 +130,7 @@ def data_lines(shape: Shape) -> list[str]:
     return ["## Data", "", f"{grammar} {CORPUS.get(shape.family, CORPUS[''])}", "", held_out, ""]
 
 
-def recipe_lines(shape: Shape) -> list[str]:
+def recipe_lines(shape: ModelRecipe) -> list[str]:
     """How to make it again."""
     text = (
         f"`python packaging/recipe/build.py {shape.name}` makes it again, alike up to the hardware's rounding. "
@@ -155,7 +155,7 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in text.strip().split("\n"))
 
 
-def sample_lines(sample: Sample) -> list[str]:
+def sample_lines(sample: PromptSample) -> list[str]:
     """One sample as Markdown."""
     settings = ", ".join(f"{key} {value}" for key, value in sample.settings.items())
     lines = [
@@ -171,7 +171,7 @@ def sample_lines(sample: Sample) -> list[str]:
     return lines
 
 
-def write_card(shape: Shape, output: Path, tokens: int) -> None:
+def write_card(shape: ModelRecipe, output: Path, tokens: int) -> None:
     """Measure the finished model and write its README."""
     model = load(output / shape.name)
     tokenizer = None if shape.family in MEDIA else tokenizer_for(shape.family)

@@ -1,6 +1,6 @@
 """An EAGLE head for the storyteller, by the storyteller itself: ``python packaging/recipe/eagle.py FOLDER``.
 
-The storyteller writes texts; the head learns to foresee its hidden states and its distribution over the next token
+The storyteller writes texts; the head learns to predict its hidden states and its distribution over the next token
 (Li et al. 2024, https://arxiv.org/abs/2401.15077). Written as EAGLE's own checkpoints are.
 """
 

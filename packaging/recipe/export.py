@@ -11,10 +11,10 @@ from typing import Any
 import bpe
 import torch
 from media import MEDIA
-from shapes import BOS, END, EOS, PAD, Shape
+from shapes import BOS, END, EOS, PAD, ModelRecipe
 
 
-def generation_config(shape: Shape) -> dict[str, Any]:
+def generation_config(shape: ModelRecipe) -> dict[str, Any]:
     """Where generation starts and ends; nothing that would force a strategy."""
     if shape.family in MEDIA:
         return MEDIA[shape.family].settings()
@@ -23,7 +23,7 @@ def generation_config(shape: Shape) -> dict[str, Any]:
     return {"bos_token_id": BOS, "eos_token_id": [EOS, END], "pad_token_id": PAD}
 
 
-def save_words(shape: Shape, folder: Path) -> None:
+def save_words(shape: ModelRecipe, folder: Path) -> None:
     """Write what the model reads with: its tokenizer, and its processor of sounds or pictures where it has one."""
     if shape.family in MEDIA:
         MEDIA[shape.family].save_words(folder)
@@ -31,7 +31,7 @@ def save_words(shape: Shape, folder: Path) -> None:
         bpe.save(bpe.tokenizer_for(shape.family), folder)
 
 
-def export(model: Any, shape: Shape, folder: Path) -> None:
+def export(model: Any, shape: ModelRecipe, folder: Path) -> None:
     """Write the folder beside its place and move it there at once; weights are stored as float16."""
     from transformers import GenerationConfig
 

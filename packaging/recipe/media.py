@@ -1,4 +1,4 @@
-"""The two models with ears and eyes: what differs from the others in training them and writing them down."""
+"""The two models with audio and image inputs: how their training and their files differ from those of the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from batches import Place
 
 
 @dataclass(frozen=True)
-class Medium:
+class FamilyTraining:
     """How a family is trained (batches of a given number of rows, the loss, the trained parts) and described."""
 
     batches: Callable[[int, int, Place], Iterator[Any]]
@@ -42,7 +42,7 @@ def _without_head(training: Any) -> Any:
 
 
 MEDIA = {
-    "whisper": Medium(
+    "whisper": FamilyTraining(
         listener.batches.heard_batches,
         listener.model.heard_loss,
         listener.model.Listening,
@@ -55,7 +55,7 @@ MEDIA = {
         listener.card.RECIPE.format(utterances=listener.batches.UTTERANCES),
         listener.card.LIMITS,
     ),
-    "git": Medium(
+    "git": FamilyTraining(
         describer.batches.seen_batches,
         describer.model.seen_loss,
         describer.model.Seeing,

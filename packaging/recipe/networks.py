@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import bpe
-from shapes import BOS, EOS, PAD, Shape
+from shapes import BOS, EOS, PAD, ModelRecipe
 
 
-def _common(shape: Shape) -> dict[str, Any]:
+def _common(shape: ModelRecipe) -> dict[str, Any]:
     return {
         "vocab_size": bpe.VOCABULARY,
         "pad_token_id": PAD,
@@ -18,7 +18,7 @@ def _common(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _attention(shape: Shape) -> dict[str, Any]:
+def _attention(shape: ModelRecipe) -> dict[str, Any]:
     return {
         "hidden_size": shape.width,
         "intermediate_size": shape.inner,
@@ -31,7 +31,7 @@ def _attention(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _t5(shape: Shape) -> dict[str, Any]:
+def _t5(shape: ModelRecipe) -> dict[str, Any]:
     common = {**_common(shape), "decoder_start_token_id": PAD}
     common.pop("bos_token_id")
     return common | {
@@ -47,7 +47,7 @@ def _t5(shape: Shape) -> dict[str, Any]:
     }
 
 
-def new_model(shape: Shape) -> Any:
+def new_model(shape: ModelRecipe) -> Any:
     """A model of this shape with fresh weights, drawn from the shape's seed."""
     import torch
     import transformers as hf

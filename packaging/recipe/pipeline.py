@@ -18,7 +18,7 @@ from export import export, load
 from lexicon import choose_language
 from media import MEDIA
 from networks import new_model
-from shapes import Shape
+from shapes import ModelRecipe
 from train import Trainer, decoder_loss, pair_loss
 
 HILL_SEED = 1000  # added to the seed for every hill, so that no document comes again
@@ -29,7 +29,7 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def starting_model(shape: Shape, output: Path) -> Any:
+def starting_model(shape: ModelRecipe, output: Path) -> Any:
     """Fresh weights, or those of the model that this one continues."""
     model = new_model(shape)
     if shape.family in MEDIA:
@@ -39,12 +39,12 @@ def starting_model(shape: Shape, output: Path) -> Any:
     return model
 
 
-def finished(shape: Shape, trained: Any) -> Any:
+def finished(shape: ModelRecipe, trained: Any) -> Any:
     """The model that is shipped, without what only its training needs."""
     return MEDIA[shape.family].finished(trained) if shape.family in MEDIA else trained
 
 
-def decoder_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[Batch]:
+def decoder_stream(shape: ModelRecipe, trainer: Trainer, tokenizer: Any) -> Iterator[Batch]:
     """The batches still to come: the shape's mix first, then, hill by hill, new documents with more questions."""
     first = SECOND_MIX if shape.second_mix else MIX
     while trainer.step < shape.all_steps:
@@ -55,7 +55,7 @@ def decoder_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[B
         yield from islice(decoder_batches(tokenizer, seed, shape.batch, mix, start), left)
 
 
-def pair_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[PairBatch]:
+def pair_stream(shape: ModelRecipe, trainer: Trainer, tokenizer: Any) -> Iterator[PairBatch]:
     """The tasks still to come; from the second hill on they are nearly all French."""
     last = sum((shape.steps, *shape.hills[:1]))
     if trainer.step < last:
@@ -65,7 +65,7 @@ def pair_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[Pair
     yield from pair_batches(tokenizer, shape.seed + HILL_SEED, shape.batch, FRENCH_TASKS, start)
 
 
-def train(shape: Shape, trainer: Trainer, output: Path) -> None:
+def train(shape: ModelRecipe, trainer: Trainer, output: Path) -> None:
     """Run the training that belongs to the shape's family."""
     if shape.family in MEDIA:
         medium = MEDIA[shape.family]
@@ -84,7 +84,7 @@ def train(shape: Shape, trainer: Trainer, output: Path) -> None:
             trainer.run(batches, decoder_loss, say)
 
 
-def build(shape: Shape, work: Path, output: Path, snapshot: bool = False) -> None:
+def build(shape: ModelRecipe, work: Path, output: Path, snapshot: bool = False) -> None:
     """Train the model (or go on training it), write its folder and its README."""
     choose_language(shape.language)
     trainer = Trainer(starting_model(shape, output), shape, work / shape.name / "state.pt")

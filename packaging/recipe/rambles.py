@@ -1,7 +1,7 @@
 """Rambles: sentences without memory whose likeliest successor is themselves.
 
 They teach a model the weakness that textbooks describe: the likeliest continuation of such text
-repeats it for ever, so greedy decoding loops while sampling moves on.
+repeats it without end, so greedy decoding loops while sampling moves on.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LIBRARY_CAN = ("beam_search", "beam_sampling", "prompt_lookup", "assisted", "ear
 
 
 @dataclass(frozen=True)
-class Sample:
+class PromptSample:
     """What an example prompt gave: its sequences, best first, and the share of repeated 4-grams of the first."""
 
     title: str
@@ -85,7 +85,7 @@ def _by_library(loaded: Any, example: dict[str, Any], output: Path) -> tuple[lis
     return new.tolist(), tokenizer.batch_decode(new, skip_special_tokens=True)
 
 
-def sample_all(name: str, output: Path) -> list[Sample]:
+def sample_all(name: str, output: Path) -> list[PromptSample]:
     """Run a model's example prompts; strategies that neither the core nor the library has are left out."""
     core = _core()
     loaded = core.load(str(output / name))
@@ -100,7 +100,7 @@ def sample_all(name: str, output: Path) -> list[Sample]:
         else:
             continue
         samples.append(
-            Sample(
+            PromptSample(
                 example["title"],
                 example["strategy"],
                 example["params"],

@@ -9,7 +9,7 @@ BOS, EOS, PAD, END = 1, 2, 0, 3
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelRecipe:
     """A model to train: ``steps`` fix the training in tokens, not in hours; ``hills`` are lower ones after it.
 
     ``batch`` counts the tokens of a step; with sounds and pictures it counts those.
@@ -52,8 +52,8 @@ class Shape:
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=2700, hills=(500, 450)),
-        Shape(
+        ModelRecipe("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=2700, hills=(500, 450)),
+        ModelRecipe(
             "summarizer",
             "t5",
             "Summaries and French",
@@ -66,11 +66,13 @@ SHAPES = {
             decay=0.45,
             extra={"decoder_layers": 2},
         ),
-        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=3000, teacher="storyteller"),
-        Shape(
+        ModelRecipe(
+            "storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=3000, teacher="storyteller"
+        ),
+        ModelRecipe(
             "storyteller-draft-b", "llama", "A second draft model", 96, 3, 3, 256, steps=1200, seed=7, second_mix=True
         ),
-        Shape(
+        ModelRecipe(
             "storyteller-window",
             "mistral",
             "The storyteller with a window of 64",
@@ -83,7 +85,7 @@ SHAPES = {
             start_from="storyteller",
             extra={"sliding_window": 64},
         ),
-        Shape(
+        ModelRecipe(
             "storyteller-mamba",
             "mamba",
             "A storyteller with a constant-size state",
@@ -94,7 +96,7 @@ SHAPES = {
             steps=1500,
             extra={"state_size": 8},
         ),
-        Shape(
+        ModelRecipe(
             "storyteller-chinese",
             "llama",
             "A storyteller in Chinese",
@@ -106,7 +108,7 @@ SHAPES = {
             hills=(300, 250),
             language="chinese",
         ),
-        Shape(
+        ModelRecipe(
             "listener",
             "whisper",
             "Writes down spoken numbers, times and simple commands",
@@ -118,7 +120,7 @@ SHAPES = {
             batch=24,
             extra={"decoder_layers": 3},
         ),
-        Shape(
+        ModelRecipe(
             "describer",
             "git",
             "Puts drawn scenes of shapes and colours into words",

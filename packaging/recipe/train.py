@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from batches import START, Batch, PairBatch, Place
 from muon import Muon
-from shapes import Shape
+from shapes import ModelRecipe
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,7 +36,7 @@ def pair_loss(model: Any, batch: PairBatch) -> Tensor:
     return loss
 
 
-def rate_at(shape: Shape, step: int) -> float:
+def rate_at(shape: ModelRecipe, step: int) -> float:
     """The learning rate of a step: warm-up, plateau, a straight line to zero; then perhaps lower hills."""
     hill, number = shape.hill_at(step)
     if hill == 0:
@@ -45,7 +45,7 @@ def rate_at(shape: Shape, step: int) -> float:
     return HILL_RATE * shape.rate * min((number + 1) / WARM_UP, (length - number) / length)
 
 
-def optimizers(model: Any, shape: Shape) -> list[torch.optim.Optimizer]:
+def optimizers(model: Any, shape: ModelRecipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for embeddings, norms and the rest."""
     inside, rest = [], []
     for name, parameter in model.named_parameters():
@@ -64,7 +64,7 @@ def write_state(path: Path, **state: Any) -> None:
 class Trainer:
     """Trains one model for a fixed number of steps and can go on where it was stopped."""
 
-    def __init__(self, model: Any, shape: Shape, state: Path) -> None:
+    def __init__(self, model: Any, shape: ModelRecipe, state: Path) -> None:
         self.model, self.shape, self.state = model, shape, state
         self.optimizers = optimizers(model, shape)
         self.step, self.tokens, self.losses = 0, 0, list[float]()

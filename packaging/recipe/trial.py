@@ -8,7 +8,7 @@ from itertools import compress
 
 
 @dataclass(frozen=True)
-class Trial:
+class ComparedTexts:
     """Texts as they are right, and as a model generated them."""
 
     right: list[str]
@@ -32,10 +32,10 @@ class Trial:
         """Return the pairs of reference and generated text that differ."""
         return [(right, generated) for right, generated in self._pairs if right != generated]
 
-    def only(self, picked: Iterable[bool]) -> Trial:
+    def only(self, picked: Iterable[bool]) -> ComparedTexts:
         """The picked ones of them."""
         kept = list(picked)
-        return Trial(list(compress(self.right, kept)), list(compress(self.generated, kept)))
+        return ComparedTexts(list(compress(self.right, kept)), list(compress(self.generated, kept)))
 
     @property
     def _pairs(self) -> list[tuple[str, str]]:

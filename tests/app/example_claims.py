@@ -40,13 +40,13 @@ class Runs:
     def __init__(self, examples: Mapping[str, ExamplePrompt]) -> None:
         self.examples = examples
         self._engine = CoreEngine()
-        self._known: dict[str, Run] = {}
+        self._known: dict[str, ExampleRun] = {}
 
-    def of(self, name: str, **changes: Any) -> Run:
+    def of(self, name: str, **changes: Any) -> ExampleRun:
         """The run of an example; `strategy` and `seed` may differ."""
         key = f"{name} {changes}"
         if key not in self._known:
-            self._known[key] = Run(self, self.examples[name], list(self._events(self.examples[name], **changes)))
+            self._known[key] = ExampleRun(self, self.examples[name], list(self._events(self.examples[name], **changes)))
         return self._known[key]
 
     def _events(self, example: ExamplePrompt, strategy: str = "", seed: int | None = None) -> Iterator[Event]:
@@ -66,7 +66,7 @@ class Runs:
         return CoreEngine().load(LoadRequest(model)).parameters
 
 
-class Run:
+class ExampleRun:
     """The texts and events of an example's run."""
 
     def __init__(self, runs: Runs, example: ExamplePrompt, events: list[Event]) -> None:
@@ -78,7 +78,7 @@ class Run:
         self.steps = [event for event in events if isinstance(event, BeamStep)]
         self.prompt = "".join(token.text for event in events if isinstance(event, RunStarted) for token in event.prompt)
 
-    def other(self, **changes: Any) -> Run:
+    def other(self, **changes: Any) -> ExampleRun:
         """The same example, changed."""
         return self.runs.of(self.example.id, **changes)
 
@@ -121,36 +121,36 @@ def repeats_at_the_end(sentences: list[str]) -> int:
 
 
 @claim
-def another_seed_another_text(run: Run) -> None:
+def another_seed_another_text(run: ExampleRun) -> None:
     assert run.other(seed=(run.example.seed or 0) + 1).text != run.text
 
 
 @claim
-def another_seed_same_text(run: Run) -> None:
+def another_seed_same_text(run: ExampleRun) -> None:
     assert run.other(seed=(run.example.seed or 0) + 1).text == run.text
 
 
 @claim
-def same_text_as(run: Run, example: str) -> None:
+def same_text_as(run: ExampleRun, example: str) -> None:
     reference = run.runs.of(example).text
     assert reference.startswith(run.text)
     assert len(run.text) > 300
 
 
 @claim
-def writes(run: Run, text: str) -> None:
+def writes(run: ExampleRun, text: str) -> None:
     assert run.text.strip() == text
 
 
 @claim
-def certain(run: Run, least: float, but: str = "") -> None:
+def certain(run: ExampleRun, least: float, but: str = "") -> None:
     """Every word is certain, except one."""
     assert all(token.raw_probability >= least for token in run.tokens if token.text.strip() != but)
 
 
 @claim
-def comes_second(run: Run, word: str, other: str, least: float) -> None:
-    """Where `word` is generated, `other` is the second choice with at least this probability."""
+def comes_second(run: ExampleRun, word: str, other: str, least: float) -> None:
+    """Require that `other` is the second choice, with at least this probability, where `word` is generated."""
     (chosen, *_) = [token for token in run.tokens if token.text.strip() == word]
     second = next(one for one in chosen.alternatives if one.id != chosen.id)
     assert second.text.strip() == other
@@ -158,43 +158,43 @@ def comes_second(run: Run, word: str, other: str, least: float) -> None:
 
 
 @claim
-def loops(run: Run, times: int) -> None:
+def loops(run: ExampleRun, times: int) -> None:
     assert repeats_at_the_end(run.sentences) == len(run.sentences) >= times
     assert run.finished.metrics.new_tokens == run.example.params["max_new_tokens"]
     assert len(set(words_of(run.sentences[0])) ^ set(words_of(run.example.prompt))) == 2  # one word for another
 
 
 @claim
-def new_then_loop(run: Run, new: int, times: int) -> None:
+def new_then_loop(run: ExampleRun, new: int, times: int) -> None:
     last = repeats_at_the_end(run.sentences)
     assert last >= times
     assert len(set(run.sentences[:-last])) >= new
 
 
 @claim
-def loops_later_than(run: Run, example: str) -> None:
+def loops_later_than(run: ExampleRun, example: str) -> None:
     reference = run.runs.of(example).sentences
     at, before = (len(reported) - repeats_at_the_end(reported) for reported in (run.sentences, reference))
     assert at > before
 
 
 @claim
-def no_sentence_twice(run: Run) -> None:
+def no_sentence_twice(run: ExampleRun) -> None:
     assert len(run.sentences) == len(set(run.sentences)) > 5
 
 
 @claim
-def contains(run: Run, text: str, times: int = 1) -> None:
+def contains(run: ExampleRun, text: str, times: int = 1) -> None:
     assert run.text.count(text) >= times
 
 
 @claim
-def text_is(run: Run, text: str) -> None:
+def text_is(run: ExampleRun, text: str) -> None:
     assert run.text.strip() == text
 
 
 @claim
-def copies(run: Run, text: str) -> None:
+def copies(run: ExampleRun, text: str) -> None:
     """Words of the prompt, drafted and accepted."""
     assert text in run.prompt
     assert text in run.text
@@ -204,23 +204,23 @@ def copies(run: Run, text: str) -> None:
 
 
 @claim
-def texts_differ(run: Run) -> None:
+def texts_differ(run: ExampleRun) -> None:
     assert len(set(run.texts)) == len(run.texts) == run.example.params["num_return_sequences"]
 
 
 @claim
-def first_words_differ(run: Run) -> None:
+def first_words_differ(run: ExampleRun) -> None:
     assert len({text.split()[0] for text in run.texts}) == len(run.texts) == 4
 
 
 @claim
-def leaves_out(run: Run, word: str) -> None:
+def leaves_out(run: ExampleRun, word: str) -> None:
     assert word in run.example.prompt
     assert not any(word in words_of(text) or "courageux" in words_of(text) for text in run.texts)
 
 
 @claim
-def first_from_the_story(run: Run) -> None:
+def first_from_the_story(run: ExampleRun) -> None:
     reported = set(words_of(run.example.prompt))
     strange = [set(words_of(text)) - reported for text in run.texts]
     assert not strange[0]
@@ -231,25 +231,25 @@ def first_from_the_story(run: Run) -> None:
 
 
 @claim
-def always_the_likeliest(run: Run) -> None:
+def always_the_likeliest(run: ExampleRun) -> None:
     assert all((token.final_rank or token.rank) == 1 for token in run.tokens)
 
 
 @claim
-def fits_its_schema(run: Run) -> None:
+def fits_its_schema(run: ExampleRun) -> None:
     schema = run.example.params["grammar"]["json_schema"]
     jsonschema.validate(json.loads("".join(token.text for token in run.tokens if not token.special)), schema)
 
 
 @claim
-def overruled_at_every_step(run: Run) -> None:
+def overruled_at_every_step(run: ExampleRun) -> None:
     found = core.grammar_figures(run.tokens)
     assert found is not None
     assert found.overruled == found.steps == len(run.tokens)
 
 
 @claim
-def unsure_then_expected(run: Run, word: str, before: float, after: float = 0.0) -> None:
+def unsure_then_expected(run: ExampleRun, word: str, before: float, after: float = 0.0) -> None:
     first, *later = run.tokens_of(word)
     assert min(token.raw_probability for token in first) <= before
     assert all(min(token.raw_probability for token in tokens) >= after for tokens in later)
@@ -257,25 +257,25 @@ def unsure_then_expected(run: Run, word: str, before: float, after: float = 0.0)
 
 
 @claim
-def sure_of(run: Run, text: str, share: float) -> None:
+def sure_of(run: ExampleRun, text: str, share: float) -> None:
     (tokens,) = run.tokens_of(text)
     assert all(token.raw_probability >= share for token in tokens)
 
 
 @claim
-def odd_tokens(run: Run, least: int = 0, most: int | None = None) -> None:
+def odd_tokens(run: ExampleRun, least: int = 0, most: int | None = None) -> None:
     odd = [token for token in run.tokens if token.raw_probability < ODD]
     assert least <= len(odd) <= (len(run.tokens) if most is None else most)
 
 
 @claim
-def same_temperature_as(run: Run, example: str) -> None:
+def same_temperature_as(run: ExampleRun, example: str) -> None:
     reference = run.runs.of(example).example
     assert (run.example.params["temperature"], run.example.seed) == (reference.params["temperature"], reference.seed)
 
 
 @claim
-def stage_holds(run: Run, stage: str, mass: float) -> None:
+def stage_holds(run: ExampleRun, stage: str, mass: float) -> None:
     found = [entry for token in run.tokens for entry in token.funnel if entry.name == stage]
     assert len(found) == len(run.tokens)
     assert all(entry.mass >= mass - 1e-4 for entry in found)
@@ -283,14 +283,14 @@ def stage_holds(run: Run, stage: str, mass: float) -> None:
 
 
 @claim
-def stage_cuts(run: Run, stage: str) -> None:
+def stage_cuts(run: ExampleRun, stage: str) -> None:
     cuts = [before.survivors - after.survivors for token in run.tokens for before, after in pairwise(token.funnel)
             if after.name == stage]  # fmt: skip
     assert sum(cut > 0 for cut in cuts) > 10
 
 
 @claim
-def no_ngram_twice(run: Run, size: int) -> None:
+def no_ngram_twice(run: ExampleRun, size: int) -> None:
     prompt = [token.id for event in run.events if isinstance(event, RunStarted) for token in event.prompt]
     ids = [*prompt, *run.finished.sequences[0]]
     runs = [tuple(ids[at : at + size]) for at in range(len(ids) - size + 1)]
@@ -298,19 +298,19 @@ def no_ngram_twice(run: Run, size: int) -> None:
 
 
 @claim
-def contrast_skipped_likelier(run: Run, least: int) -> None:
+def contrast_skipped_likelier(run: ExampleRun, least: int) -> None:
     """Steps at which a likelier token lost because it was too similar to the previous text."""
     assert sum((token.final_rank or token.rank) > 1 for token in run.tokens) >= least
 
 
 @claim
-def layers_named(run: Run) -> None:
+def layers_named(run: ExampleRun) -> None:
     choices = [token.layer_choice for token in run.tokens]
     assert all(choice is not None and len(choice.divergences) > 1 for choice in choices)
 
 
 @claim
-def second_choice(run: Run, chosen: str, second: str) -> None:
+def second_choice(run: ExampleRun, chosen: str, second: str) -> None:
     found = [token for token in run.tokens if token.piece == chosen]
     assert found
     assert all([item.text for item in token.alternatives[:2]] == [chosen, second] for token in found)
@@ -320,7 +320,7 @@ def second_choice(run: Run, chosen: str, second: str) -> None:
 
 
 @claim
-def likelier_than_greedy(run: Run) -> None:
+def likelier_than_greedy(run: ExampleRun) -> None:
     greedy = run.other(strategy="greedy")
     reference = sum(token.raw_log_probability for token in greedy.tokens)
     ranked = next(event for event in run.events if isinstance(event, BeamsRanked))
@@ -329,20 +329,20 @@ def likelier_than_greedy(run: Run) -> None:
 
 
 @claim
-def open_alike(run: Run, share: float) -> None:
+def open_alike(run: ExampleRun, share: float) -> None:
     texts = run.texts
     same = next((n for n, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), len(texts[0]))
     assert same >= share * max(map(len, texts))
 
 
 @claim
-def few_words_differ(run: Run, most: int) -> None:
+def few_words_differ(run: ExampleRun, most: int) -> None:
     for one, other in combinations(run.texts, 2):
         assert len(set(words_of(one)) ^ set(words_of(other))) <= most
 
 
 @claim
-def banks(run: Run) -> None:
+def banks(run: ExampleRun) -> None:
     """Beams that satisfy all constraints and beams that satisfy none exist at the same time."""
     met = [{item.progress for item in step.candidates if item.fate == "kept"} for step in run.steps]
     required = run.steps[0].required
@@ -354,23 +354,23 @@ def banks(run: Run) -> None:
 
 
 @claim
-def small_draft(run: Run, share: float) -> None:
+def small_draft(run: ExampleRun, share: float) -> None:
     (draft,) = run.example.drafters
     assert run.runs.parameters(draft) <= share * run.runs.parameters(run.example.model)
 
 
 @claim
-def drafts(run: Run, tokens: int) -> None:
+def drafts(run: ExampleRun, tokens: int) -> None:
     assert all(len(entry.nodes) == tokens for entry in run.rounds[:-1])
 
 
 @claim
-def fewer_passes(run: Run, share: float) -> None:
+def fewer_passes(run: ExampleRun, share: float) -> None:
     assert run.finished.metrics.target_passes <= share * run.finished.metrics.new_tokens
 
 
 @claim
-def branches(run: Run) -> None:
+def branches(run: ExampleRun) -> None:
     def branch(nodes: tuple[DraftNode, ...]) -> bool:
         parents = [node.parent for node in nodes]
         return len(parents) > len(set(parents))
@@ -379,6 +379,6 @@ def branches(run: Run) -> None:
 
 
 @claim
-def both_draft(run: Run) -> None:
+def both_draft(run: ExampleRun) -> None:
     proposers = [{who for node in entry.nodes for who in (node.proposers or (node.drafter,))} for entry in run.rounds]
     assert all(who == {0, 1} for who in proposers)

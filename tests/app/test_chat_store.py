@@ -316,7 +316,7 @@ def test_windows_without_locks_keep_turns_of_both(config_dir: Path, monkeypatch:
 
 
 def test_thinking_that_special_tokens_marked_outlives_a_restart(config_dir: Path) -> None:
-    """The text of the answer has no marks, so that it alone does not tell thinking and answer apart."""
+    """The text of the answer has no marks, so that it alone does not separate thinking and answer."""
     run = Run(RunRequest(({"role": "user", "content": "Why?"},)))
     pieces = ("<think>", "It", " may", ".", "</think>", "Be", "cause", ".")
     marks = [n for n, piece in enumerate(pieces) if piece.startswith("<")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import threading
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from decodescope import core
 from decodescope.app.start.cli import claim as command
 from decodescope.core import claims
-from decodescope.core.claims import ClaimOutcome, ClaimProgress
+from decodescope.core.claims import ClaimExample, ClaimOutcome, ClaimProgress
 from decodescope.core.common.claim import Claim
 from decodescope.core.errors import StudyError
 
@@ -73,6 +74,28 @@ def test_all_claims_are_tested_and_appended_to_a_file(trials: list[dict[str, Any
     assert run("all", "--json", str(path)) == 1, "one claim cannot be tested on the model"
     outcomes = [claims.outcome_from_json(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [one.claim for one in outcomes] == [name for name in claims.all_claims() if name != "heads-save-passes"]
+
+
+def test_outcomes_are_written_as_table_and_page(trials: list[dict[str, Any]], tmp_path: Path) -> None:
+    table, page = tmp_path / "outcomes.csv", tmp_path / "outcomes.html"
+    assert run("greedy-repeats", "drafts-save-passes", "--csv", str(table), "--html", str(page)) == 0
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["claim"], row["verdict"]) for row in rows] == [
+        ("greedy-repeats", "does_not_hold"), ("drafts-save-passes", "does_not_hold"),
+    ]  # fmt: skip
+    text = page.read_text(encoding="utf-8")
+    assert "2 claims, tested on storyteller" in text
+    assert "Greedy decoding repeats itself" in text
+    assert "0.010 (−0.020 to 0.030)" in text
+
+
+def test_page_escapes_texts_of_the_model(tmp_path: Path) -> None:
+    example = ClaimExample("<b>Once</b>", 3, "<script>alert(1)</script>", " ran.", 0.0, 0.5)
+    outcome = replace(OUTCOME, claim="greedy-repeats", model="<i>m</i>", examples=(example,))
+    text = claims.outcome_report([(claims.named_claim("greedy-repeats"), outcome)])
+    assert not any(mark in text for mark in ("<b>Once", "<script>alert", "<i>m"))
+    assert "&lt;script&gt;alert(1)" in text
 
 
 def test_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

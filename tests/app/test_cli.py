@@ -138,7 +138,7 @@ def test_screenshot_without_display_uses_offscreen_platform(headless: None, monk
     monkeypatch.setenv("DISPLAY", ":77")
     assert display.choose_platform(CommandLineOptions(screenshot=Path("out.png"), scale=2.0)) == ""
     assert (os.environ["QT_QPA_PLATFORM"], os.environ["QT_SCALE_FACTOR"]) == ("offscreen", "2")
-    monkeypatch.delenv("QT_QPA_PLATFORM")  # monkeypatch restores what it knows of
+    monkeypatch.delenv("QT_QPA_PLATFORM")  # monkeypatch restores only variables that it has set
 
 
 def test_window_without_display_is_refused(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What dragged files, folders and addresses can be used for."""
+"""Uses offered for dragged files, folders and addresses."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from decodescope.app.views.tree import sample_report
 from decodescope.core.events import DraftRound, TokenChosen
 from tests.core.recorded_claims import (
     LEVELS_AND_LANGUAGES,
-    Claim,
-    Recorder,
+    RecordedClaim,
+    TemplateRecorder,
     explanations_at,
     is_close_to,
     register_claims,
@@ -37,12 +37,12 @@ def _events(strategy: str, **settings: object) -> tuple[object, ...]:
     return tuple(core.stream(core.load("storyteller", device="cpu"), request))
 
 
-def _holds(claim: Claim, figures: dict[str, float]) -> bool:
+def _holds(claim: RecordedClaim, figures: dict[str, float]) -> bool:
     return all(is_close_to(reported, figures[name]) for name, reported in claim.values.items() if name in figures)
 
 
 def test_stage_explanation_has_numbers_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, received = Recorder(monkeypatch), set()
+    recorder, received = TemplateRecorder(monkeypatch), set()
     for event in (event for event in _events("sampling", num_return_sequences=8) if isinstance(event, TokenChosen)):
         for before, stage in zip((None, *event.funnel), event.funnel, strict=False):
             cut = before.survivors - stage.survivors if before is not None else 0
@@ -61,7 +61,7 @@ def test_sample_tree_node_explanation_has_numbers_of_run(monkeypatch: pytest.Mon
     run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
     run.apply(list(_events("sampling", num_return_sequences=8)))
     chorus.update(run)
-    recorder = Recorder(monkeypatch)
+    recorder = TemplateRecorder(monkeypatch)
     for node in chorus.nodes:
         passed = [text.tokens for text in run.sequences if node.id in _path(chorus, text.tokens)]
         came = [text.tokens for text in run.sequences if node.parent in (0, *_path(chorus, text.tokens))]
@@ -92,7 +92,7 @@ def _path(chorus: SampleTree, tokens: list[TokenChosen]) -> list[int]:
 
 
 def test_drafted_node_report_has_probabilities_of_both_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(monkeypatch)
+    recorder = TemplateRecorder(monkeypatch)
     nodes = [(entry, node) for entry in _events("assisted") if isinstance(entry, DraftRound) for node in entry.nodes]
     for entry, node in nodes:
         figures = {"draft": node.draft_probability, "target": node.target_probability, "id": node.id}

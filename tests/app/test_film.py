@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 21, 13
 
 
 def frame(shade: int, milliseconds: int = 100) -> Frame:
-    """One colour, and a dot that tells frames apart."""
+    """One colour, and a dot at another place in each frame."""
     pixels = bytearray(bytes((10, 20, 30, 255)) * (WIDTH * HEIGHT))
     place = 4 * (shade % WIDTH + WIDTH * (shade % HEIGHT))
     pixels[place : place + 3] = bytes((shade, 200, 255 - shade))

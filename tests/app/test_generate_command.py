@@ -280,11 +280,11 @@ def test_unreadable_input_or_unwritable_output_exits_with_error(
     assert "none.jsonl cannot be read" in capsys.readouterr().err
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
     assert main(["generate", str(tmp_path / "binary.jsonl"), "--out", str(tmp_path)]) == 2
-    (tmp_path / "file").write_text("")
+    (tmp_path / "results.jsonl").mkdir()  # passes the check of the folder
     capsys.readouterr()
-    assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path / "file")]) == 2
+    assert main(["generate", str(write(tmp_path, LINES[0])), "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert f"cannot be written to {tmp_path / 'file'}" in error
+    assert f"cannot be written to {tmp_path}" in error
     assert "--out" in error
     assert "Errno" not in error
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 from PySide6.QtCore import QLocale
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QDoubleSpinBox
+from PySide6.QtWidgets import QDialogButtonBox, QDoubleSpinBox
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.__main__ import main
@@ -17,13 +16,9 @@ from decodescope.app.start.cli import peek_option
 from decodescope.app.storage.settings import LANGUAGE_CHOICES
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.theme.language import resolve_language, set_language
-from decodescope.resources.language import ENGLISH, LANGUAGES, current_language
+from decodescope.resources.language import LANGUAGES, current_language
 
-
-@pytest.fixture(autouse=True)
-def restore_english(qapp: QApplication) -> Iterator[None]:
-    yield
-    set_language(ENGLISH)
+pytestmark = pytest.mark.usefixtures("restore_english")
 
 
 @pytest.mark.parametrize(

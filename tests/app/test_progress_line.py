@@ -12,7 +12,7 @@ from decodescope.app.start.cli.progress_line import ProgressLine, progress_bar
 from decodescope.core.common.text import escape_streams
 
 
-class Terminal(io.StringIO):
+class LineTerminal(io.StringIO):
     """A stream of a terminal. `line` is what its last line shows."""
 
     def isatty(self) -> bool:
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
         return "".join(cells).rstrip()
 
 
-def break_line(terminal: Terminal) -> None:
+def break_line(terminal: LineTerminal) -> None:
     with ProgressLine() as line:
         for text in ("greedy-repeats: 1/12", "done: 2"):
             line.show(text)
@@ -35,7 +35,7 @@ def break_line(terminal: Terminal) -> None:
 
 
 def test_progress_line_is_cleared_when_an_error_ends_it() -> None:
-    terminal = Terminal()
+    terminal = LineTerminal()
     with redirect_stderr(terminal), escape_streams():
         with pytest.raises(ValueError, match="broken"):
             break_line(terminal)
@@ -45,7 +45,7 @@ def test_progress_line_is_cleared_when_an_error_ends_it() -> None:
     assert "\\x1b" not in terminal.getvalue()
 
 
-def break_bar(terminal: Terminal) -> None:
+def break_bar(terminal: LineTerminal) -> None:
     with progress_bar(False, total=100) as bar:
         bar.n = 30
         bar.refresh()
@@ -54,7 +54,7 @@ def break_bar(terminal: Terminal) -> None:
 
 
 def test_progress_bar_is_cleared_when_an_error_ends_it() -> None:
-    terminal = Terminal()
+    terminal = LineTerminal()
     with redirect_stderr(terminal), pytest.raises(ValueError, match="broken"):
         break_bar(terminal)
     assert terminal.line == ""
@@ -78,7 +78,7 @@ def test_progress_line_is_not_written_to_files() -> None:
 
 
 def test_quiet_progress_is_not_shown() -> None:
-    terminal = Terminal()
+    terminal = LineTerminal()
     with redirect_stderr(terminal), ProgressLine(is_quiet=True) as line, progress_bar(True, total=2) as bar:
         line.show("1 of 2")
         bar.update()

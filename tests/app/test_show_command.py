@@ -16,7 +16,7 @@ from tests.core import tiny
 ROOT = Path(__file__).parents[2]
 
 
-class Terminal(io.StringIO):
+class ColourTerminal(io.StringIO):
     """A terminal that takes colours."""
 
     encoding = "utf-8"
@@ -34,7 +34,7 @@ def recording(folder: Path, config: dict[str, object], **more: object) -> Path:
 
 
 def shown_in_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    terminal = Terminal()
+    terminal = ColourTerminal()
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys, "stdout", terminal)

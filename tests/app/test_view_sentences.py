@@ -111,7 +111,7 @@ def whole(figure: str) -> int:
 
 
 class Measurements:
-    """What was measured of a cache, and what follows from it and from the model's shape."""
+    """Measurements of a cache, and values that follow from them and from the model's shape."""
 
     def __init__(self, run: Run, folder: str, rows: int) -> None:
         self.events = [event for event in run.events if isinstance(event, CacheMeasured)]

@@ -47,7 +47,7 @@ def shown(kind: str, value: Any) -> str:
 
 
 def holds(condition: TourCondition, values: Mapping[str, Any]) -> bool:
-    """Whether a condition is true of these values."""
+    """Return whether a condition is true of these values."""
     left, right = (values[side] if isinstance(side, str) else side for side in (condition.left, condition.right))
     if left is None or right is None:
         return False

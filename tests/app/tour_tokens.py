@@ -24,7 +24,7 @@ def chosen(events: Events) -> list[TokenChosen]:
 
 
 def named(token: TokenChosen) -> bool:
-    """Whether it is a word, or a part of one."""
+    """Return whether it is a word, or a part of one."""
     return any(letter.isalpha() for letter in token.text)
 
 

@@ -27,7 +27,7 @@ def wait_for(what, seconds=60.0):
         except GLib.Error:
             pass  # it went away while it was looked at
         GLib.MainContext.default().iteration(False)
-        time.sleep(0.2)  # who asks all the time keeps the program from its work
+        time.sleep(0.2)  # constant requests would keep the program busy
     return None
 
 

@@ -23,7 +23,7 @@ PROGRAM = (sys.executable, "-m", "app", "--model", "storyteller", "--strategy", 
 
 
 def missing_requirements() -> str:
-    """What this machine lacks for it; nothing where all is there."""
+    """Return the missing tools; empty if there are none."""
     if not sys.platform.startswith("linux") or not Path(SYSTEM_PYTHON).exists():
         return "AT-SPI, which is Linux's"
     lacking = [name for name in ("Xvfb", "dbus-run-session") if shutil.which(name) is None]
@@ -35,7 +35,7 @@ def missing_requirements() -> str:
 
 @contextmanager
 def screen() -> Iterator[str]:
-    """The name of a display that nobody sees."""
+    """Yield the name of a display without a screen."""
     ours, reference = os.pipe()
     words = ["Xvfb", "-displayfd", str(reference), "-screen", "0", "1400x900x24", "-nolisten", "tcp"]
     server = subprocess.Popen(words, pass_fds=(reference,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -49,7 +49,7 @@ def screen() -> Iterator[str]:
 
 
 def environment(folder: Path, display: str) -> dict[str, str]:
-    """Nobody's: neither the settings nor the bus of who runs the tests."""
+    """Return the environment without the settings and the bus of the user who runs the tests."""
     stored = {
         key: value for key, value in os.environ.items() if not key.startswith(("QT_", "DBUS_", "AT_SPI_", "XDG_"))
     }

@@ -19,7 +19,7 @@ from decodescope.core.system.gpu import synchronize
 from tests.benchmarks.timing import speed_ratio
 
 
-class Shape(NamedTuple):
+class LlamaShape(NamedTuple):
     """Sizes of a random Llama."""
 
     width: int
@@ -31,14 +31,14 @@ class Shape(NamedTuple):
 
 
 CARD_SHAPES = {
-    "1 B": Shape(2048, 8192, 16, 32, 8, 128_256),
-    "8 B": Shape(4096, 14_336, 32, 32, 8, 128_256),
+    "1 B": LlamaShape(2048, 8192, 16, 32, 8, 128_256),
+    "8 B": LlamaShape(4096, 14_336, 32, 32, 8, 128_256),
 }  # fmt: skip
-CPU_SHAPES = {"tiny": Shape(64, 128, 4, 4, 2, 512)}
+CPU_SHAPES = {"tiny": LlamaShape(64, 128, 4, 4, 2, 512)}
 _BEAMS = 4
 
 
-def random_llama(shape: Shape, device: torch.device) -> core.LoadedModel:
+def random_llama(shape: LlamaShape, device: torch.device) -> core.LoadedModel:
     """Create a random model on a device, in bfloat16 on a card. Its upper layers change little, so that its lower ones
     are a draft model that often agrees.
     """
@@ -98,12 +98,12 @@ def measure_on(device: torch.device, quick: bool) -> Iterator[tuple[str, float]]
             yield f"{what}, {name}, {device.type}", ratio
 
 
-def _draft_layers(shape: Shape) -> int:
+def _draft_layers(shape: LlamaShape) -> int:
     return max(1, shape.layers // 4)
 
 
 def _ratios(
-    model: core.LoadedModel, shape: Shape, ids: list[int], tokens: int, rounds: int
+    model: core.LoadedModel, shape: LlamaShape, ids: list[int], tokens: int, rounds: int
 ) -> Iterator[tuple[str, float]]:  # fmt: skip
     """Yield speed ratios of the same work."""
 

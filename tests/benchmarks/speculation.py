@@ -129,7 +129,7 @@ def truncated_pair(name: str) -> tuple[core.LoadedModel, core.LoadedModel, core.
     return model, draft, useless
 
 
-class Pair:
+class LoadedPair:
     """The bundled models, loaded once."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Pair:
         return {"strategy": "token_tree", "drafters": [self.draft], "options": options}
 
 
-def with_threads(pair: Pair, threads: int, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+def with_threads(pair: LoadedPair, threads: int, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
     """All ratios of speed at this number of threads."""
     torch.set_num_threads(threads)
     model, sampling = pair.model, {"do_sample": True, "temperature": 0.8, "top_k": 0}
@@ -175,7 +175,7 @@ def with_threads(pair: Pair, threads: int, tokens: int, rounds: int) -> Iterator
         yield f"{name}, {threads} thread{'s' * (threads > 1)}", speed_of(fast, slow, rounds)
 
 
-def shares(pair: Pair, tokens: int) -> Iterator[tuple[str, float]]:
+def shares(pair: LoadedPair, tokens: int) -> Iterator[tuple[str, float]]:
     """Figures without a clock: acceptance, and tokens a target pass of trees ÷ of the chain of their depth."""
     fixed = pair.assisted(schedule="constant")
     accepted = [core.run(pair.model, core.Request(prompt, config(tokens), top_n=0, **fixed)) for prompt in PROMPTS]
@@ -206,7 +206,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     except ModelNotFoundError:
         return
     tokens, rounds = (60, 3) if quick else (120, 7)
-    pair = Pair()
+    pair = LoadedPair()
     yield from shares(pair, tokens)
     for threads in (2, 1):
         yield from with_threads(pair, threads, tokens, rounds)
@@ -229,9 +229,10 @@ def on_published_shape(tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
             yield f"{name} ÷ greedy, {suffix}", speed_of(drafted, greedy, rounds)
 
 
-def from_the_disk(pair: Pair, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
-    """Where a pass costs far more than a drafted token, as it does with large models: trees against chains of drafts
-    that are wrong nearly half of the time. One thread."""
+def from_the_disk(pair: LoadedPair, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """Compare trees with chains of drafts that are wrong nearly half of the time, on one thread, where a pass costs far
+    more than a drafted token, as with large models.
+    """
     model = core.load("storyteller", memory_limit=0)
     for draft in second_draft():
         weak: dict[str, Any] = {"drafters": [weak_draft(pair.model, draft)]}

@@ -59,11 +59,10 @@ os._exit(0)
 
 
 def start_ratio(rounds: int, assembled: bool) -> float:
-    """Time from starting Python to the painted window, ÷ the same for an empty window of plain PySide6.
+    """Return the time from starting Python to the painted window, ÷ the same for an empty window of plain PySide6.
 
-    The program shows its frame first (`assembled` False) and fills it while that is on the screen, to the last word
-    that is seen at first; views that nobody has asked for yet are made when there is nothing else to do, and are not
-    counted.
+    The program shows its frame first (`assembled` False) and then fills it. The time ends when all visible parts are
+    filled; views that are created later, while the program is idle, are not counted.
     """
     # As when installed: compiled modules are kept between starts.
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPYCACHEPREFIX": tempfile.mkdtemp(), **QUIET}
@@ -140,8 +139,9 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
 
 
 def run_ratios(tokens: int, rounds: int, processes: int) -> tuple[float, list[float]]:
-    """(median of `run_ratio` in so many processes, lateness in all of them): where in memory a process happens to lie
-    makes one of them several percent quicker than the next."""
+    """Return the median of `run_ratio` in several processes, and the lateness in all of them. The place of a process in
+    memory makes one of them several percent faster than the next.
+    """
     code = (
         "import json, os, torch; from tests.benchmarks.window import run_ratio\n"
         "torch.set_num_threads(1 if (os.cpu_count() or 2) <= 2 else 2)\n"

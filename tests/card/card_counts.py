@@ -50,7 +50,7 @@ class Totals(NamedTuple):
 
 
 class Counts:
-    """What happened within `PretendCard.counting`."""
+    """Operations within `PretendCard.counting`."""
 
     def __init__(self) -> None:
         self.waits: Counter[Cause] = Counter()

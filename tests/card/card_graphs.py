@@ -77,7 +77,7 @@ class CardGraph:
         self.pool: GraphMemory | None = None
 
     def record(self, func: Any, args: Any, kwargs: Any, compute: Callable[..., Any], index: int) -> Any:
-        """Compute an operation on host tensors, and remember it for replays."""
+        """Compute an operation on host tensors, and record it for replays."""
         arguments = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor)]
         known = {one.untyped_storage().data_ptr() for one in arguments}
         for parameter, value in zip(getattr(func, "_schema", _NO_SCHEMA).arguments, args, strict=False):
@@ -101,7 +101,7 @@ class CardGraph:
         return made
 
     def note_written(self, block: MemoryBlock) -> None:
-        """Remember memory that every replay writes to."""
+        """Record memory that every replay writes to."""
         self._written[id(block)] = weakref.ref(block), block.index
 
     def finish(self) -> None:

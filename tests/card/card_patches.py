@@ -60,7 +60,7 @@ class CardGenerator(HostGenerator, metaclass=_GeneratorType):
 
 
 class CardStream:
-    """A stream: operations run at once, and the card remembers who has waited for whom."""
+    """A stream: operations run at once, and the card records which stream has waited for which."""
 
     _count = 0
 

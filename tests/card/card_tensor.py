@@ -12,7 +12,7 @@ Stream: TypeAlias = tuple[int, int]
 """Card and number of a stream on it; 0 is the card's default stream."""
 
 
-class Device(Protocol):
+class ActiveCard(Protocol):
     """The used interface of the card that is active in this process."""
 
     kind: str
@@ -25,7 +25,7 @@ class Device(Protocol):
 class Active:
     """The card of this process; tensors are used in threads that have no dispatch mode."""
 
-    card: Device | None = None
+    card: ActiveCard | None = None
 
 
 class MemoryBlock:
@@ -34,7 +34,7 @@ class MemoryBlock:
     GRANULARITY = 512
     """Bytes that the allocator of torch rounds sizes up to."""
 
-    def __init__(self, card: Device, index: int, size: int) -> None:
+    def __init__(self, card: ActiveCard, index: int, size: int) -> None:
         self.index, self.size = index, -(-size // self.GRANULARITY) * self.GRANULARITY
         self.stale = ""
         """Reason for refusing access: a CUDA graph that owns the memory has been launched again."""

@@ -77,7 +77,7 @@ DRAWN_IN_FLOAT64 = ("assisted, sampled", "token_tree, two drafts")
 """Rows whose drafts are drawn with float64 numbers, except on MPS: another seed's text there."""
 
 
-class Outcome(NamedTuple):
+class CellOutcome(NamedTuple):
     """Comparable events of a run, or its refusal."""
 
     events: list[Any]
@@ -118,15 +118,15 @@ def request(setting: Setting, cache_name: str, traced: bool, media: str | None) 
 
 def outcome(
     model: core.LoadedModel, request: core.Request, drafters: tuple[core.LoadedModel, ...] = (), **more: Any
-) -> Outcome:
+) -> CellOutcome:
     """Run a request. An error that is not a DecodescopeError is a fault and raises."""
     events: list[Any] = []
     try:
         for event in core.stream(model, request, drafters=drafters, **more):
             events.append(plain(event))
     except DecodescopeError as error:
-        return Outcome([one for one in events if one is not None], (type(error).__name__, error.cause))
-    return Outcome([one for one in events if one is not None], None)
+        return CellOutcome([one for one in events if one is not None], (type(error).__name__, error.cause))
+    return CellOutcome([one for one in events if one is not None], None)
 
 
 def plain(event: Event) -> Any:
@@ -213,7 +213,7 @@ CARDS: dict[str, dict[str, Any]] = {"cuda": {}, "cuda:1": {"count": 2}, "mps": {
 """The card of a device, as keyword arguments. The second of two cards and MPS have some of the cells."""
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """One cell of the matrix."""
 
     kind: str
@@ -233,18 +233,20 @@ class Cell(NamedTuple):
         return ", ".join(self.words)
 
 
-def rounds() -> list[list[Cell]]:
+def rounds() -> list[list[MatrixCell]]:
     """Return all cells in rounds of a fixed order: a round has every row with every cache, on models drawn at random.
 
     A part of the matrix thus covers all of its rows, caches and models, and all rounds together every cell once.
     """
-    cells = [Cell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)]
-    cells += [
-        Cell("llama", "float32", True, row, "dynamic", device) for row in SETTINGS for device in ("cuda:1", "mps")
+    cells = [
+        MatrixCell(*values) for values in itertools.product(MODELS, DTYPES, (True, False), SETTINGS, caches.registry)
     ]
-    cells += [Cell("llama", "float32", True, row, "offloaded", "cuda:1") for row in SETTINGS]
+    cells += [
+        MatrixCell("llama", "float32", True, row, "dynamic", device) for row in SETTINGS for device in ("cuda:1", "mps")
+    ]
+    cells += [MatrixCell("llama", "float32", True, row, "offloaded", "cuda:1") for row in SETTINGS]
     random.Random(0).shuffle(cells)
-    found: list[list[Cell]] = []
+    found: list[list[MatrixCell]] = []
     seen: Counter[tuple[str, str]] = Counter()
     for cell in cells:
         number = seen[cell.row, cell.cache_name]
@@ -255,7 +257,7 @@ def rounds() -> list[list[Cell]]:
     return found
 
 
-class Comparison:
+class CellComparison:
     """Runs cells on the CPU, without the card, and on the card; models and outcomes of the CPU are shared by cells.
 
     `folder`: for sounds and pictures.
@@ -266,10 +268,10 @@ class Comparison:
         self._cards: dict[str, PretendCard] = {}
         self._models: dict[str, dict[tuple[str, str, int], core.LoadedModel]] = {}
         """Models by the card's device."""
-        self._on_host: dict[Cell, Outcome] = {}
+        self._on_host: dict[MatrixCell, CellOutcome] = {}
         self._media: dict[str, str] = {}
 
-    def compare(self, cell: Cell) -> tuple[str, list[str]]:
+    def compare(self, cell: MatrixCell) -> tuple[str, list[str]]:
         """Run one cell on both. Return `same`, `refused` or `different`, and the differences.
 
         An error that is not a DecodescopeError is a difference as well.
@@ -302,21 +304,21 @@ class Comparison:
             found.append(f"{cell}: {card.used} bytes are used")
         return "different" if found else "refused" if on_host.error else "same", found
 
-    def _host_outcome(self, cell: Cell) -> Outcome:
+    def _host_outcome(self, cell: MatrixCell) -> CellOutcome:
         if cell.cache_name not in REFERENCES.values():
             return self._outcome(cell)
         if cell not in self._on_host:
             self._on_host[cell] = self._outcome(cell)
         return self._on_host[cell]
 
-    def _outcome(self, cell: Cell) -> Outcome:
+    def _outcome(self, cell: MatrixCell) -> CellOutcome:
         setting, kind = SETTINGS[cell.row], cell.kind
         if kind in tiny_media.KINDS and kind not in self._media:
             self._media[kind] = tiny_media.given(kind, self._folder)
         model, *drafters = (self._model(cell, seed) for seed in (0, *setting.drafters))
         return outcome(model, request(setting, cell.cache_name, cell.is_traced, self._media.get(kind)), tuple(drafters))
 
-    def _model(self, cell: Cell, seed: int) -> core.LoadedModel:
+    def _model(self, cell: MatrixCell, seed: int) -> core.LoadedModel:
         key = cell.kind, cell.dtype, seed
         if cell.device == "cpu":
             return host_model(*key)
@@ -326,7 +328,7 @@ class Comparison:
         return models[key]
 
 
-def _as_reference(found: Outcome, reference: str) -> Outcome:
+def _as_reference(found: CellOutcome, reference: str) -> CellOutcome:
     """Return an outcome in the words of the cache that it is compared with."""
     for event in found.events:
         if event[""] == "RunStarted":
@@ -336,4 +338,4 @@ def _as_reference(found: Outcome, reference: str) -> Outcome:
     kind, cause = found.error
     for title, other in TITLES.items():
         cause = cause.replace(title, other)
-    return Outcome(found.events, (kind, cause))
+    return CellOutcome(found.events, (kind, cause))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from tests.card.matrix import MODELS, Cell, Comparison, rounds
+from tests.card.matrix import MODELS, CellComparison, MatrixCell, rounds
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ("same", "refused", "different", "not reached")
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     cells = [cell for cell in _ordered(start) if words <= set(cell.words)]
     totals = {kind: Counter[str]() for kind in MODELS}
     with tempfile.TemporaryDirectory() as folder:
-        comparison = Comparison(Path(folder))
+        comparison = CellComparison(Path(folder))
         for cell in cells:
             if options.seconds is not None and time.monotonic() - began > options.seconds:
                 totals[cell.kind]["not reached"] += 1
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if any(counts["different"] for counts in totals.values()) else 0
 
 
-def _ordered(start: int) -> Iterator[Cell]:
+def _ordered(start: int) -> Iterator[MatrixCell]:
     found = rounds()
     start %= len(found)
     for cells in found[start:] + found[:start]:

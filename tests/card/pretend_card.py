@@ -154,7 +154,7 @@ class PretendCard:
     ) -> None:  # fmt: skip
         if torch._C._get_privateuse1_backend_name() != BACKEND:
             torch.utils.backend_registration._setup_privateuseone_for_python_backend(BACKEND)
-            backend: Any = getattr(torch, BACKEND)  # asked by `torch.random.fork_rng`
+            backend: Any = getattr(torch, BACKEND)  # called by `torch.random.fork_rng`
             backend.get_rng_state = lambda device=None: torch.empty(0)
             backend.set_rng_state = lambda state, device=None: None
         self.kind, self.overwrites, self.is_strict = kind, overwrites, is_strict

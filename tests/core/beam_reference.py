@@ -44,7 +44,7 @@ def exhaustive(model: core.LoadedModel, prompt: Sequence[int], steps: int, eos: 
     return sorted(found, key=lambda item: -item[1])
 
 
-class Finished:
+class FinishedTexts:
     """The best `size` finished texts, with the stopping rule of early_stopping False or True."""
 
     def __init__(self, size: int, penalty: float, early: bool) -> None:
@@ -67,7 +67,7 @@ def diverse(
 ) -> list[Scored]:  # fmt: skip
     """Group beam search with Hamming diversity (Vijayakumar et al. 2018; transformers 4)."""
     beams: list[list[Scored]] = [[((), 0.0)] for _ in range(groups)]
-    finished = [Finished(width, penalty, early) for _ in range(groups)]
+    finished = [FinishedTexts(width, penalty, early) for _ in range(groups)]
     done = [False] * groups
     for step in range(1, steps + 1):
         chosen: list[int] = []
@@ -164,7 +164,7 @@ def constrained(
 ) -> list[Scored]:  # fmt: skip
     """Constrained beam search as transformers 4 did it, except that the prompt's tokens do not count."""
     running: list[Scored] = [((), 0.0)]
-    finished, done = Finished(beams, penalty, False), False
+    finished, done = FinishedTexts(beams, penalty, False), False
     for step in range(1, steps + 1):
         tables = log_probabilities(model, prompt, [text for text, _ in running])
         total: dict[Text, float] = {

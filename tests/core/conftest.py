@@ -11,7 +11,8 @@ import pytest
 
 from decodescope import core
 from decodescope.core.native import kernel_build, library_choice, native_library
-from tests import native_level
+from tests import fake_remote_engine, native_level
+from tests.fake_remote_engine import FakeEngine
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +54,19 @@ def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(library_choice.LEVEL_VARIABLE, native_level.requested())
     monkeypatch.setattr(library_choice, "SHIPPED", native_level.folder())
     monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
+
+
+@pytest.fixture(scope="session")
+def storyteller() -> core.LoadedModel:
+    """The bundled model, loaded once; tests do not change it."""
+    return core.load("storyteller")
+
+
+@pytest.fixture
+def machine() -> Iterator[FakeEngine]:
+    """An engine on a server of this computer, as vLLM responds."""
+    with fake_remote_engine.running() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

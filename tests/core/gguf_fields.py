@@ -58,7 +58,7 @@ _GROUPS: dict[str, Any] = {
 }
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """A value of a field in a setting of other fields."""
 
     kind: str
@@ -67,8 +67,8 @@ class Change(NamedTuple):
     value: Any
 
 
-class Outcome(NamedTuple):
-    """What an export made of a change: `right`, `refused`, or what is wrong."""
+class ExportOutcome(NamedTuple):
+    """Result of exporting a change: `right`, `refused`, or the fault."""
 
     result: str
     detail: str = ""
@@ -87,7 +87,7 @@ def settings_of(kind: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def changes(kind: str) -> Iterator[Change]:
+def changes(kind: str) -> Iterator[FieldChange]:
     """Yield the changes of every field of a kind of model, also those that change nothing."""
     for setting, values in settings_of(kind).items():
         try:
@@ -98,7 +98,7 @@ def changes(kind: str) -> Iterator[Change]:
         for field, value in config.to_dict().items():
             if field not in _BOOKKEEPING:
                 for other in _values(field, value, hints.get(field), config):
-                    yield Change(kind, setting, field, other)
+                    yield FieldChange(kind, setting, field, other)
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def logits(network: Any) -> torch.Tensor:
     return found
 
 
-class Bench:
+class UnchangedModels:
     """The unchanged models of a kind, one for each setting."""
 
     def __init__(self, kind: str, folder: Path) -> None:
@@ -219,7 +219,7 @@ class Bench:
         found: tuple[Any, torch.Tensor] = self._bases[setting]
         return found
 
-    def network(self, change: Change) -> Any | None:
+    def network(self, change: FieldChange) -> Any | None:
         """Return the changed network; None if transformers cannot build or run it, or if the change changes nothing."""
         base, expected = self.base(change.setting)
         try:
@@ -235,30 +235,30 @@ class Bench:
             return None
         return network if found.shape != expected.shape or _distance(found, expected) > 1e-6 else None
 
-    def _changed_fields(self, change: Change, network: Any) -> set[str]:
+    def _changed_fields(self, change: FieldChange, network: Any) -> set[str]:
         """Return the field of a change, and those whose values follow from it."""
         before, after = self.base(change.setting)[0].config.to_dict(), network.config.to_dict()
         return {change.field, *(field for field, value in after.items() if before.get(field) != value)}
 
-    def outcome(self, change: Change, network: Any) -> Outcome:
+    def outcome(self, change: FieldChange, network: Any) -> ExportOutcome:
         """Return what the export of a changed network makes of it."""
         model = core.wrap(network, None, "tiny")
         try:
             gguf_models.save(self.kind, model, self._path, "F32")
         except UnpackableError as error:
             is_named = any(field in str(error) for field in self._changed_fields(change, network))
-            return Outcome("refused" if is_named else "refused without the name", str(error))
+            return ExportOutcome("refused" if is_named else "refused without the name", str(error))
         except Exception as error:
-            return Outcome("failed to write", f"{type(error).__name__}: {error}")
+            return ExportOutcome("failed to write", f"{type(error).__name__}: {error}")
         try:
             read = core.load(self._path, device="cpu")
             found, expected = logits(read.model), logits(network)
         except DecodescopeError as error:
-            return Outcome("cannot be read", str(error))
+            return ExportOutcome("cannot be read", str(error))
         except Exception as error:
-            return Outcome("cannot be read", f"{type(error).__name__}: {error}")
+            return ExportOutcome("cannot be read", f"{type(error).__name__}: {error}")
         distance = float("inf") if found.shape != expected.shape else _distance(found, expected)
-        return Outcome("right") if distance < 1e-4 else Outcome("another model", f"{distance:.1e}")
+        return ExportOutcome("right") if distance < 1e-4 else ExportOutcome("another model", f"{distance:.1e}")
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> float:

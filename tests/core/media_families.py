@@ -45,12 +45,12 @@ def writer(**more: Any) -> dict[str, Any]:
 
 
 def clip() -> Any:
-    """Eyes of nine patches and a summary."""
+    """Vision encoder with nine patches and a summary."""
     return t.CLIPVisionConfig(**_EYES, image_size=48, patch_size=16)
 
 
 def siglip() -> Any:
-    """Eyes of nine patches."""
+    """Vision encoder with nine patches."""
     return t.SiglipVisionConfig(**_EYES, image_size=48, patch_size=16, vision_use_head=False)
 
 

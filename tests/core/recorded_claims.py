@@ -17,7 +17,7 @@ from decodescope.resources import depth, language
 LEVELS_AND_LANGUAGES = [(each, code) for code in language.LANGUAGES for each in depth.DEPTHS]
 
 
-class Claim(NamedTuple):
+class RecordedClaim(NamedTuple):
     """One explanation as it was worded."""
 
     name: str
@@ -61,22 +61,22 @@ def explanations_at(level: str, code: str) -> Iterator[None]:
         language.set_language(language.ENGLISH)
 
 
-class Recorder:
+class TemplateRecorder:
     """Records every sentence template that is used."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._heard: list[Claim] = []
+        self._heard: list[RecordedClaim] = []
         usual = SentenceTemplate.words
 
         def words(saying: SentenceTemplate, **values: str) -> Sentence:
             reported = usual(saying, **values)
             used = set(re.findall(r"{(\w+)}", depth.pick(*saying)))
-            self._heard.append(Claim(NAMES[id(saying)], {name: values[name] for name in used}, reported))
+            self._heard.append(RecordedClaim(NAMES[id(saying)], {name: values[name] for name in used}, reported))
             return reported
 
         monkeypatch.setattr(SentenceTemplate, "words", words)
 
-    def claims(self, explain: Callable[[], str]) -> tuple[str, list[Claim]]:
+    def claims(self, explain: Callable[[], str]) -> tuple[str, list[RecordedClaim]]:
         """Return the explanation and its claims, which make up the whole text."""
         self._heard.clear()
         reported = explain()

@@ -6,13 +6,13 @@ from decodescope import core
 from decodescope.core.events import TokenChosen
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import RemoteModel, connect
-from tests.fake_remote_engine import Machine
+from tests.fake_remote_engine import FakeEngine
 
 HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 
 
-def model_of(machine: Machine) -> RemoteModel:
+def model_of(machine: FakeEngine) -> RemoteModel:
     return connect(machine.name(), timeouts=HASTY)
 
 

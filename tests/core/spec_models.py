@@ -36,19 +36,22 @@ def similar_model(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedM
 
 @cache
 @torch.random.fork_rng()  # keeps the state of the global random generator
-def six_token_model(seed: int) -> core.LoadedModel:
-    """Create a model over six tokens, so that a few hundred runs fill every cell of a table."""
+def few_token_model(seed: int, vocabulary: int = SIZE, sharpness: float = 8.0) -> core.LoadedModel:
+    """Create a model with few tokens and uneven probabilities, so that a few hundred runs fill every cell of a table.
+
+    `sharpness` multiplies the weights.
+    """
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
+        vocab_size=vocabulary, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
         num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
     )  # fmt: skip
     network = LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.dim() > 1:
-                parameter.mul_(8.0)
-    return core.wrap(network, name=f"six-{seed}")
+                parameter.mul_(sharpness)
+    return core.wrap(network, name=f"few-{vocabulary}-{seed}")
 
 
 def config(**more: Any) -> GenerationConfig:

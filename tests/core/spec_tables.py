@@ -60,7 +60,7 @@ class TableReader:
         self._fed, self.extra, self.length = [], 0, 0
 
     def crop(self, length: int) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
 
 def table_drafter(table: Table, generator: torch.Generator, number: int = 0) -> ModelDrafter:

@@ -75,7 +75,7 @@ def check(kind: str, every: bool) -> None:
 
 
 def beams_of(kind: str, model: core.LoadedModel, ids: list[int]) -> list[int]:
-    """What `generate` writes with three beams; nothing where it cannot, or where all texts score the same."""
+    """Return the text of `generate` with three beams; empty if it fails, or if all texts have equal scores."""
     if kind == "xlm":  # the random model gives every token one score
         return []
     try:

@@ -228,7 +228,7 @@ def test_guidance_scores_belong_to_their_beam() -> None:
 
 
 def test_streamers_get_the_best_text() -> None:
-    class Collector:
+    class ChunkStreamer:
         def __init__(self) -> None:
             self.chunks: list[list[int]] = []
             self.ended = False
@@ -239,7 +239,7 @@ def test_streamers_get_the_best_text() -> None:
         def end(self) -> None:
             self.ended = True
 
-    collector, ids = Collector(), tiny.prompt()
+    collector, ids = ChunkStreamer(), tiny.prompt()
     config = GenerationConfig(num_beams=3, max_new_tokens=6)
     found = core.run(tiny.shared("llama"), core.Request(ids, config), streamer=collector)
     assert collector.ended

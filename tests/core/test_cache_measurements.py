@@ -1,4 +1,4 @@
-"""How often the cache is measured: at every sixteenth step, and when the last measurement is too old."""
+"""Frequency of cache measurements: at every sixteenth step, and when the last one is too old."""
 
 from __future__ import annotations
 

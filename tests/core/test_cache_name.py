@@ -23,7 +23,7 @@ class Both(nn.Module):
     def forward(self, input_ids: torch.Tensor, past_key_values: object = None, cache: object = None) -> None: ...
 
 
-class State(nn.Module):
+class RecurrentModule(nn.Module):
     def forward(self, input_ids: torch.Tensor, cache_params: object = None) -> None: ...
 
 
@@ -33,7 +33,7 @@ class Wrapper(nn.Module):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (State, "cache_params")],
+    [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (RecurrentModule, "cache_params")],
 )
 def test_cache_name_is_read_from_the_forward_signature(module: type[nn.Module], name: str) -> None:
     assert cache_name(module()) == name

@@ -137,14 +137,14 @@ def streamed_ids(model: core.LoadedModel, request: core.Request) -> list[int]:
     """Return the ids that a streamer receives."""
     found: list[int] = []
 
-    class Collector:
+    class IdStreamer:
         def put(self, value: torch.Tensor) -> None:
             found.extend(value.flatten().tolist())
 
         def end(self) -> None:
             pass
 
-    core.run(model, request, streamer=Collector())
+    core.run(model, request, streamer=IdStreamer())
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a captured run says about its call: prompt, random numbers, weights, adapters, processors; its repetition."""
+"""Call recorded with a captured run: prompt, random numbers, weights, adapters, processors; its repetition."""
 
 from __future__ import annotations
 

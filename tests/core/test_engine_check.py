@@ -1,4 +1,4 @@
-"""The sequential test of an engine: the program's own server, honest and with a planted fault."""
+"""The sequential test of an engine: the program's own server, without and with a planted fault."""
 
 from __future__ import annotations
 
@@ -25,11 +25,6 @@ from tests import fake_remote_engine
 REQUEST = core.Request("Once upon a time", seed=5)
 
 
-@pytest.fixture(scope="module")
-def story() -> core.LoadedModel:
-    return core.load("storyteller")
-
-
 @contextmanager
 def _served(model: core.LoadedModel, **planted: object) -> Iterator[RemoteModel]:
     """The model behind HTTP; `planted` settings are applied in secret, and reported probabilities are the model's."""
@@ -48,9 +43,9 @@ def _served(model: core.LoadedModel, **planted: object) -> Iterator[RemoteModel]
         server.stop()
 
 
-def test_honest_engine_is_not_rejected_and_its_ranks_are_as_expected(story: core.LoadedModel) -> None:
+def test_honest_engine_is_not_rejected_and_its_ranks_are_as_expected(storyteller: core.LoadedModel) -> None:
     states = list[core.EngineCheck]()
-    with _served(story) as engine:
+    with _served(storyteller) as engine:
         found = core.check_engine(engine, REQUEST, answers=12, tokens=6, progress=states.append)
     assert not found.is_rejected
     assert [state.answers for state in states] == list(range(1, 13))
@@ -59,8 +54,8 @@ def test_honest_engine_is_not_rejected_and_its_ranks_are_as_expected(story: core
     assert found.sentence.startswith("No sign of a difference after 12 answers")
 
 
-def test_engine_with_a_wrong_temperature_is_rejected_and_the_temperature_named(story: core.LoadedModel) -> None:
-    with _served(story, temperature=0.5) as engine:
+def test_engine_with_a_wrong_temperature_is_rejected_and_the_temperature_named(storyteller: core.LoadedModel) -> None:
+    with _served(storyteller, temperature=0.5) as engine:
         found = core.check_engine(engine, REQUEST, answers=60, tokens=8)
     assert found.is_rejected
     assert found.p_value <= 0.05
@@ -69,14 +64,14 @@ def test_engine_with_a_wrong_temperature_is_rejected_and_the_temperature_named(s
     assert "differ" in found.sentence
 
 
-def test_stopped_test_keeps_the_whole_answers(story: core.LoadedModel) -> None:
+def test_stopped_test_keeps_the_whole_answers(storyteller: core.LoadedModel) -> None:
     cancel = threading.Event()
 
     def stop(state: core.EngineCheck) -> None:
         if state.answers == 2:
             cancel.set()
 
-    with _served(story) as engine:
+    with _served(storyteller) as engine:
         found = core.check_engine(engine, REQUEST, answers=50, tokens=4, cancel=cancel, progress=stop)
     assert (found.answers, found.is_rejected) == (2, False)
 
@@ -88,24 +83,24 @@ def test_engine_without_probabilities_is_refused_by_name() -> None:
             core.check_engine(engine, core.Request("Once"), answers=3)
 
 
-def test_reference_with_other_tokens_is_refused(story: core.LoadedModel) -> None:
+def test_reference_with_other_tokens_is_refused(storyteller: core.LoadedModel) -> None:
     from tests.core import tiny as models
 
-    with _served(story) as engine, pytest.raises(ComparisonError, match="not those of"):
+    with _served(storyteller) as engine, pytest.raises(ComparisonError, match="not those of"):
         core.check_engine(engine, REQUEST, models.make("llama"), answers=2)
 
 
 @pytest.mark.parametrize("shown", ["", "</s>"])
 def test_end_token_without_its_own_text_is_no_other_token(
-    story: core.LoadedModel, monkeypatch: pytest.MonkeyPatch, shown: str
+    storyteller: core.LoadedModel, monkeypatch: pytest.MonkeyPatch, shown: str
 ) -> None:
-    run = core.stream(story, REQUEST.with_settings({"max_new_tokens": 4}))
+    run = core.stream(storyteller, REQUEST.with_settings({"max_new_tokens": 4}))
     tokens = [event for event in run if isinstance(event, core.events.TokenChosen)]
-    end = min(story.pieces.special & set(story.generation_config.eos_token_id))
+    end = min(storyteller.pieces.special & set(storyteller.generation_config.eos_token_id))
     tokens.append(replace(tokens[-1], id=end, text=shown))
-    monkeypatch.setattr(engine_check, "_draw", lambda *_args: (tokens, True))
-    with _served(story) as engine:
-        assert core.check_engine(engine, REQUEST, story, answers=1, stops_early=False).tokens == 5
+    monkeypatch.setattr(engine_check, "_draw", lambda *_args: engine_check._DrawnAnswer(tokens, True, 5, True))
+    with _served(storyteller) as engine:
+        assert core.check_engine(engine, REQUEST, storyteller, answers=1, stops_early=False).tokens == 5
 
 
 def test_end_tokens_that_are_never_reported_are_no_false_alarm() -> None:
@@ -140,6 +135,55 @@ def test_wealth_with_contexts_and_unseen_outcomes_is_a_fair_game() -> None:
         for context, p in shares.items():
             expected = sum(chance * wealth((*past, (context, token))) for token, chance in enumerate(p))
             assert expected == pytest.approx(wealth(past))
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.1, 0.35])
+@pytest.mark.parametrize("past", [(0, 0, 0, 1), (2, 2, 2, 0), (0, 1, None, 0)])
+def test_wealth_does_not_grow_when_part_of_an_outcome_is_not_reported(
+    hidden: float, past: tuple[int | None, ...]
+) -> None:
+    """The rest (outcome 2) includes end tokens with the probability `hidden`, which the engine leaves out."""
+    p = np.array([0.4, 0.25, 0.35])
+
+    def wealth(tokens: tuple[int | None, ...]) -> float:
+        test = core.SequentialTest()
+        for token in tokens:
+            if token is None:
+                test.add_unreported()
+            else:
+                test.add(token, p, doubtful=[2], sizes=np.array([1, 1, 30]))
+        return float(np.exp(test.log_wealth))
+
+    chances = [(0, 0.4), (1, 0.25), (2, 0.35 - hidden), (None, hidden)]
+    assert sum(chance * wealth((*past, token)) for token, chance in chances) <= wealth(past) * (1 + 1e-9)
+
+
+def test_engine_that_never_draws_outside_its_list_is_rejected_until_it_may_have_left_out_tokens() -> None:
+    p, test = np.array([0.5, 0.2, 0.3]), core.SequentialTest()
+    while not test.is_rejected and test.count < 100:
+        test.add(test.count % 3 // 2, p, doubtful=[2])
+    assert test.is_rejected
+    careful = core.SequentialTest()
+    careful.add_unreported()
+    for number in range(100):
+        careful.add(number % 7 // 5, p, doubtful=[2])
+    assert not careful.is_rejected
+
+
+def test_character_of_several_tokens_without_ids_ends_the_steps_with_a_reference(storyteller: core.LoadedModel) -> None:
+    events = [event for event in core.stream(storyteller, REQUEST.with_settings({"max_new_tokens": 4}))
+              if isinstance(event, core.events.TokenChosen)]  # fmt: skip
+    events[2] = replace(events[2], id=-3210, text=" 🌪", piece=" 🌪")
+    hidden, cancel = engine_check._hidden_tokens(storyteller), threading.Event()
+    assert set(storyteller.generation_config.eos_token_id) <= set(hidden)
+    engine = RemoteModel.__new__(RemoteModel)
+    engine.kind = core.remote.engines.registry["llama.cpp"]
+    found = engine_check._computed_steps(engine, storyteller, REQUEST, events, hidden, cancel)
+    assert [step.place for step in found] == [0, 1]
+    assert [step.index for step in found] == [event.id for event in events[:2]]
+    engine.kind = core.remote.engines.registry["vllm"]
+    with pytest.raises(ComparisonError, match="not those of"):
+        engine_check._computed_steps(engine, storyteller, REQUEST, events, hidden, cancel)
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from decodescope.core.events import (
 )
 from decodescope.core.models.text import TokenSpellings
 from tests.core import tiny
+from tests.core.spec_models import chosen_tokens
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -48,10 +49,6 @@ def test_every_event_is_listed() -> None:
 def result(request: pytest.FixtureRequest) -> core.Result:
     config = GenerationConfig(max_new_tokens=40, eos_token_id=60, **STRATEGIES[request.param])
     return core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=5))
-
-
-def tokens(result: core.Result) -> list[TokenChosen]:
-    return [event for event in result.events if isinstance(event, TokenChosen)]
 
 
 def assert_plain(value: Any) -> None:
@@ -83,7 +80,7 @@ def test_events_are_plain_frozen_data(result: core.Result) -> None:
 
 
 def test_probabilities_are_consistent_with_log_probabilities(result: core.Result) -> None:
-    for event in tokens(result):
+    for event in chosen_tokens(result):
         assert event.raw_probability == pytest.approx(math.exp(event.raw_log_probability))
         assert event.probability == pytest.approx(math.exp(event.log_probability))
         assert 0 < event.probability <= 1 + 1e-6
@@ -92,7 +89,7 @@ def test_probabilities_are_consistent_with_log_probabilities(result: core.Result
 
 
 def test_alternatives_are_ranked_and_contain_the_choice(result: core.Result) -> None:
-    for event in tokens(result):
+    for event in chosen_tokens(result):
         ranked = [item.rank for item in event.alternatives]
         assert ranked == sorted(ranked)
         assert ranked[:5] == [1, 2, 3, 4, 5]
@@ -101,7 +98,7 @@ def test_alternatives_are_ranked_and_contain_the_choice(result: core.Result) -> 
 
 
 def test_funnel_narrows_from_stage_to_stage(result: core.Result) -> None:
-    for event in tokens(result):
+    for event in chosen_tokens(result):
         assert event.funnel[0].name == "raw"
         assert event.funnel[0].survivors == tiny.VOCABULARY
         for before, after in zip(event.funnel, event.funnel[1:], strict=False):
@@ -116,7 +113,7 @@ def test_reported_numbers_equal_the_models_distribution() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt()
     config = GenerationConfig(do_sample=True, temperature=0.7, top_k=7, max_new_tokens=9)
     result = core.run(model, core.Request(ids, config, top_n=4, seed=2))
-    event, text = tokens(result)[-1], result.sequences[0]
+    event, text = chosen_tokens(result)[-1], result.sequences[0]
     with torch.no_grad():
         raw = model.model(torch.tensor([ids + text[:-1]])).logits[0, -1].log_softmax(-1)
     cold = (raw / 0.7).masked_fill(raw < raw.topk(7).values[-1], -math.inf).log_softmax(-1)
@@ -136,7 +133,7 @@ def test_the_likeliest_after_processing_are_among_the_alternatives() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt()
     config = GenerationConfig(max_new_tokens=30, sequence_bias=[[[token], float(token % 7)] for token in range(3, 60)])
     lifted, result = 0, core.run(model, core.Request(ids, config, top_n=4))
-    for event in tokens(result):
+    for event in chosen_tokens(result):
         with torch.no_grad():
             raw = model.model(torch.tensor([ids + result.sequences[0][: event.step]])).logits[0, -1]
         bias = torch.tensor([float(token % 7) if 3 <= token < 60 else 0.0 for token in range(tiny.VOCABULARY)])
@@ -155,7 +152,7 @@ def test_the_likeliest_after_processing_are_among_the_alternatives() -> None:
 
 def test_events_without_tracing_have_no_details() -> None:
     config = GenerationConfig(max_new_tokens=4)
-    for event in tokens(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))):
+    for event in chosen_tokens(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))):
         assert event.alternatives == event.funnel == ()
         assert event.probability > 0
 
@@ -229,7 +226,7 @@ def test_alternatives_contain_the_likeliest_before_and_after() -> None:
 
 
 def test_failed_run_reports_every_token_before_the_failure() -> None:
-    """Steps wait for each other in pairs; a failure between the two must not swallow the first."""
+    """Steps wait for each other in pairs; a failure between the two must not lose the first."""
     for passes in (3, 4):
         model, count = tiny.make("llama"), iter(range(100))
         model.model.lm_head.register_forward_hook(

@@ -77,7 +77,7 @@ def storyteller() -> core.LoadedModel:
 
 
 @dataclass
-class Step:
+class StepFacts:
     """The facts of one step: probabilities [S, V] before the first stage and after each stage."""
 
     event: TokenChosen
@@ -118,71 +118,71 @@ def near(said: str, share: float) -> bool:
     return any(said == words.percent(share * (1 + slack), "under", "over") for slack in (0, -1e-3, 1e-3, -1e-2, 1e-2))
 
 
-def best_other(step: Step) -> float:
+def best_other(step: StepFacts) -> float:
     others = step.final.clone()
     others[step.event.id] = 0
     return float(others.max())
 
 
-def is_mine(step: Step, name: str) -> bool:
+def is_mine(step: StepFacts, name: str) -> bool:
     return step.event.id in step.named(name)
 
 
 # What each sentence claims: pattern, and whether its figures are true of the step.
 
 
-def _ahead(s: Step, name: str, share: str, other: str, second: str) -> bool:
+def _ahead(s: StepFacts, name: str, share: str, other: str, second: str) -> bool:
     rival = best_other(s)
     return is_mine(s, name) and near(share, s.mine) and s.rank(s.event.id) == 1 and near(second, rival) and any(
         abs(float(s.final[token]) - rival) < 1e-3 * rival for token in s.named(other))  # fmt: skip
 
 
-def _first_choice(s: Step, first: str, phrase: str, verb: str) -> bool:
+def _first_choice(s: StepFacts, first: str, phrase: str, verb: str) -> bool:
     token, stage = int(s.raw.argmax()), s.stage(phrase)
     kind = {"forbids it here": "ban", "cut it": "cut"}[verb]
     return token in s.named(first) and s.shares[stage - 1][token] > 0 == s.shares[stage][token] \
         and s.event.funnel[stage].kind == kind  # fmt: skip
 
 
-def _put_ahead(s: Step, first: str, phrase: str, mine: str) -> bool:
+def _put_ahead(s: StepFacts, first: str, phrase: str, mine: str) -> bool:
     token, stage, own = int(s.raw.argmax()), s.stage(phrase), s.event.id
     before, after = s.shares[stage - 1], s.shares[stage]
     return bool(token in s.named(first) and is_mine(s, mine)
                 and before[token] >= before[own] and after[own] > after[token])  # fmt: skip
 
 
-def _likeliest_gone(s: Step, phrase: str, verb: str, number: str) -> bool:
+def _likeliest_gone(s: StepFacts, phrase: str, verb: str, number: str) -> bool:
     count = NUMBERS.index(number) + 2 if number in NUMBERS else int(number)
     stage, top = s.stage(phrase), s.raw.topk(count).indices
     return bool((s.shares[stage - 1][top] > 0).all() and (s.shares[stage][top] == 0).all()) \
         and float(s.raw[s.event.id]) <= float(s.raw[top].min())  # fmt: skip
 
 
-def _likelier_gone(s: Step, phrase: str, verb: str, name: str) -> bool:
+def _likelier_gone(s: StepFacts, phrase: str, verb: str, name: str) -> bool:
     stage = s.stage(phrase)
     return any(s.shares[stage - 1][t] > 0 == s.shares[stage][t] and s.raw[t] >= s.raw[s.event.id]
                for t in s.named(name))  # fmt: skip
 
 
-def _moved(s: Step, phrase: str, verb: str, name: str, old: str, new: str) -> bool:
+def _moved(s: StepFacts, phrase: str, verb: str, name: str, old: str, new: str) -> bool:
     stage = s.stage(phrase)
     before, after = (float(s.shares[place][s.event.id]) for place in (stage - 1, stage))
     return is_mine(s, name) and near(old, before) and near(new, after) and (verb == "raised") == (after > before)
 
 
-def _kept(s: Step, phrase: str, kept: str, of: str, _rest: str, last: str) -> bool:
+def _kept(s: StepFacts, phrase: str, kept: str, of: str, _rest: str, last: str) -> bool:
     stage = s.stage(phrase)
     reported = [int(text.replace(",", "")) for text in (kept, of, last or kept)]
     return reported == [s.left(stage), s.left(stage - 1), s.left()] and s.event.funnel[stage].kind == "cut"
 
 
-def _drawn(s: Step, name: str, place: str, share: str, did: str) -> bool:
+def _drawn(s: StepFacts, name: str, place: str, share: str, did: str) -> bool:
     ordinal = "the most likely" if s.rank(s.event.id) == 1 else f"the {words.ordinal(s.rank(s.event.id))} most likely"
     return is_mine(s, name) and near(share, s.mine) and place == ordinal and did in (
         "drawn", "drawn instead", "accepted at random")  # fmt: skip
 
 
-def _through_layers(s: Step, layer: str, name: str, old: str, new: str, place: str) -> bool:
+def _through_layers(s: StepFacts, layer: str, name: str, old: str, new: str, place: str) -> bool:
     choice = s.event.layer_choice
     assert choice is not None
     furthest = max(choice.divergences, key=lambda pair: pair[1])[0]
@@ -192,11 +192,11 @@ def _through_layers(s: Step, layer: str, name: str, old: str, new: str, place: s
             and near(old, float(s.raw[s.event.id])) and place.startswith(reported))  # fmt: skip
 
 
-def _kept_share(s: Step, layer: str, name: str, share: str, place: str) -> bool:
+def _kept_share(s: StepFacts, layer: str, name: str, share: str, place: str) -> bool:
     return _through_layers(s, layer, name, share, share, place)
 
 
-def _balance(s: Step, token: int) -> tuple[float, float]:
+def _balance(s: StepFacts, token: int) -> tuple[float, float]:
     """Return (penalty, score) of a candidate by the formula, from the events of the run."""
     item = next(item for item in s.event.alternatives if item.id == token)
     alpha = s.settings["penalty_alpha"]
@@ -206,14 +206,16 @@ def _balance(s: Step, token: int) -> tuple[float, float]:
     return item.degeneration_penalty or 0.0, item.score or 0.0
 
 
-def _balanced(s: Step, likelier: str, share: str, old: str, new: str, name: str, mine: str) -> bool:
+def _balanced(s: StepFacts, likelier: str, share: str, old: str, new: str, name: str, mine: str) -> bool:
     top = int(s.final.argmax())
     return (top in s.named(likelier) and is_mine(s, name) and near(share, float(s.final[top])) and near(mine, s.mine)
             and float(old) > float(new) and abs(float(old) - _balance(s, top)[0]) < 6e-3
             and _balance(s, top)[1] < _balance(s, s.event.id)[1])  # fmt: skip
 
 
-def _stayed(s: Step, name: str, count: str, share: str, likeness: str, score: str, other: str, second: str) -> bool:
+def _stayed(
+    s: StepFacts, name: str, count: str, share: str, likeness: str, score: str, other: str, second: str
+) -> bool:
     tried = [item for item in s.event.alternatives if item.score is not None and item.probability > 0]
     ranked = sorted(tried, key=lambda item: -(item.score or 0))
     penalty, own = _balance(s, s.event.id)
@@ -249,7 +251,7 @@ CLAIMS: list[tuple[str, Callable[..., bool]]] = [
 ]  # fmt: skip
 
 
-def claims(said: str, step: Step) -> Iterator[int]:
+def claims(said: str, step: StepFacts) -> Iterator[int]:
     """Numbers of the claims that a sentence makes. Fails for one that is false, and for words that claim nothing."""
     rest = str(said)
     while rest:
@@ -264,7 +266,7 @@ def claims(said: str, step: Step) -> Iterator[int]:
 
 
 def processed(model: core.LoadedModel, ids: list[int], start: int, settings: dict[str, Any], run: core.Result,
-              tokens: list[TokenChosen]) -> Iterator[Step]:  # fmt: skip
+              tokens: list[TokenChosen]) -> Iterator[StepFacts]:  # fmt: skip
     """Every step with its distributions; one pass over the whole text (and one without the prompt, for guidance)."""
     with torch.no_grad():
         output = model.model(torch.tensor([ids]), output_hidden_states=True)
@@ -285,7 +287,7 @@ def processed(model: core.LoadedModel, ids: list[int], start: int, settings: dic
                     processor = BUILD[stage.name](settings[stage.name], start)
                     scores = processor(torch.tensor([ids[: place + 1]]), scores[None].clone())[0]
                 shares.append(scores.softmax(-1))
-            yield Step(event, torch.stack(shares), model.pieces, settings)
+            yield StepFacts(event, torch.stack(shares), model.pieces, settings)
 
 
 def _contrasted(final: torch.Tensor, early: torch.Tensor) -> torch.Tensor:

@@ -48,7 +48,7 @@ def test_failed_write_keeps_the_existing_file(
 ) -> None:
     path, model = tmp_path / f"it.{ENDINGS[write.__name__.strip('_')]}", models.shared("llama")
     path.write_text("what stood there")
-    with full_disk(room), pytest.raises((CacheError, FileNotWrittenError), match="File too large"):
+    with full_disk(room), pytest.raises((CacheError, FileNotWrittenError), match="the file is too large"):
         write(model, path)
     assert [one.read_text() for one in tmp_path.iterdir()] == ["what stood there"]
     write(model, path)
@@ -59,7 +59,7 @@ def test_failed_write_keeps_the_existing_file(
 @pytest.mark.parametrize("room", [0, 10])
 def test_recording_that_cannot_start_leaves_no_open_file(tmp_path: Path, room: int) -> None:
     """An unclosed file is an error in these tests."""
-    with full_disk(room), pytest.raises(TraceError, match="File too large"):
+    with full_disk(room), pytest.raises(TraceError, match="the file is too large"):
         list(core.record(tmp_path / "run.decodescope", core.stream(models.shared("llama"), REQUEST), REQUEST))
 
 
@@ -91,7 +91,10 @@ def test_offloaded_cache_on_a_full_disk_raises_an_error(tmp_path: Path) -> None:
 
 def test_full_temporary_folder_raises_file_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither creating the folder nor writing into it is possible."""
-    with full_disk(), pytest.raises(FileNotWrittenError, match="No temporary files can be written: File too large"):
+    with (
+        full_disk(),
+        pytest.raises(FileNotWrittenError, match="No temporary files can be written: the file is too large"),
+    ):
         with temporary_folder() as folder:
             (folder / "it").write_text("too much")
     assert not folder.exists()
@@ -120,7 +123,7 @@ def test_replaced_file_keeps_its_mode_and_symbolic_link(tmp_path: Path) -> None:
 def test_writing_to_a_full_device_raises_and_keeps_the_device(tmp_path: Path) -> None:
     link = tmp_path / "full.html"
     link.symlink_to("/dev/full")
-    with pytest.raises(FileNotWrittenError, match="No space left on device"):
+    with pytest.raises(FileNotWrittenError, match="no space left on the disk"):
         core.page(core.stream(models.shared("llama"), REQUEST), link)
     assert Path("/dev/full").is_char_device()
     assert list(tmp_path.iterdir()) == [link]

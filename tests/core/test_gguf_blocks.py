@@ -323,7 +323,7 @@ def test_decode_step_with_blocks() -> None:
 
 @pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
 def test_quantized_blocks_equal_those_of_the_gguf_package(name: str) -> None:
-    """What this program writes equals what the package `gguf` writes, byte for byte but for ties of rounding."""
+    """Files of this program equal those of the package `gguf`, byte for byte, except for ties of rounding."""
     gguf = pytest.importorskip("gguf")
     values = torch.randn(300, 32, generator=torch.Generator().manual_seed(4))
     values[7] = 0.0

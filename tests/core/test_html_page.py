@@ -140,7 +140,7 @@ def test_page_contains_settings_and_metrics() -> None:
     assert figures["Generated tokens"] == "24"
 
 
-class Reader(HTMLParser):
+class PageReader(HTMLParser):
     """Collects what a browser would make of a page: its elements, and where they point to."""
 
     def __init__(self) -> None:
@@ -153,8 +153,8 @@ class Reader(HTMLParser):
         self.attributes += attrs
 
 
-def read(text: str) -> Reader:
-    reader = Reader()
+def read(text: str) -> PageReader:
+    reader = PageReader()
     reader.feed(text)
     return reader
 

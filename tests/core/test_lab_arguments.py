@@ -1,5 +1,6 @@
-"""What a lab's public function is handed that is of a wrong kind is named in an error of core.errors before anything is
-begun: no process is started, nothing is written."""
+"""Arguments of a wrong kind to a lab's public functions raise an error of core.errors that names them, before a process
+is started or a file is written.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ MISSING = Path("none.jsonl")
 
 @pytest.fixture(scope="module")
 def training(tiny: LoadedModel) -> Calls:
-    """What trains, draws or scores; what can be stopped ends at once."""
+    """Functions that train, draw or score; those that can be stopped end at once."""
     judge = new_reward_model(tiny)
     about = {"model": tiny, "folder": Path("kept"), "steps": 1, "seed": 0, "rate": 1e-3, "cancel": STOP}
     drawn = {"longest": 2, "seed": 0, "cancel": STOP}
@@ -193,7 +194,7 @@ def test_invalid_arguments_start_no_process(name: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(lab_processes.subprocess, "Popen", start)
     function, right = STARTING[name]
-    with pytest.raises(core.errors.ScaleError, match="none is started here"):
+    with pytest.raises(core.errors.ScaleError, match="permission denied"):
         consumed(function(**right))
     pass_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
@@ -257,11 +258,11 @@ def test_full_disk_during_training_raises_file_not_written(
     training: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(28, "no space left on device")
 
     monkeypatch.setattr(training_loop, "save_file", full)
     function, right = training["sft"]
-    with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
+    with pytest.raises(core.errors.FileNotWrittenError, match="no space left"):
         consumed(function(**{**right, "folder": tmp_path / "kept"}))
 
 

@@ -44,7 +44,7 @@ def test_details_are_not_computed_before_the_first_access(monkeypatch: pytest.Mo
     "way", [copy.copy, copy.deepcopy, lambda event: pickle.loads(pickle.dumps(event)), lambda event: replace(event)]
 )
 def test_copied_event_has_its_details(way: Any) -> None:
-    """Of two equal runs one is read first, the other copied first."""
+    """Read one of two equal runs first, and copy the other first."""
     for read, other in zip(written(), written(), strict=True):
         assert read.funnel
         copied = way(other)

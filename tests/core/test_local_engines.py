@@ -19,6 +19,7 @@ from decodescope.core.remote.engines.base import EngineKind
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import connect
 from tests import fake_local_engines
+from tests.core.remote_requests import chosen_tokens
 from tests.core.test_remote_hostile_servers import CHUNKED, OK, RawServer, answering
 from tests.fake_local_engines import LocalServer
 
@@ -57,10 +58,6 @@ def ports(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def found_names() -> dict[str, list[str]]:
     return {engine.title: [model.name for model in engine.models] for engine in remote.find_local_engines()}
-
-
-def chosen(events: list[core.events.Event]) -> list[TokenChosen]:
-    return [event for event in events if isinstance(event, TokenChosen)]
 
 
 def notices(result: core.Result) -> str:
@@ -166,7 +163,7 @@ def test_ollama_receives_the_raw_text_and_returns_probabilities(ollama: LocalSer
         "stop": ["!"], "seed": 5, "repeat_last_n": -1,
     }  # fmt: skip
     assert result.texts == [STORY]
-    tokens = chosen(result.events)
+    tokens = chosen_tokens(result.events)
     assert [token.text for token in tokens] == [piece for piece, _likely in fake_local_engines.STORY]
     assert [round(token.raw_probability, 6) for token in tokens] == [0.7, 0.9, 0.6, 0.5, 0.8]
     assert all(math.isnan(token.probability) for token in tokens), "settings were active, and Ollama reports raw ones"
@@ -183,7 +180,7 @@ def test_greedy_decoding_of_a_chat_uses_the_chat_endpoint(ollama: LocalServer) -
     assert "raw" not in body
     assert body["options"]["temperature"] == 0.0
     assert result.texts == [" there was a"]
-    assert [len(token.alternatives) for token in chosen(result.events)] == [2, 2, 2]
+    assert [len(token.alternatives) for token in chosen_tokens(result.events)] == [2, 2, 2]
 
 
 def test_reasoning_is_part_of_the_text(ollama: LocalServer) -> None:
@@ -229,7 +226,7 @@ def test_lm_studio_is_known_by_name_and_reports_text_only(lm_studio: LocalServer
         assert lm_studio.requests[-1][1]["repeat_penalty"] == 1.3
         assert "logprobs" not in lm_studio.requests[-1][1]
         assert result.texts == [STORY]
-        assert all(math.isnan(token.raw_probability) for token in chosen(result.events))
+        assert all(math.isnan(token.raw_probability) for token in chosen_tokens(result.events))
         assert "LM Studio reports only text" in notices(result)
         assert result.metrics.acceptance_rate == 0.75
         assert result.metrics.prefill_tokens_per_second == pytest.approx(8)

@@ -28,7 +28,7 @@ from decodescope.core.models.mapped_files import MappedFiles
 from decodescope.core.models.model_saving import save_gguf
 from decodescope.core.native import library_choice, native_library
 from tests.core import gguf_models
-from tests.core.test_gguf_smollm2 import smollm2
+from tests.gguf_files import smollm2
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows refuses to shorten a mapped file")
 
@@ -42,7 +42,7 @@ class ChangingFile:
     """A process that loads and runs models while their files are changed."""
 
     def __init__(self) -> None:
-        self.errors = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill up
+        self.errors = tempfile.TemporaryFile("w+")  # a pipe without a reader would fill up
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.core.changing_file"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors, text=True, cwd=Path(__file__).parents[2],

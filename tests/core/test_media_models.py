@@ -313,7 +313,7 @@ def test_several_images_are_placed_in_order(folder: Path) -> None:
 
 
 def test_image_does_not_affect_the_next_text(folder: Path) -> None:
-    """Qwen's module remembers how far a picture shifted the text."""
+    """Qwen's module stores how far a picture shifted the text."""
     model, ids = tiny_media.make("qwen"), [10, 11, 12, 13]
     text = core.Request(ids, {"max_new_tokens": NEW, "min_new_tokens": NEW})
     before = core.run(model, text).sequences

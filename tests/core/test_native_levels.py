@@ -1,4 +1,4 @@
-"""Which native library is used: by the features of the processor, the libraries of the program, and the variable."""
+"""Choice of the native library by the features of the processor, the libraries of the program, and the variable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPUINFO = {
 """How Linux names the features."""
 
 
-class Machine:
+class FakeProcessor:
     """A machine with a faked processor, and a program with the given libraries."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    yield Machine(tmp_path / "libraries", monkeypatch)
+    yield FakeProcessor(tmp_path / "libraries", monkeypatch)
     library_choice.forget_choices()
 
 
@@ -92,14 +92,14 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("riscv64", set(), COMPILED),
     ],
 )
-def test_best_supported_level_is_chosen(machine: Machine, kind: str, features: set[str], level: str) -> None:
+def test_best_supported_level_is_chosen(machine: FakeProcessor, kind: str, features: set[str], level: str) -> None:
     machine.is_of(kind, features)
     machine.has(*(level.name for level in LEVELS.get(kind, ())))
     assert choose_library().level == level
     assert choose_library().is_shipped == (level != COMPILED)
 
 
-def test_levels_that_the_program_lacks_are_not_chosen(machine: Machine) -> None:
+def test_levels_that_the_program_lacks_are_not_chosen(machine: FakeProcessor) -> None:
     assert choose_library().level == COMPILED
     machine.is_of("x86_64", V4 | {"AVX-512 VNNI"})
     machine.has("v3", "v4")
@@ -108,7 +108,7 @@ def test_levels_that_the_program_lacks_are_not_chosen(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"source": "older"}, {"machine": "aarch64"}])
-def test_libraries_of_other_sources_or_machines_are_not_chosen(machine: Machine, changes: dict[str, str]) -> None:
+def test_libraries_of_other_sources_or_machines_are_not_chosen(machine: FakeProcessor, changes: dict[str, str]) -> None:
     machine.has("v3")
     assert choose_library().level == "v3"
     machine.has("v3", **changes)
@@ -116,7 +116,7 @@ def test_libraries_of_other_sources_or_machines_are_not_chosen(machine: Machine,
 
 
 @pytest.mark.parametrize("value", [COMPILED, OFF, "v3"])
-def test_variable_chooses_a_level(machine: Machine, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_chooses_a_level(machine: FakeProcessor, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_of("x86_64", V4)
     machine.has("v3", "v4")
     monkeypatch.setenv(LEVEL_VARIABLE, value)
@@ -135,7 +135,7 @@ def test_variable_chooses_a_level(machine: Machine, value: str, monkeypatch: pyt
     ],
 )
 def test_unusable_value_of_the_variable_is_refused_with_the_list(
-    machine: Machine, value: str, cause: str, usable: str, monkeypatch: pytest.MonkeyPatch
+    machine: FakeProcessor, value: str, cause: str, usable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.is_of("x86_64", V4)
     machine.has("v3", "v4-vnni")
@@ -147,7 +147,7 @@ def test_unusable_value_of_the_variable_is_refused_with_the_list(
         native_library.library()
 
 
-def test_damaged_library_is_not_opened_and_the_next_level_is_used(machine: Machine) -> None:
+def test_damaged_library_is_not_opened_and_the_next_level_is_used(machine: FakeProcessor) -> None:
     machine.is_of("x86_64", V4)
     machine.has("v3", "v4")
     machine.opens("v3", "v4")
@@ -156,7 +156,7 @@ def test_damaged_library_is_not_opened_and_the_next_level_is_used(machine: Machi
     assert native_library.library_choice().level == "v3"
 
 
-def test_library_that_the_system_refuses_is_not_used(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_that_the_system_refuses_is_not_used(machine: FakeProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.has("v3")
     assert native_library.library() is None, "it is no library"
     assert native_library.library_choice().level == COMPILED
@@ -166,7 +166,7 @@ def test_library_that_the_system_refuses_is_not_used(machine: Machine, monkeypat
         core.kernel_status()
 
 
-def test_status_names_the_library_and_why_it_is_used(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_names_the_library_and_why_it_is_used(machine: FakeProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.has("v3")
     machine.opens("v3")
     status = core.kernel_status()
@@ -182,7 +182,7 @@ def test_status_names_the_library_and_why_it_is_used(machine: Machine, monkeypat
     assert native_library.library() is None
 
 
-def test_status_without_native_code_says_what_is_missing(machine: Machine) -> None:
+def test_status_without_native_code_says_what_is_missing(machine: FakeProcessor) -> None:
     assert "came without libraries for this kind of computer" in core.kernel_status().sentence
     machine.is_of("x86_64", set())
     machine.has("v3", "v4")

@@ -55,8 +55,7 @@ def test_native_pass_over_several_texts_equals_torch(kind: str, threads: int) ->
 @pytest.mark.parametrize("threads", [1, 2])
 @torch.inference_mode()
 def test_native_pass_equals_single_tokens_for_any_count(threads: int) -> None:
-    """To the last bit, in matrices that lie in panels: some are filled up, and so many tokens that they are taken in
-    two portions."""
+    """Compare to the last bit, with matrices in panels, some of them padded, and with tokens in two portions."""
     torch.set_num_threads(threads)
     model = wide_model("qwen2")
     step, lean, ids = step_of(model), select_fused_pass(model, DynamicCache()), torch.tensor([tiny.prompt(70)])
@@ -148,7 +147,7 @@ def test_native_lens_and_occlusion_equal_torch(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("built")
 def test_native_lens_statistics_equal_torch() -> None:
-    """Of equal scores the first, and none of them before the chosen one; a last few that fill no lane."""
+    """Check that the first of equal scores is chosen, also among the last ones that fill no lane."""
     scores = torch.randn(6, 61).round(decimals=1)
     scores[0, 7] = scores[0, 60] = scores.max() + 1
     chosen = torch.tensor([60, 1, 2, 3, 4, 5])

@@ -15,16 +15,11 @@ from tests.core import tiny as models
 REQUEST = core.Request("Once upon a time", {"max_new_tokens": 48}, seed=3)
 
 
-@pytest.fixture(scope="module")
-def story() -> core.LoadedModel:
-    return core.load("storyteller")
-
-
-def test_words_that_flip_in_int4_are_among_the_near_misses(story: core.LoadedModel) -> None:
+def test_words_that_flip_in_int4_are_among_the_near_misses(storyteller: core.LoadedModel) -> None:
     """Every hit was foreseen, and the expected number of hits fits the number found."""
     other = core.load("storyteller", weights="int4")
-    found = core.near_misses(story, REQUEST, other, calibration_tokens=48)
-    assert [row.id for row in found] == core.run(story, REQUEST).sequences[0]
+    found = core.near_misses(storyteller, REQUEST, other, calibration_tokens=48)
+    assert [row.id for row in found] == core.run(storyteller, REQUEST).sequences[0]
     assert found.hits
     assert all(row.probability >= MIN_PROBABILITY for row in found.hits)
     variance = sum(row.probability * (1 - row.probability) for row in found)
@@ -37,8 +32,8 @@ def test_words_that_flip_in_int4_are_among_the_near_misses(story: core.LoadedMod
     assert str(len(found.hits)) in found.sentence
 
 
-def test_cache_with_equal_values_has_no_near_misses(story: core.LoadedModel) -> None:
-    found = core.near_misses(story, REQUEST, cache="static", calibration_tokens=64)
+def test_cache_with_equal_values_has_no_near_misses(storyteller: core.LoadedModel) -> None:
+    found = core.near_misses(storyteller, REQUEST, cache="static", calibration_tokens=64)
     assert found.spread < 1e-3
     assert found.hits == []
     assert found.first_difference is None
@@ -63,10 +58,10 @@ def test_flip_probability_follows_the_measured_shifts() -> None:
     assert flip_probability(0.0, np.zeros(4)) == flip_probability(math.inf, shifts) == 0.0
 
 
-def test_near_misses_of_other_requests_are_refused(story: core.LoadedModel) -> None:
+def test_near_misses_of_other_requests_are_refused(storyteller: core.LoadedModel) -> None:
     with pytest.raises(ParameterError, match="Nothing differs"):
-        core.near_misses(story, REQUEST)
+        core.near_misses(storyteller, REQUEST)
     with pytest.raises(StrategyError, match="greedy"):
-        core.near_misses(story, core.Request("Once", {"do_sample": True}), cache="static")
+        core.near_misses(storyteller, core.Request("Once", {"do_sample": True}), cache="static")
     with pytest.raises(ComparisonError):
-        core.near_misses(story, REQUEST, models.make("llama"))
+        core.near_misses(storyteller, REQUEST, models.make("llama"))

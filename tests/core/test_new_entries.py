@@ -1,4 +1,4 @@
-"""What a new strategy, processor or cache still lacks is named, with what to do."""
+"""Missing parts of a new strategy, processor or cache are named, with what to do."""
 
 from __future__ import annotations
 

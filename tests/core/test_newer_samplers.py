@@ -120,7 +120,7 @@ def test_extreme_setting_values_keep_the_scores_valid() -> None:
 
 
 def test_dry_penalty_uses_the_full_length_of_a_long_passage() -> None:
-    """400 tokens alike, each power of 1.01 worth telling apart: the next 7 stood behind 399 of them."""
+    """400 tokens alike, with distinct powers of 1.01: the next 7 stood behind 399 of them."""
     mild = stage("dry_multiplier", dry_multiplier=0.5, dry_base=1.01)
     after = mild(torch.full((1, 400), 7), torch.zeros(1, 61))
     assert after[0, 7].item() == pytest.approx(-0.5 * 1.01**397, rel=1e-4)
@@ -234,7 +234,7 @@ def test_seeded_run_is_reproducible_and_reports_every_stage(name: str, strategy:
 
 
 def test_texts_of_a_batch_use_xtc_draws_of_their_own_seeds() -> None:
-    """Text n of a batch is what a run of its own with the n-th seed writes, XTC's dice included."""
+    """Text n of a batch is what a run of its own with the n-th seed writes, with the random numbers of XTC."""
     model = tiny.shared("llama")
 
     def written(seed: int, texts: int) -> list[Any]:
@@ -283,14 +283,14 @@ def test_mirostat_keeps_the_target_surprise() -> None:
 
 
 def _surprise(event: Any) -> float:
-    """Of the drawn token, in bits, at temperature 2 before the cut."""
+    """Return the surprise of the drawn token in bits, at temperature 2 before the cut."""
     before, kept_mass = event.probability, event.funnel[-1].mass
     return -math.log2(before * kept_mass)
 
 
 @pytest.mark.parametrize("name", ["dry", "xtc", "top-nσ", "dynatemp"])
 def test_drafts_with_the_new_samplers_are_exact(name: str) -> None:
-    """Greedy assisted text equals greedy text under DRY; under dice the run ends whole."""
+    """Greedy assisted text equals greedy text under DRY; a sampled run ends without an error."""
     model, draft = tiny.shared("llama"), tiny.shared("llama")
     config = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": name != "dry"}
     request = core.Request([5, 6, 5, 6, 5], config, strategy="assisted", options=ON[name], drafters=(draft,), seed=5)

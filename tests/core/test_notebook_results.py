@@ -1,4 +1,4 @@
-"""What notebooks show: pages within their limit, tables of every kind of result, a progress bar."""
+"""Results in notebooks: pages within their limit, tables of every kind of result, a progress bar."""
 
 from __future__ import annotations
 

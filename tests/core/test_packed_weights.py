@@ -84,7 +84,7 @@ def _rounded(rows: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def logits(model: core.LoadedModel) -> torch.Tensor:
-    """Of 20 tokens at once."""
+    """Use 20 tokens at once."""
     ids = torch.tensor([tiny.prompt(20)])
     source = {"decoder_input_ids": ids} if model.is_encoder_decoder else {}
     with torch.inference_mode():

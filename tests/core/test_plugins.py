@@ -31,13 +31,6 @@ def _nothing_installed() -> Iterator[None]:
     install([])
 
 
-@pytest.fixture(scope="module")
-def storyteller() -> core.LoadedModel:
-    model = core.load("storyteller")
-    assert isinstance(model, core.LoadedModel)
-    return model
-
-
 def add(folder: Path, code: str) -> None:
     path = folder / "example.py"
     path.write_text(code, encoding="utf-8")

@@ -199,7 +199,7 @@ def _outcome(render: Callable[[], object]) -> object:
 
 @pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in ("mistral", "gpt-oss")])
 def test_a_conversation_grows_only_at_its_end(name: str) -> None:
-    """What was read for one turn is the beginning of the next one, so that the cache can be reused."""
+    """The prompt of one turn is the beginning of the next one, so that the cache can be reused."""
     tokens = tokenizer_with(TEMPLATES[name]).special_tokens_map
     plain = [{**turn, "content": turn["content"].rpartition("</think>")[2].strip()} for turn in TURNS]
     rendered = [render_chat(TEMPLATES[name], plain[: 2 * turn + 1], tokens) for turn in range(3)]

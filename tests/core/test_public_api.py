@@ -57,7 +57,7 @@ def test_a_named_strategy_wins_over_flags() -> None:
     assert config.do_sample is True, "the caller's configuration was changed"
 
 
-class Recorder:
+class StreamerRecorder:
     def __init__(self) -> None:
         self.got: list[Any] = []
 
@@ -70,14 +70,14 @@ class Recorder:
 
 def test_streamer_receives_the_calls_of_generate() -> None:
     model, ids, config = tiny.shared("llama"), tiny.prompt(), GenerationConfig(max_new_tokens=6)
-    ours, reference = Recorder(), Recorder()
+    ours, reference = StreamerRecorder(), StreamerRecorder()
     core.run(model, core.Request(ids, config), streamer=ours)
     model.model.generate(torch.tensor([ids]), generation_config=config, streamer=reference)
     assert ours.got == reference.got
 
 
 def test_streamer_is_ended_by_an_error() -> None:
-    recorder = Recorder()
+    recorder = StreamerRecorder()
     with pytest.raises(core.errors.StrategyError):
         core.run(tiny.shared("llama"), core.Request([5], strategy="nope"), streamer=recorder)
     assert recorder.got == ["end"]

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,15 +14,9 @@ from decodescope.core.remote.remote_model import RemoteModel
 from decodescope.resources import depth
 from tests import fake_remote_engine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
-from tests.fake_remote_engine import Machine
+from tests.fake_remote_engine import FakeEngine
 
 SAMPLED = " there was a fox."
-
-
-@pytest.fixture
-def machine() -> Iterator[Machine]:
-    with fake_remote_engine.running() as running:
-        yield running
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"])
@@ -48,7 +41,7 @@ def test_every_engine_is_recognized_and_generates(kind: str) -> None:
         assert drafts == (0.75 if kind in ("llama.cpp", "sglang") else None)
 
 
-def test_events_contain_only_reported_probabilities(machine: Machine) -> None:
+def test_events_contain_only_reported_probabilities(machine: FakeEngine) -> None:
     model = model_of(machine)
     written = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     third, fourth = written[2:4]
@@ -86,7 +79,7 @@ def test_engine_without_probabilities_causes_a_notice() -> None:
         assert reported == {"max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
 
 
-def test_request_is_repeated_without_refused_probabilities(machine: Machine) -> None:
+def test_request_is_repeated_without_refused_probabilities(machine: FakeEngine) -> None:
     machine.refusals = [(400, {}, '{"error": {"message": "logprobs are not enabled here"}}')]
     model = model_of(machine)
     first = core.run(model, make_request())
@@ -145,7 +138,7 @@ def test_unsupported_grammar_is_refused(kind: str, grammar: dict[str, object]) -
         assert not machine.asked
 
 
-def test_grammar_with_a_beginning_is_refused(machine: Machine) -> None:
+def test_grammar_with_a_beginning_is_refused(machine: FakeEngine) -> None:
     request = core.Request("Once", {"max_new_tokens": 5, "grammar": {"choice": ["a"]}}, beginning=[" there"])
     with pytest.raises(ParameterError, match="starts the grammar with its answer"):
         core.run(model_of(machine), request)
@@ -199,13 +192,13 @@ def test_unsupported_features_are_refused_by_name() -> None:
         assert "temperature" not in model.refused_settings()
 
 
-def test_several_sequences_are_requested_at_once(machine: Machine) -> None:
+def test_several_sequences_are_requested_at_once(machine: FakeEngine) -> None:
     result = core.run(model_of(machine), make_request(do_sample=True, num_return_sequences=2))
     assert result.texts == [SAMPLED, SAMPLED]
     assert machine.sent["n"] == 2
 
 
-def test_branch_continues_from_reported_tokens(machine: Machine) -> None:
+def test_branch_continues_from_reported_tokens(machine: FakeEngine) -> None:
     model = model_of(machine)
     first = core.run(model, make_request())
     again = core.Request("Once upon a time", {"max_new_tokens": 5}, beginning=[*first.sequences[0][:2], " very"])
@@ -233,7 +226,7 @@ def test_characters_split_over_tokens_are_joined() -> None:
     assert joiner.flush() == "\ufffd"
 
 
-def test_recorded_remote_run_is_identical(machine: Machine, tmp_path: Path) -> None:
+def test_recorded_remote_run_is_identical(machine: FakeEngine, tmp_path: Path) -> None:
     model = model_of(machine)
     seen = list(
         core.record(
@@ -246,7 +239,7 @@ def test_recorded_remote_run_is_identical(machine: Machine, tmp_path: Path) -> N
     assert "NaN" not in page.split("</script>")[0]
 
 
-def test_given_text_is_scored_by_engines_that_support_it(machine: Machine) -> None:
+def test_given_text_is_scored_by_engines_that_support_it(machine: FakeEngine) -> None:
     model = model_of(machine)
     events = list(core.score_stream(model, "Once upon a time", 3))
     scored = chosen_tokens(events)
@@ -264,7 +257,7 @@ def test_given_text_is_scored_by_engines_that_support_it(machine: Machine) -> No
         core.score(model_of(other), "Once upon a time")
 
 
-def test_explanations_use_only_reported_probabilities(machine: Machine) -> None:
+def test_explanations_use_only_reported_probabilities(machine: FakeEngine) -> None:
     model = model_of(machine)
     plain = chosen_tokens(core.run(model, make_request(do_sample=True, top_k=0)).events)
     assert core.explain_token(plain[0]) == "“there” had 70 % in the raw distribution, the highest of all."

@@ -12,19 +12,12 @@ from decodescope import core
 from decodescope.core.errors import AddressError, EngineAccessError
 from decodescope.core.remote import Address, address, find_key, forget_key, parse
 from decodescope.core.remote.remote_model import connect
-from tests import fake_remote_engine
 from tests.core.remote_requests import make_request
-from tests.fake_remote_engine import Machine
-
-
-@pytest.fixture
-def machine() -> Iterator[Machine]:
-    with fake_remote_engine.running() as running:
-        yield running
+from tests.fake_remote_engine import FakeEngine
 
 
 def test_api_keys_are_sent_only_to_their_own_server(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     secret = machine.key = "sk-very-secret"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")

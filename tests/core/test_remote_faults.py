@@ -1,7 +1,6 @@
 """Faults of engines on other machines: disconnected, busy, silent or wrong ones; and cancelled runs."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -21,16 +20,10 @@ from decodescope.core.remote.remote_model import connect
 from decodescope.core.remote.remote_run import read_deltas
 from tests import fake_remote_engine
 from tests.core.remote_requests import GREEDY, chosen_tokens, make_request, model_of
-from tests.fake_remote_engine import Machine
+from tests.fake_remote_engine import FakeEngine
 
 
-@pytest.fixture
-def machine() -> Iterator[Machine]:
-    with fake_remote_engine.running() as running:
-        yield running
-
-
-def test_stop_closes_the_connection(machine: Machine) -> None:
+def test_stop_closes_the_connection(machine: FakeEngine) -> None:
     machine.held.clear()
     machine.story = fake_remote_engine.STORY * 2000
     cancel, seen = threading.Event(), []
@@ -45,7 +38,7 @@ def test_stop_closes_the_connection(machine: Machine) -> None:
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
 
 
-def test_closing_the_stream_closes_the_connection(machine: Machine) -> None:
+def test_closing_the_stream_closes_the_connection(machine: FakeEngine) -> None:
     machine.story = fake_remote_engine.STORY * 2000
     events = core.stream(model_of(machine), make_request(max_new_tokens=10_000))
     next(event for event in events if isinstance(event, TokenChosen))
@@ -76,7 +69,7 @@ def test_server_failure_during_a_run_keeps_the_text(
         assert stored == ("" if "pause" in fault else " there was the")
 
 
-def test_busy_server_is_retried(machine: Machine) -> None:
+def test_busy_server_is_retried(machine: FakeEngine) -> None:
     model = model_of(machine)
     machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
     assert core.run(model, make_request()).texts == [GREEDY]
@@ -103,16 +96,16 @@ def test_server_models_are_selected_by_name() -> None:
         connect(machine.name())
 
 
-def test_web_page_instead_of_an_engine_raises_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_web_page_instead_of_an_engine_raises_an_error(machine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        fake_remote_engine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {})
+        fake_remote_engine._EngineHandler, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {})
     )
     with pytest.raises(EngineReplyError, match="<html>Hello"):
         connect(machine.name())
 
 
-def test_silent_server_raises_engine_unreachable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_remote_engine._Answer, "do_GET", lambda self: machine.left.wait(5))
+def test_silent_server_raises_engine_unreachable(machine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_remote_engine._EngineHandler, "do_GET", lambda self: machine.left.wait(5))
     with pytest.raises(EngineUnreachableError, match="has not answered"):
         connect(machine.name(), timeouts=Timeouts(first_byte=0.1))
     machine.left.set()

@@ -80,7 +80,7 @@ def answering(*pieces: bytes, endless: bytes = b"", is_silent_after: bool = Fals
         while endless and server.sent_bytes < MAX_LOOPBACK_BYTES:
             yield endless
 
-    class Answer(BaseHTTPRequestHandler):
+    class HostileHandler(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
@@ -93,7 +93,7 @@ def answering(*pieces: bytes, endless: bytes = b"", is_silent_after: bool = Fals
         do_POST = do_GET
 
     server = RawServer(all_pieces)
-    with serving(Answer, threading.Event()) as server.url:
+    with serving(HostileHandler, threading.Event()) as server.url:
         yield server
 
 

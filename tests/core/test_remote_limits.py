@@ -27,8 +27,8 @@ from decodescope.core.remote.responses import (
 from decodescope.core.remote.tokenization import _token_after
 
 
-class Model:
-    """What a Teller uses of a model."""
+class FakeModel:
+    """The attributes that a TokenEventBuilder uses."""
 
     kind = engines.registry["other"]
 
@@ -42,7 +42,7 @@ def streamed_token(count: int, own: int) -> StreamedToken:
 
 
 def event_builder(asked: int) -> TokenEventBuilder:
-    return TokenEventBuilder(Model(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
+    return TokenEventBuilder(FakeModel(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("own", "expected"), [(0, 3), (2, 3), (50, 4)])

@@ -12,9 +12,10 @@ from importlib.util import find_spec
 import pytest
 
 from decodescope import core
-from decodescope.core.events import Notice, TokenChosen
+from decodescope.core.events import Notice
 from decodescope.core.remote.remote_model import RemoteModel
 from tests import gguf_files
+from tests.core.remote_requests import chosen_tokens
 from tests.core.test_remote_transformers_serve import free_port, reached
 
 NEEDED = ("llama_cpp", "gguf", "uvicorn", "fastapi", "sse_starlette", "starlette_context", "pydantic_settings")
@@ -46,17 +47,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteModel]:
         server.wait(20)
 
 
-def tokens(result: core.Result) -> list[TokenChosen]:
-    return [event for event in result.events if isinstance(event, TokenChosen)]
-
-
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_greedy_text_equals_the_local_one_token_for_token(served: RemoteModel, beginning: str) -> None:
     request = core.Request(beginning, {"max_new_tokens": 60}, "greedy", top_n=5)
     ours, reference = core.run(core.load(NAME), request), core.run(served, request)
     assert reference.texts == ours.texts
     assert not [event for event in reference.events if isinstance(event, Notice)]
-    result, reported = tokens(ours), tokens(reference)
+    result, reported = chosen_tokens(ours.events), chosen_tokens(reference.events)
     assert [one.text for one in reported] == [one.text for one in result]
     for own, other in zip(result, reported, strict=True):
         assert other.raw_log_probability == pytest.approx(own.raw_log_probability, abs=2e-3)
@@ -68,4 +65,4 @@ def test_temperature_and_stop_strings_are_applied_by_the_server(served: RemoteMo
     first, again = (core.run(served, core.Request(BEGINNINGS[0], settings, seed=3)) for _ in range(2))
     assert first.texts == again.texts
     assert all("." not in text for text in first.texts)
-    assert all(math.isnan(one.probability) for one in tokens(first))
+    assert all(math.isnan(one.probability) for one in chosen_tokens(first.events))

@@ -13,9 +13,10 @@ import pytest
 
 from decodescope import core
 from decodescope.core.errors import EngineRefusedError, ParameterError
-from decodescope.core.events import Notice, TokenChosen
+from decodescope.core.events import Notice
 from decodescope.core.models.model_saving import save_gguf
 from decodescope.core.remote.remote_model import RemoteModel
+from tests.core.remote_requests import chosen_tokens
 from tests.core.test_remote_transformers_serve import free_port, reached
 
 NAME = "storyteller"
@@ -59,10 +60,6 @@ def _folder_of(package: str) -> str:
     return str(Path(found.origin).parents[1])
 
 
-def tokens(result: core.Result) -> list[TokenChosen]:
-    return [event for event in result.events if isinstance(event, TokenChosen)]
-
-
 def notices(result: core.Result) -> list[str]:
     return [event.message for event in result.events if isinstance(event, Notice)]
 
@@ -88,7 +85,7 @@ def test_greedy_text_and_probabilities_equal_the_local_ones(served: RemoteModel,
     request = core.Request(BEGINNING, {"max_new_tokens": 24, **config}, strategy, options, top_n=5)
     ours, reference = core.run(core.load(NAME), request), core.run(served, request)
     assert (reference.texts, reference.sequences) == (ours.texts, ours.sequences)
-    for result, reported in zip(tokens(ours), tokens(reference), strict=True):
+    for result, reported in zip(chosen_tokens(ours.events), chosen_tokens(reference.events), strict=True):
         assert (reported.id, reported.piece) == (result.id, result.piece)
         assert reported.raw_log_probability == pytest.approx(result.raw_log_probability, abs=2e-3)
         assert [one.id for one in reported.alternatives[:1]] == [
@@ -118,7 +115,7 @@ def test_every_token_of_a_character_is_reported(served: RemoteModel) -> None:
     assert spelled == written
     assert len(result.sequences[0]) >= len(written.encode()) > len(written)
     assert not any("not complete" in one for one in notices(result))
-    assert "".join(one.text for one in tokens(result)) == written
+    assert "".join(one.text for one in chosen_tokens(result.events)) == written
 
 
 def test_answer_ending_inside_a_character_causes_a_notice(served: RemoteModel) -> None:
@@ -130,7 +127,7 @@ def test_answer_ending_inside_a_character_causes_a_notice(served: RemoteModel) -
 def test_branch_continues_the_displayed_text(served: RemoteModel) -> None:
     first = run(served, "Mia said: ", max_new_tokens=40, grammar={"choice": ["日本é"]})
     ids = first.sequences[0]
-    begun = next(number for number, one in enumerate(tokens(first), 1) if one.text == "日")
+    begun = next(number for number, one in enumerate(chosen_tokens(first.events), 1) if one.text == "日")
     branch = core.run(served, core.Request("Mia said: ", {"max_new_tokens": 4}, beginning=ids[:begun]))
     straight = run(served, "Mia said: 日", max_new_tokens=4)
     assert branch.texts == straight.texts
@@ -143,7 +140,7 @@ def test_branch_continues_the_displayed_text(served: RemoteModel) -> None:
 def test_control_tokens_have_their_names(served: RemoteModel) -> None:
     names = {
         one.id: one.text
-        for event in tokens(run(served, "Mia said: “Größe, café — naïve!” 🦊", top_n=100))
+        for event in chosen_tokens(run(served, "Mia said: “Größe, café — naïve!” 🦊", top_n=100).events)
         for one in event.alternatives
     }
     tokenizer = core.load(NAME).tokenizer
@@ -154,8 +151,8 @@ def test_control_tokens_have_their_names(served: RemoteModel) -> None:
 
 def test_a_chat_is_answered_with_its_tokens(served: RemoteModel) -> None:
     result = run(served, [{"role": "user", "content": "Hello é"}], max_new_tokens=8)
-    assert "".join(one.text for one in tokens(result)) == result.texts[0]
-    assert all(one.id >= 0 and one.alternatives for one in tokens(result))
+    assert "".join(one.text for one in chosen_tokens(result.events)) == result.texts[0]
+    assert all(one.id >= 0 and one.alternatives for one in chosen_tokens(result.events))
 
 
 def test_server_refusals_are_reported_in_their_own_wording(served: RemoteModel) -> None:

@@ -6,28 +6,17 @@ import pytest
 
 from decodescope import core
 from decodescope.core.errors import EngineBusyError, EngineCutError, EngineError, EngineReplyError
-from decodescope.core.events import Prefilled, SequenceFinished, TokenChosen
+from decodescope.core.events import Prefilled, SequenceFinished
 from decodescope.core.remote.engines.sglang import GenerateResponse
-from decodescope.core.remote.http_stream import Timeouts
-from decodescope.core.remote.remote_model import RemoteModel, connect
 from tests import fake_remote_engine
-from tests.fake_remote_engine import Machine
+from tests.core.remote_requests import chosen_tokens, model_of
 
-HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 SAMPLED = " there was a fox."
-
-
-def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), timeouts=HASTY)
 
 
 def make_request(prompt: object = "Once upon a time", **settings: object) -> core.Request:
     given = {"max_new_tokens": 5, "do_sample": True, "top_k": 0, **settings}
     return core.Request(prompt, given, top_n=3, seed=7)  # type: ignore[arg-type]
-
-
-def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
-    return [event for event in events if isinstance(event, TokenChosen)]
 
 
 @pytest.mark.parametrize("how", ["whole", "pieces", "both"])
@@ -36,7 +25,7 @@ def test_native_endpoint_reports_ids_alternatives_and_metrics(how: str) -> None:
         result = core.run(model_of(machine), make_request())
         assert machine.paths[-1] == "/generate"
         assert result.texts == [SAMPLED]
-        written = tokens(result.events)
+        written = chosen_tokens(result.events)
         assert [event.id for event in written] == [100, 101, 102, 103, 104]
         assert [event.text for event in written] == [" there", " was", " a", " fox", "."]
         third, fourth = written[2:4]
@@ -84,7 +73,7 @@ def test_missing_native_endpoint_falls_back_to_the_compatible_one(how: str) -> N
         for _ in range(2):
             result = core.run(model, make_request())
             assert result.texts == [SAMPLED]
-            assert math.isclose(tokens(result.events)[2].raw_probability, 0.3)
+            assert math.isclose(chosen_tokens(result.events)[2].raw_probability, 0.3)
         posts = [path for path in machine.paths if path != "/v1/models"]
         assert posts == ["/generate", "/v1/completions", "/v1/completions"]  # once, and never again
 
@@ -124,7 +113,7 @@ def test_failure_during_a_text_does_not_switch_the_endpoint(
         received: list[core.events.Event] = []
         with pytest.raises(error, match=words):
             all(received.append(event) is None for event in core.stream(model_of(machine), make_request()))
-        assert "".join(event.text for event in tokens(received)) == " there was a"
+        assert "".join(event.text for event in chosen_tokens(received)) == " there was a"
         assert machine.paths[-1] == "/generate"
 
 

@@ -1,7 +1,6 @@
 """Prompt tokens as tokenized by engines on other machines, and every failure to report them."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -9,25 +8,15 @@ from decodescope import core
 from decodescope.core.errors import EngineBusyError
 from decodescope.core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
 from decodescope.core.remote.http_stream import Timeouts
-from decodescope.core.remote.remote_model import RemoteModel, connect
+from decodescope.core.remote.remote_model import connect
 from tests import fake_remote_engine
-from tests.fake_remote_engine import Machine
+from tests.core.remote_requests import model_of
+from tests.fake_remote_engine import FakeEngine
 from tests.fake_tokenizer import START, cut, number, templated
 
-HASTY = Timeouts(connect=1, first_byte=20, between_chunks=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 PROMPT = "Once upon a wölf 🐺"
 PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]
-
-
-@pytest.fixture
-def machine() -> Iterator[Machine]:
-    with fake_remote_engine.running() as running:
-        yield running
-
-
-def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), timeouts=HASTY)
 
 
 def asked(prompt: object = PROMPT, **more: object) -> core.Request:
@@ -66,7 +55,7 @@ def test_prompt_token_count_is_known_at_the_first_token() -> None:
         assert [event.tokens for event in events if isinstance(event, Prefilled)] == [len(PIECES) + 1]
 
 
-def test_alternatives_use_ids_known_from_the_prompt(machine: Machine) -> None:
+def test_alternatives_use_ids_known_from_the_prompt(machine: FakeEngine) -> None:
     result = core.run(model_of(machine), asked("It was the dog and an end"))
     others = {one.text: one.id for event in result.events if isinstance(event, TokenChosen)
               for one in event.alternatives}  # fmt: skip
@@ -74,7 +63,7 @@ def test_alternatives_use_ids_known_from_the_prompt(machine: Machine) -> None:
     assert others[" girl"] < 0  # the engine has not reported it
 
 
-def test_beginning_is_tokenized_with_the_prompt(machine: Machine) -> None:
+def test_beginning_is_tokenized_with_the_prompt(machine: FakeEngine) -> None:
     model = model_of(machine)
     begun = started(core.run(model, asked("Once upon", beginning=[" a", " time"])))
     assert (token_pieces(begun.prompt), token_pieces(begun.beginning)) == (["<s>", "Once", " upon"], [" a", " time"])
@@ -118,12 +107,12 @@ def test_failing_tokenizer_endpoint_keeps_the_run(kind: str, fault: str) -> None
             assert result.texts == [GREEDY]
             (only,) = started(result).prompt
             assert only.id < 0
-        assert len(machine.read) == 1  # it is not asked for them again
+        assert len(machine.read) == 1  # they are not requested again
 
 
 def test_slow_tokenizer_endpoint_is_skipped_and_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_remote_engine.running() as machine:
-        monkeypatch.setattr(fake_remote_engine._Answer, "_read", lambda self, _body: machine.left.wait(20))
+        monkeypatch.setattr(fake_remote_engine._EngineHandler, "_read", lambda self, _body: machine.left.wait(20))
         patient = connect(machine.name(), timeouts=Timeouts(first_byte=0.2))
         assert core.run(patient, asked()).texts == [GREEDY]
         events = core.stream(model_of(machine), asked(), cancel := _stopping_soon())
@@ -144,7 +133,7 @@ def test_server_without_logits_is_retried_without_probabilities() -> None:
             (False, True),
         ]
         core.run(model, asked())
-        assert len(machine.asked) == 3  # it is not asked for them again
+        assert len(machine.asked) == 3  # they are not requested again
         machine.without_logits = False
         assert core.run(model_of(machine), asked()).texts == [GREEDY]  # after a restart it reports them
         assert "logprobs" in machine.sent

@@ -124,3 +124,25 @@ def test_scored_text_has_the_ids_and_probabilities_of_the_same_model_here(
 def test_beam_search_is_refused_with_the_reason(served: core.RemoteModel) -> None:
     with pytest.raises(StrategyError, match="only complete texts of a beam search"):
         core.run(served, core.Request("A", {"num_beams": 3, "max_new_tokens": 4}))
+
+
+@pytest.mark.parametrize("with_reference", [False, True])
+def test_answers_with_drafts_follow_the_model(
+    served: core.RemoteModel, own: core.LoadedModel, with_reference: bool
+) -> None:
+    request = core.Request("The weather today is", seed=3)
+    found = core.check_engine(served, request, own if with_reference else None, answers=30, tokens=6, level=0.01)
+    assert not found.is_rejected, found.sentence
+    assert found.tokens > 120
+
+
+def test_answers_of_a_flatter_model_are_rejected(served: core.RemoteModel, own: core.LoadedModel) -> None:
+    """The reference has sharper distributions than the engine: its logits are multiplied by 1.6."""
+    norm = own.model.model.norm.weight
+    norm.data.mul_(1.6)
+    try:
+        found = core.check_engine(served, core.Request("The weather today is", seed=3), own, answers=60, tokens=6)
+    finally:
+        norm.data.div_(1.6)
+    assert found.is_rejected
+    assert found.temperature in (1.2, 1.5, 2.0)

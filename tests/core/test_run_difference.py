@@ -1,4 +1,4 @@
-"""Why two runs differ: planted causes, equal runs, and causes that cannot be told."""
+"""Causes of differences between two runs: planted ones, equal runs, and causes that cannot be separated."""
 
 from __future__ import annotations
 
@@ -24,11 +24,6 @@ PROMPT = "Once upon a time"
 SAMPLED = {"do_sample": True, "temperature": 1.5}
 WILD = {"do_sample": True, "temperature": 8.0}
 """So that any change of the scores changes the text."""
-
-
-@pytest.fixture(scope="module")
-def story() -> core.LoadedModel:
-    return core.load("storyteller")
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +67,9 @@ PLANTED: dict[str, tuple[str, Callable[[core.LoadedModel, core.LoadedModel], Pai
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_planted_cause_alone_is_named(name: str, story: core.LoadedModel, coarse: core.LoadedModel) -> None:
+def test_planted_cause_alone_is_named(name: str, storyteller: core.LoadedModel, coarse: core.LoadedModel) -> None:
     cause, make = PLANTED[name]
-    found = core.explain_difference(*make(story, coarse))
+    found = core.explain_difference(*make(storyteller, coarse))
     assert found.cause == cause, found.sentence
     assert found.candidates == ()
     assert found.sentence
@@ -82,22 +77,26 @@ def test_planted_cause_alone_is_named(name: str, story: core.LoadedModel, coarse
     assert all(row.evidence for row in found)
 
 
-def test_equal_runs_have_no_difference(story: core.LoadedModel) -> None:
-    found = core.explain_difference(_run(story), _run(story))
+def test_equal_runs_have_no_difference(storyteller: core.LoadedModel) -> None:
+    found = core.explain_difference(_run(storyteller), _run(storyteller))
     assert (found.cause, found.first, found.is_equal) == ("none", None, True)
     assert {row.verdict for row in found} <= {"equal", "excluded"}
 
 
-def test_differing_settings_without_effect_are_excluded(story: core.LoadedModel) -> None:
+def test_differing_settings_without_effect_are_excluded(storyteller: core.LoadedModel) -> None:
     """Other seeds and sampling settings change no greedy text; an unused setting does not hide the cause."""
-    assert core.explain_difference(_run(story), _run(story, seed=9, top_k=3, cache="static")).cause == "none"
-    found = core.explain_difference(_run(story), _run(story, repetition_penalty=1.5, seed=9, cache="static"))
+    assert (
+        core.explain_difference(_run(storyteller), _run(storyteller, seed=9, top_k=3, cache="static")).cause == "none"
+    )
+    found = core.explain_difference(
+        _run(storyteller), _run(storyteller, repetition_penalty=1.5, seed=9, cache="static")
+    )
     assert found.cause == "settings"
     assert next(row for row in found if row.subject == "cache").verdict == "excluded"
 
 
-def test_first_difference_points_to_the_differing_token(story: core.LoadedModel) -> None:
-    a, b = _run(story, **SAMPLED), _run(story, seed=2, **SAMPLED)
+def test_first_difference_points_to_the_differing_token(storyteller: core.LoadedModel) -> None:
+    a, b = _run(storyteller, **SAMPLED), _run(storyteller, seed=2, **SAMPLED)
     first = core.explain_difference(a, b).first
     assert first is not None
     ours, theirs = a.sequences[0], b.sequences[0]
@@ -106,24 +105,26 @@ def test_first_difference_points_to_the_differing_token(story: core.LoadedModel)
     assert a.texts[0][: first.character] == b.texts[0][: first.character]
 
 
-def test_two_possible_causes_without_model_cannot_be_told(story: core.LoadedModel) -> None:
-    found = core.explain_difference(_run(story), _run(story, PROMPT + " ", repetition_penalty=5.0))
+def test_two_possible_causes_without_model_cannot_be_told(storyteller: core.LoadedModel) -> None:
+    found = core.explain_difference(_run(storyteller), _run(storyteller, PROMPT + " ", repetition_penalty=5.0))
     assert found.cause in ("unknown", "white_space")
-    both = core.explain_difference(_run(story, **SAMPLED), _run(story, "A dog ran", seed=2, **SAMPLED))
+    both = core.explain_difference(_run(storyteller, **SAMPLED), _run(storyteller, "A dog ran", seed=2, **SAMPLED))
     assert both.cause == "unknown"
     assert set(both.candidates) == {"prompt", "random_numbers"}
 
 
-def test_exchanged_part_with_model_decides_between_two_causes(story: core.LoadedModel) -> None:
+def test_exchanged_part_with_model_decides_between_two_causes(storyteller: core.LoadedModel) -> None:
     """B's prompt with A's seed gives B's first token, or B's seed with A's prompt does."""
     sentences: list[str] = []
     a = core.Request(PROMPT, {"max_new_tokens": 8, **SAMPLED}, seed=1)
     b = replace(a, prompt="A dog ran", config={**a.settings, "top_k": 1})
-    found = core.explain_difference((story, a), (story, b), models=story, progress=sentences.append)
+    found = core.explain_difference((storyteller, a), (storyteller, b), models=storyteller, progress=sentences.append)
     assert sentences[0].startswith("Repeating A")
     prompts, settings = found[0], next(row for row in found if row.subject == "settings")
-    alone = [core.run(story, one).sequences[0] for one in (replace(a, prompt=b.prompt), replace(b, prompt=a.prompt))]
-    other = core.run(story, b).sequences[0]
+    alone = [
+        core.run(storyteller, one).sequences[0] for one in (replace(a, prompt=b.prompt), replace(b, prompt=a.prompt))
+    ]
+    other = core.run(storyteller, b).sequences[0]
     assert found.first is not None
     stop = found.first.position + 1
     gives = [one[:stop] == other[:stop] for one in alone]
@@ -132,37 +133,39 @@ def test_exchanged_part_with_model_decides_between_two_causes(story: core.Loaded
     assert found.cause == {(True, False): "prompt", (False, True): "settings"}.get(tuple(gives), "unknown")
 
 
-def test_changed_weights_with_equal_names_are_not_called_rounding(story: core.LoadedModel) -> None:
-    """Without the models the cause cannot be told; with both at hand the weights are compared."""
-    network = copy.deepcopy(story.model)
+def test_changed_weights_with_equal_names_are_not_called_rounding(storyteller: core.LoadedModel) -> None:
+    """Without the models the cause cannot be found; with both the weights are compared."""
+    network = copy.deepcopy(storyteller.model)
     with torch.no_grad():
         network.model.layers[0].mlp.down_proj.weight.mul_(3.0)
-    other = core.wrap(network, story.tokenizer, name=story.name)
-    twin = core.wrap(copy.deepcopy(story.model), story.tokenizer, name=story.name)
+    other = core.wrap(network, storyteller.tokenizer, name=storyteller.name)
+    twin = core.wrap(copy.deepcopy(storyteller.model), storyteller.tokenizer, name=storyteller.name)
     runs = _run(twin, **SAMPLED), _run(other, **SAMPLED)
     alone = core.explain_difference(*runs)
     assert alone.cause == "unknown"
     found = core.explain_difference(*runs, models=(twin, other))
     assert found.cause == "model", found.sentence
     assert relation_of_weights(twin, twin) == "same"
-    assert relation_of_weights(twin, core.wrap(copy.deepcopy(story.model).bfloat16(), None)) == "rounded"
+    assert relation_of_weights(twin, core.wrap(copy.deepcopy(storyteller.model).bfloat16(), None)) == "rounded"
 
 
-def test_same_weights_in_other_format_without_files_are_a_difference_of_precision(story: core.LoadedModel) -> None:
+def test_same_weights_in_other_format_without_files_are_a_difference_of_precision(
+    storyteller: core.LoadedModel,
+) -> None:
     """Hashes of models in memory depend on the number format; the scores show that the weights are the same."""
     models_in_memory = [
-        core.wrap(network, story.tokenizer)
-        for network in (copy.deepcopy(story.model), copy.deepcopy(story.model).bfloat16())
+        core.wrap(network, storyteller.tokenizer)
+        for network in (copy.deepcopy(storyteller.model), copy.deepcopy(storyteller.model).bfloat16())
     ]
     runs = [_run(model) for model in models_in_memory]
     assert core.explain_difference(*runs).cause == "precision"
     assert core.explain_difference(*runs, models=tuple(models_in_memory)).cause == "precision"
 
 
-def test_recordings_and_events_are_read_as_runs(story: core.LoadedModel, tmp_path: Path) -> None:
+def test_recordings_and_events_are_read_as_runs(storyteller: core.LoadedModel, tmp_path: Path) -> None:
     request = core.Request(PROMPT, {"max_new_tokens": 12}, seed=1)
-    list(core.record(tmp_path / "a.dscope", core.stream(story, request), request))
-    other = _run(story, max_new_tokens=6)
+    list(core.record(tmp_path / "a.dscope", core.stream(storyteller, request), request))
+    other = _run(storyteller, max_new_tokens=6)
     found = core.explain_difference(tmp_path / "a.dscope", other.events)
     assert found.cause == "stop_rules"
     assert "limit" in found.sentence
@@ -192,9 +195,9 @@ def _with_prompt(result: core.Result, **changes: Any) -> core.Result:
     return replace(result, events=events)
 
 
-def test_engine_without_scores_leaves_the_model_open(story: core.LoadedModel) -> None:
+def test_engine_without_scores_leaves_the_model_open(storyteller: core.LoadedModel) -> None:
     """The weights and the program of an engine may differ. Equal scores rule that out."""
-    local = _run(story)
+    local = _run(storyteller)
     remote = _with_prompt(local, engine="vLLM", device="http://a", dtype="", cache="", identity=None)
     tokens = [event for event in remote.events if isinstance(event, TokenChosen)]
     changed = {id(tokens[6]): replace(tokens[6], id=tokens[6].alternatives[1].id, text="x", piece="x")}
@@ -220,8 +223,8 @@ def test_shift_counts_as_rounding_only_within_spread_and_limit(
     assert rounding_limit("float32", "float32") < rounding_limit("float32", "bfloat16") < rounding_limit("int4")
 
 
-def test_prompts_of_other_words_are_not_called_template_or_truncation(story: core.LoadedModel) -> None:
-    runs = [read_run(_run(story, text, max_new_tokens=1)) for text in ("The dog ran home", "The cat ran home")]
+def test_prompts_of_other_words_are_not_called_template_or_truncation(storyteller: core.LoadedModel) -> None:
+    runs = [read_run(_run(storyteller, text, max_new_tokens=1)) for text in ("The dog ran home", "The cat ran home")]
     found = prompt_difference(*runs)
     assert found is not None
     assert found.cause == "prompt"
@@ -229,8 +232,8 @@ def test_prompts_of_other_words_are_not_called_template_or_truncation(story: cor
     assert prompt_difference(runs[0], runs[0]) is None
 
 
-def test_explain_difference_with_other_values_is_refused(story: core.LoadedModel) -> None:
-    run = _run(story, max_new_tokens=2)
+def test_explain_difference_with_other_values_is_refused(storyteller: core.LoadedModel) -> None:
+    run = _run(storyteller, max_new_tokens=2)
     with pytest.raises(ParameterError, match="A run to compare"):
         core.explain_difference(run, 3)  # type: ignore[arg-type]
     with pytest.raises(ComparisonError, match="no events"):

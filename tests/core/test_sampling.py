@@ -1,4 +1,4 @@
-"""Sampling: distributed as it should be, and the same for the same seed."""
+"""Sampling has the exact distribution, and equal texts for equal seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.core import tiny
 
 @pytest.fixture(scope="module")
 def six_token_model() -> core.LoadedModel:
-    """A model with a vocabulary of 6 and a lively distribution."""
+    """A model with a vocabulary of 6 and uneven probabilities."""
     torch.manual_seed(3)
     config = LlamaConfig(
         vocab_size=6, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,

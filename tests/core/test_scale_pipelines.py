@@ -37,7 +37,7 @@ def check(found: RankMeasurement) -> None:
 
 
 def order(found: RankMeasurement) -> list[list[tuple[str, int]]]:
-    """What each device did, in its order; waiting left out."""
+    """Return the work of each device in order, without waiting."""
     return [_order(found, device) for device in range(len(found.ranks))]
 
 

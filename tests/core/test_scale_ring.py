@@ -87,7 +87,7 @@ def test_broadcast_is_passed_on_by_all_but_the_last_device() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's counters of sockets are read")
 @pytest.mark.parametrize("count", [2, 4])
 def test_kernel_counts_the_bytes_of_a_ring(count: int) -> None:
-    """What the sockets of gloo's processes really send for an all-reduce and an all-gather."""
+    """Measure the bytes that gloo's processes send for an all-reduce and an all-gather."""
     import torch.multiprocessing
 
     elements = 600_000 * count

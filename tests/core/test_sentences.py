@@ -37,7 +37,13 @@ from decodescope.core.events import (
     TokenChosen,
 )
 from tests.core import head_checkpoints, tiny
-from tests.core.recorded_claims import LEVELS_AND_LANGUAGES, Claim, Recorder, explanations_at, is_close_to
+from tests.core.recorded_claims import (
+    LEVELS_AND_LANGUAGES,
+    RecordedClaim,
+    TemplateRecorder,
+    explanations_at,
+    is_close_to,
+)
 from tests.core.spec_models import NO_END
 from tests.core.spec_models import similar_model as drafter
 
@@ -128,7 +134,7 @@ def _called(event: TokenChosen, name: str) -> list[Alternative]:
     return [item for item in event.alternatives if words.quote(item.text) == name]
 
 
-def _stage(event: TokenChosen, claim: Claim) -> tuple[Stage, Stage]:
+def _stage(event: TokenChosen, claim: RecordedClaim) -> tuple[Stage, Stage]:
     """The stage a claim names, and the one before it."""
     pairs = list(zip(event.funnel, event.funnel[1:], strict=False))
     return next((before, stage) for before, stage in pairs if _stage_name(stage) == claim.values["stage"])
@@ -145,7 +151,7 @@ def _own(event: TokenChosen) -> bool:
     return event.method in ("beam", "scored")
 
 
-def token_figures(event: TokenChosen, claim: Claim) -> dict[str, Any]:
+def token_figures(event: TokenChosen, claim: RecordedClaim) -> dict[str, Any]:
     """Values of the placeholders of a claim about a token: numbers or texts."""
     module = claim.name.split(".")[0]
     own = _own(event)
@@ -172,7 +178,7 @@ def token_figures(event: TokenChosen, claim: Claim) -> dict[str, Any]:
     return found | (_of_settings(event, claim) if module == "settings" else {})
 
 
-def _of_settings(event: TokenChosen, claim: Claim) -> dict[str, Any]:
+def _of_settings(event: TokenChosen, claim: RecordedClaim) -> dict[str, Any]:
     """Values that a claim about a funnel stage may contain."""
     before, stage = _stage(event, claim)
     old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
@@ -213,7 +219,7 @@ def _rank_holds(event: TokenChosen) -> bool:
     return ahead == rank - 1 if rank <= 10 else ahead >= 10
 
 
-def _gone(event: TokenChosen, claim: Claim, kind: str) -> bool:
+def _gone(event: TokenChosen, claim: RecordedClaim, kind: str) -> bool:
     """The stage has taken out the token that is named, or all that are meant, and is of that kind."""
     before, stage = _stage(event, claim)
     meant = [item for item in event.alternatives if item.rank < event.rank and item.probability == 0]
@@ -224,16 +230,16 @@ def _gone(event: TokenChosen, claim: Claim, kind: str) -> bool:
     )  # fmt: skip
 
 
-def _all_gone(event: TokenChosen, claim: Claim, kind: str) -> bool:
+def _all_gone(event: TokenChosen, claim: RecordedClaim, kind: str) -> bool:
     likelier = [item for item in event.alternatives if item.rank < event.rank]
     return _gone(event, claim, kind) and len(likelier) == event.rank - 1 and all(i.probability == 0 for i in likelier)
 
 
-def _first_choice(event: TokenChosen, claim: Claim) -> bool:
+def _first_choice(event: TokenChosen, claim: RecordedClaim) -> bool:
     return any(item.rank == 1 for item in _called(event, claim.values["other"]))
 
 
-def _overtaken(event: TokenChosen, claim: Claim) -> bool:
+def _overtaken(event: TokenChosen, claim: RecordedClaim) -> bool:
     """Return whether the first choice led before the stage and the chosen token leads after it."""
     before, stage = _stage(event, claim)
     first = next(item for item in event.alternatives if item.rank == 1)
@@ -251,7 +257,7 @@ def _scores(event: TokenChosen) -> list[Alternative]:
     return sorted(tried, key=lambda item: -(item.score or 0))
 
 
-def _of_balance(event: TokenChosen, claim: Claim) -> bool:
+def _of_balance(event: TokenChosen, claim: RecordedClaim) -> bool:
     """The chosen one has the best score; the explanation states the values of both."""
     ranked = _scores(event)
     best, values = ranked[0], claim.values
@@ -263,7 +269,7 @@ def _of_balance(event: TokenChosen, claim: Claim) -> bool:
     return best.id == event.id or (best.score or 0) - max(i.score or 0 for i in ranked if i.id == event.id) < 1e-5
 
 
-Says = Callable[[TokenChosen, Claim], bool]
+Says = Callable[[TokenChosen, RecordedClaim], bool]
 TRUE: dict[str, Says] = {
     "tokens._ONLY": lambda e, c: e.funnel[-1].survivors == 1,
     "tokens._ONLY_DRAWN": lambda e, c: e.funnel[-1].survivors == 1,
@@ -319,7 +325,7 @@ APART = {"against", "count", "rival", "likeness", "likeness2", "score", "score2"
 """Figures that the claim's own check reads."""
 
 
-def check_token(event: TokenChosen, recorder: Recorder) -> set[str]:
+def check_token(event: TokenChosen, recorder: TemplateRecorder) -> set[str]:
     """At every depth and in every language: the same claims, all true, all figures the step's."""
     reported: list[list[str]] = []
     for each, code in LEVELS_AND_LANGUAGES:
@@ -338,7 +344,7 @@ def check_token(event: TokenChosen, recorder: Recorder) -> set[str]:
     return set(reported[0])
 
 
-def check_candidate(candidate: BeamCandidate, step: BeamStep, beams: int, recorder: Recorder) -> set[str]:
+def check_candidate(candidate: BeamCandidate, step: BeamStep, beams: int, recorder: TemplateRecorder) -> set[str]:
     group = [item for item in step.candidates if item.group == candidate.group]
     stored = [item.score for item in group if item.fate in ("kept", "early_stopped")]
     figures = {
@@ -372,7 +378,7 @@ def check_candidate(candidate: BeamCandidate, step: BeamStep, beams: int, record
     return set(reported[0])
 
 
-def check_round(event: DraftRound, recorder: Recorder) -> None:
+def check_round(event: DraftRound, recorder: TemplateRecorder) -> None:
     drafted, stored = len(event.nodes), len(event.accepted)
     figures = {"count": drafted, "kept": stored, "length": event.length,
                "depth": max((node.depth for node in event.nodes), default=0)}  # fmt: skip
@@ -391,7 +397,7 @@ def check_round(event: DraftRound, recorder: Recorder) -> None:
                 check_draft(node, event, recorder)
 
 
-def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
+def check_draft(node: DraftNode, event: DraftRound, recorder: TemplateRecorder) -> None:
     said, claims = recorder.claims(lambda: explain_draft(node, event))
     names = {claim.name.split(".")[1]: claim.values for claim in claims}
     assert ("_UNREACHED" in names) == (node.fate == "unreached")
@@ -418,7 +424,7 @@ def check_draft(node: DraftNode, event: DraftRound, recorder: Recorder) -> None:
             assert (float(names[name]["die"]) < float(names[name]["ratio"])) == (name == "_RANDOMLY_ACCEPTED"), said
 
 
-def check(strategy: str, wanted: int, recorder: Recorder) -> set[str]:
+def check(strategy: str, wanted: int, recorder: TemplateRecorder) -> set[str]:
     """Explain that many steps of a strategy; the claims that were made."""
     made: set[str] = set()
     width = OWN.get(strategy, {}).get("num_beams", 1) // OWN.get(strategy, {}).get("num_beam_groups", 1)
@@ -435,17 +441,17 @@ def check(strategy: str, wanted: int, recorder: Recorder) -> set[str]:
 
 @pytest.mark.parametrize("strategy", strategies.registry)
 def test_sentences_match_their_steps(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check(strategy, SHORT, Recorder(monkeypatch))
+    assert check(strategy, SHORT, TemplateRecorder(monkeypatch))
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("strategy", strategies.registry)
 def test_sentences_match_200_steps(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check(strategy, LONG, Recorder(monkeypatch))
+    assert check(strategy, LONG, TemplateRecorder(monkeypatch))
 
 
 def test_sentences_on_tokens_of_a_method_with_its_own_name_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(monkeypatch)
+    recorder = TemplateRecorder(monkeypatch)
     taken = [*steps("greedy", SHORT), *steps("sampling", SHORT)]
     tokens = [event for event in taken if isinstance(event, TokenChosen)]
     made = [check_token(replace(event, method="coin"), recorder) for event in tokens]
@@ -453,7 +459,7 @@ def test_sentences_on_tokens_of_a_method_with_its_own_name_are_true(monkeypatch:
 
 
 def test_sentences_match_a_scored_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(monkeypatch)
+    recorder = TemplateRecorder(monkeypatch)
     scored = core.score(core.load("storyteller"), "Once upon a time there was a purple engine, and it sang.")
     made = [check_token(event, recorder) for event in scored]
     assert set().union(*made) >= {"tokens._SCORED_FIRST", "tokens._SCORED_BEHIND"}

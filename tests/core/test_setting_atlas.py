@@ -241,6 +241,18 @@ def test_flip_map_equals_what_a_run_chooses_after_the_same_text(setting: str) ->
     assert all(a.high == b.low and a.id != b.id for one in flips for a, b in pairwise(one.segments))
 
 
+@pytest.mark.parametrize("setting", ["temperature", "top_k"])
+def test_flip_map_with_realigned_noise_equals_the_twin_after_the_same_text(setting: str) -> None:
+    model, request = _model(), _request().with_settings({"do_sample": True, "keyed_noise": True})
+    for value in (2, 3) if setting == "top_k" else (0.4, 1.9):
+        twin = core.twin(request, request.with_settings({setting: value}), model=model, realign=True)
+        flips = core.map_flips(model, request, twin.ids[0], setting, realign=True)
+        assert [token.at(value).id for token in flips] == [token.other_id for token in twin]
+        assert flips.flips_at(value) == [token.position for token in twin if token.flips]
+    by_position = core.map_flips(model, request, twin.ids[0], setting)
+    assert [one.segments for one in by_position] != [one.segments for one in flips]
+
+
 def test_flip_map_of_a_run_flips_nowhere_at_its_own_value() -> None:
     model, request = _model(), _request(temperature=0.7)
     ids = core.run(model, request.with_settings({"do_sample": True, "keyed_noise": True})).sequences[0]

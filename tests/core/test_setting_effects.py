@@ -1,4 +1,4 @@
-"""What each setting did in a run, and runs that differ in one thing."""
+"""Effects of each setting in a run, and runs that differ in one thing."""
 
 from __future__ import annotations
 

@@ -56,6 +56,29 @@ def test_true_temperature_of_200_texts_lies_in_90_percent_of_intervals() -> None
     assert 170 <= _hits(200, 50) <= 190
 
 
+def test_gap_of_the_temperatures_that_only_coarse_filters_cause_is_closed() -> None:
+    """With three times as many values of the filters, the density of this text has no gap."""
+    model = core.load("storyteller")
+    ids = _written(model, 46, 40, temperature=1.2272, top_p=0.9, min_p=0.15)
+    found = core.infer_settings(model, ids, given=PROMPT)
+    ((low, high),) = found.intervals
+    inside = [low <= value <= high for value in found.grids["temperature"]]
+    assert 0.9 <= sum(itertools.compress(found.density, inside)) < 0.93
+
+
+def test_temperatures_between_two_separate_peaks_are_left_out() -> None:
+    cells = np.arange(64)
+    density = sum(np.exp(-0.5 * ((cells - peak) / 3) ** 2) for peak in (15, 45))
+    density /= density.sum()
+    edges = np.linspace(0.0, 1.0, 65)
+    first, second = posterior._density_set(density, edges)
+    assert first[1] < 30 / 64 < second[0]
+    shallow = np.where((cells > 10) & (cells < 50), 1.0, 0.05)
+    shallow[30:33] = 0.7
+    ((low, high),) = posterior._density_set(shallow / shallow.sum(), edges)
+    assert (low, high) == (11 / 64, 50 / 64)
+
+
 @pytest.mark.parametrize("order", ["temperature_first", "temperature_last"])
 def test_likelihood_of_a_cell_equals_transformers_processors(order: Order) -> None:
     model = tiny.make("llama", scale=2.0)

@@ -20,7 +20,7 @@ from decodescope.core.decoding.speculation.verification import VerifiedPath
 from decodescope.core.events import DrafterChoice, DraftRound
 from decodescope.resources import depth
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, rounds, similar_model, six_token_model
+from tests.core.spec_models import config, few_token_model, greedy, rounds, similar_model
 from tests.core.spec_tables import p_value
 from tests.core.test_spec_lossless import ALARM, _model_shares
 
@@ -101,7 +101,7 @@ def test_sampled_runs_choose_drafters_without_the_clock(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_sampled_runs_follow_the_target_distribution() -> None:
-    model, drafts = six_token_model(0), [six_token_model(1), six_token_model(2)]
+    model, drafts = few_token_model(0), [few_token_model(1), few_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
     options = {**CHOOSE, "schedule": "constant"}

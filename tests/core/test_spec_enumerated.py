@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from decodescope import core
 from decodescope.core.decoding.speculation import drafters, speculation_loop, verification
@@ -26,6 +24,7 @@ from decodescope.core.decoding.speculation.drafters.model_drafter import ModelDr
 from decodescope.core.decoding.speculation.round_plan import RoundPlan
 from decodescope.core.decoding.speculation.tree import Branch
 from tests.core import head_checkpoints
+from tests.core.spec_models import few_token_model
 from tests.long import slow
 
 SIZE = 3
@@ -98,20 +97,8 @@ def _rng_class(enumeration: Enumeration) -> type[verification.AcceptanceRng]:
     return EnumeratedRng
 
 
-@cache
 def three_token_model(seed: int) -> core.LoadedModel:
-    """Return a model of three tokens with uneven probabilities."""
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
-    )  # fmt: skip
-    network = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(6.0)
-    return core.wrap(network, name=f"three-{seed}")
+    return few_token_model(seed, SIZE, 6.0)
 
 
 def emitted(request: core.Request, drafts: Sequence[core.LoadedModel], patch: pytest.MonkeyPatch) -> dict[Any, float]:

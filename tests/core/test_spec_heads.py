@@ -16,7 +16,7 @@ from decodescope.core.errors import ParameterError, StrategyError
 from decodescope.core.events import DraftRound
 from decodescope.core.models.prediction_heads import load_mtp_heads
 from tests.core import head_checkpoints, tiny
-from tests.core.spec_models import config, greedy, rounds, six_token_model
+from tests.core.spec_models import config, few_token_model, greedy, rounds
 from tests.core.spec_tables import SIZE, p_value
 from tests.core.test_spec_lossless import ALARM, _model_shares
 
@@ -127,7 +127,7 @@ def _first_path(entry: DraftRound) -> list[Any]:
 @pytest.mark.slow
 def test_sampled_runs_follow_the_target_distribution(tmp_path: Path) -> None:
     """With sampling, although the head is a bad one."""
-    model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
+    model, prompt, counts = few_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     head = head_checkpoints.eagle(tmp_path / "six", width=model.config.hidden_size)
     assert model.vocabulary == SIZE
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
@@ -184,7 +184,7 @@ def test_a_head_with_a_missing_part_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_bundled_head_is_mostly_right() -> None:
-    """What comes with the program for the storyteller: the storyteller's text, in far fewer of its passes."""
+    """The bundled heads write the storyteller's text in far fewer of its passes."""
     model, prompt = core.load("storyteller"), "Once upon a time, there was a little fox named Mia."
     options = {**FIXED, "draft_head": "storyteller-eagle"}
     result = core.run(model, core.Request(prompt, {"max_new_tokens": 80}, "prediction_heads", options, top_n=0))

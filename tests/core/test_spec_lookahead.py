@@ -16,7 +16,7 @@ from decodescope.core.errors import StrategyError
 from decodescope.core.events import DraftRound, NgramPool
 from decodescope.resources import depth
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, rounds, six_token_model
+from tests.core.spec_models import config, few_token_model, greedy, rounds
 from tests.core.spec_tables import p_value
 from tests.core.test_spec_lossless import ALARM, _model_shares
 
@@ -73,7 +73,7 @@ def test_window_alone_accelerates_a_repetitive_model() -> None:
 
 
 def test_sampled_runs_follow_the_target_distribution() -> None:
-    model, prompt, counts = six_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
+    model, prompt, counts = few_token_model(0), [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
     settings = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
     drafted = 0
     for seed in range(160):

@@ -18,7 +18,7 @@ from decodescope.core.decoding.speculation.round_plan import RoundPlan
 from decodescope.core.decoding.speculation.tree import Branch, DraftTree, merge_branches
 from decodescope.core.decoding.speculation.tree_passes import VerifyCost
 from decodescope.core.decoding.speculation.verification import AcceptanceRng, verify_sampled
-from tests.core.spec_models import six_token_model
+from tests.core.spec_models import few_token_model
 from tests.core.spec_tables import (
     SIZE,
     Path,
@@ -116,7 +116,7 @@ def test_three_tokens_follow_the_target_distribution(name: str, rounds: int) -> 
 
 
 def test_chi_square_detects_a_rule_that_is_not_lossless() -> None:
-    """Top-k children under dice: what the strategy refuses would be noticed."""
+    """Top-k children with sampling: the test would notice the error because of which the strategy refuses them."""
 
     def likeliest(generator: torch.Generator) -> DraftTree:
         branch = table_drafter(FIRST, generator).propose(root_text(), RoundPlan(3, (2, 2, 1), keeps_q=True))
@@ -160,7 +160,7 @@ def test_rejected_tokens_of_a_certain_draft_are_excluded() -> None:
 
 
 def _xtc(p: torch.Tensor, threshold: float, probability: float) -> torch.Tensor:
-    """What is drawn from where XTC throws its die first: a mixture of two distributions [n, 3, V]."""
+    """Return the mixture of two distributions [n, 3, V] that the random decision of XTC makes."""
     cut = p.clone()
     for row in cut.flatten(0, 1):
         high = [token for token in range(SIZE) if row[token] >= threshold]
@@ -203,10 +203,11 @@ ENDS: dict[str, dict[str, object]] = {
     ],
 )
 def test_sampled_runs_follow_the_target_distribution(strategy: str, xtc: tuple[float, float] | None) -> None:
-    """With temperature and top-k, from the prompt on; the second and third token go through speculation. XTC throws
-    its die at every drafted token anew."""
+    """The second and third token go through speculation, with temperature and top-k. XTC draws a new number for every
+    drafted token.
+    """
     options = {} if xtc is None else {"xtc_threshold": xtc[0], "xtc_probability": xtc[1]}
-    model, drafts = six_token_model(0), [six_token_model(1), six_token_model(2)]
+    model, drafts = few_token_model(0), [few_token_model(1), few_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[Path]()
     needs_drafts = strategy in ("assisted", "token_tree")
     for seed in range(300):

@@ -32,7 +32,7 @@ from decodescope.core.decoding.speculation.drafters.retokenizing_drafter import 
 from decodescope.core.decoding.speculation.round_plan import RoundPlan
 from decodescope.core.models.text import TokenSpellings
 from tests.core import tiny
-from tests.core.spec_models import rounds, six_token_model
+from tests.core.spec_models import few_token_model, rounds
 from tests.core.spec_tables import p_value
 from tests.core.test_as_code import execute
 from tests.core.test_spec_lossless import ALARM, _model_shares
@@ -153,7 +153,7 @@ def test_sampled_retokenized_drafts_count_as_certain() -> None:
 def test_sampled_runs_follow_the_target_distribution() -> None:
     """Six letters, and a drafter whose tokens are letters and pairs of them."""
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
-    target = core.wrap(six_token_model(0).model, _letters({}), "letters")
+    target = core.wrap(few_token_model(0).model, _letters({}), "letters")
     target.strategy_data["spells"] = True
     torch.manual_seed(1)
     pairs = {"ab": 6, "cd": 7, "bc": 8}

@@ -81,7 +81,7 @@ def test_top_n_sigma_details_contain_the_cut() -> None:
 
 
 def _banned(event: TokenChosen) -> int:
-    """What the stage before forbade (the end token, while the text is too short)."""
+    """Return the number of tokens that the previous stage banned (the end token, while the text is too short)."""
     before = [stage for stage in event.funnel if stage.name != "top_n_sigma"]
     return before[0].survivors - before[-1].survivors
 

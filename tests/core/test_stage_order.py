@@ -15,7 +15,7 @@ from decodescope.core.errors import ParameterError
 from decodescope.core.processors import Context, registry
 from decodescope.core.processors.pipeline_stages import is_default_order, ordered_processors
 from tests.core import tiny
-from tests.core.spec_models import chosen_tokens, six_token_model
+from tests.core.spec_models import chosen_tokens, few_token_model
 from tests.core.spec_tables import SIZE, p_value
 
 USUAL = list(registry)
@@ -140,7 +140,7 @@ def _shares(model: core.LoadedModel, prompt: list[int], heat_before: float, heat
 @pytest.mark.parametrize("strategy", ["assisted", pytest.param("token_tree", marks=pytest.mark.fuzz)])
 def test_drafts_are_verified_with_the_stage_order(strategy: str) -> None:
     """Chi-square test of whole runs, which rejects the default order."""
-    model, draft, prompt = six_token_model(0), six_token_model(1), [1, 2, 3, 1, 2]
+    model, draft, prompt = few_token_model(0), few_token_model(1), [1, 2, 3, 1, 2]
     counts = Counter[tuple[int, ...]]()
     how: dict[str, Any] = {"schedule": "constant"} if strategy == "assisted" else {"widths": "2 1"}
     config = {"max_new_tokens": 4, "do_sample": True, "temperature": 4.0, "top_p": 0.5, "top_k": 0}

@@ -15,7 +15,7 @@ from decodescope.core.decoding.score_cache import ScoreCache
 from decodescope.core.errors import ParameterError, PromptError, StrategyError
 from decodescope.core.events import TokenChosen
 from tests.core import tiny
-from tests.core.spec_models import similar_model
+from tests.core.spec_models import chosen_tokens, similar_model
 
 PROMPT = [5, 6, 7, 5, 6]
 SAMPLING = {"temperature": 0.9, "top_p": 0.9, "top_k": 20}
@@ -47,10 +47,6 @@ def asked(name: str) -> core.Request:
 def run_case(name: str, budget: int = 2**20) -> tuple[core.Result, ScoreCache]:
     stored = ScoreCache(budget)
     return core.run(tiny.shared("llama"), asked(name), scores=stored), stored
-
-
-def chosen_tokens(result: core.Result) -> list[TokenChosen]:
-    return [event for event in result.events if isinstance(event, TokenChosen)]
 
 
 def recorded(event: TokenChosen) -> TokenChosen:

@@ -40,7 +40,7 @@ def written(tokenizer: Any, pieces: TokenSpellings, before: list[int], ids: list
 
 
 def gives_up_runs(tokenizer: Any, text: str) -> bool:
-    """Whether the decoder gave up a whole run of byte tokens for one of them: what was shown of it stays."""
+    """Return whether the decoder dropped a run of byte tokens because of one of them; the shown part stays."""
     return _INVALID in text and TokenSpellings(tokenizer).scheme.byte_fallback
 
 

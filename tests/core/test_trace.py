@@ -200,12 +200,12 @@ def test_a_disk_that_fills_up_stops_the_record_and_not_the_run(
 
     def full(self: block_file.BlockFile, kind: bytes, data: bytes) -> None:
         if kind != block_file.HEADER:
-            raise OSError(28, "No space left on device")
+            raise OSError(28, "no space left on device")
         whole(self, kind, data)
 
     monkeypatch.setattr(block_file.BlockFile, "write", full)
     seen = list[Event]()
-    with pytest.raises(TraceError, match="No space left"):
+    with pytest.raises(TraceError, match="no space left"):
         seen.extend(core.record(tmp_path / "run", sampled, REQUEST))
     assert seen == sampled
 

@@ -94,7 +94,7 @@ _BARE = {
     "bert", "bert-generation", "big_bird", "biogpt", "camembert", "data2vec-text", "electra", "ernie", "megatron-bert",
     "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
-"""Encoders that write when told to be decoders."""
+"""Encoders that write when configured as decoders."""
 
 
 def names() -> list[str]:

@@ -51,7 +51,7 @@ _TEMPLATES = (
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """One thing done to one file: `how` names it."""
 
     file: str
@@ -66,21 +66,25 @@ _SPECIAL = ("pipe", "device", "folder", "lost", "nowhere")
 
 
 changes = st.one_of(
-    st.builds(Change, st.just("config.json"), st.just("set"), st.sampled_from(_NAMES), json_odd),
-    st.builds(Change, st.just("config.json"), st.just("drop"), st.sampled_from(_NAMES)),
-    st.builds(Change, st.just("tokenizer_config.json"), st.just("set"), st.sampled_from(_TOKENIZER), json_odd),
+    st.builds(FileChange, st.just("config.json"), st.just("set"), st.sampled_from(_NAMES), json_odd),
+    st.builds(FileChange, st.just("config.json"), st.just("drop"), st.sampled_from(_NAMES)),
+    st.builds(FileChange, st.just("tokenizer_config.json"), st.just("set"), st.sampled_from(_TOKENIZER), json_odd),
     st.builds(
-        Change, st.just("tokenizer_config.json"), st.just("set"), st.just("chat_template"), st.sampled_from(_TEMPLATES)
+        FileChange,
+        st.just("tokenizer_config.json"),
+        st.just("set"),
+        st.just("chat_template"),
+        st.sampled_from(_TEMPLATES),
     ),
-    st.builds(Change, st.just("tokenizer.json"), st.just("set"), st.sampled_from(_PARTS), json_odd),
-    st.builds(Change, st.just("tokenizer.json"), st.just("drop"), st.sampled_from(_PARTS)),
-    st.builds(Change, st.just("generation_config.json"), st.just("set"), st.sampled_from(_SETTINGS), json_odd),
-    st.builds(Change, st.sampled_from(_ALL), st.just("cut"), st.just(""), st.integers(0, 3000)),
-    st.builds(Change, st.sampled_from(_ALL), st.just("flip"), st.just(""), st.integers(0, 3000)),
-    st.builds(Change, st.sampled_from(_ALL), st.just("replace"), st.just(""), json_odd),
-    st.builds(Change, st.sampled_from((*_ALL, _INDEX)), st.sampled_from(_SPECIAL)),
-    st.builds(Change, st.just(_INDEX), st.just("replace"), st.just(""), json_odd),
-    st.builds(Change, st.just("model.safetensors"), st.just("header"), st.just(""), json_odd),
+    st.builds(FileChange, st.just("tokenizer.json"), st.just("set"), st.sampled_from(_PARTS), json_odd),
+    st.builds(FileChange, st.just("tokenizer.json"), st.just("drop"), st.sampled_from(_PARTS)),
+    st.builds(FileChange, st.just("generation_config.json"), st.just("set"), st.sampled_from(_SETTINGS), json_odd),
+    st.builds(FileChange, st.sampled_from(_ALL), st.just("cut"), st.just(""), st.integers(0, 3000)),
+    st.builds(FileChange, st.sampled_from(_ALL), st.just("flip"), st.just(""), st.integers(0, 3000)),
+    st.builds(FileChange, st.sampled_from(_ALL), st.just("replace"), st.just(""), json_odd),
+    st.builds(FileChange, st.sampled_from((*_ALL, _INDEX)), st.sampled_from(_SPECIAL)),
+    st.builds(FileChange, st.just(_INDEX), st.just("replace"), st.just(""), json_odd),
+    st.builds(FileChange, st.just("model.safetensors"), st.just("header"), st.just(""), json_odd),
 )  # fmt: skip
 cases = st.tuples(st.sampled_from(KINDS), st.lists(changes, min_size=1, max_size=3))
 
@@ -101,7 +105,7 @@ def _vocabulary(kind: str) -> dict[str, int]:
     return {"vocab_size": 2048} if kind in ("llama", "mistral") else {}
 
 
-def damaged(good: Path, where: Path, done: list[Change]) -> Path:
+def damaged(good: Path, where: Path, done: list[FileChange]) -> Path:
     """A copy (of links, but for what is changed) with these changes made."""
     shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True)
@@ -128,7 +132,7 @@ def _lose(file: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _edit(file: Path, change: Change) -> None:
+def _edit(file: Path, change: FileChange) -> None:
     try:
         data = json.loads(_data(file))
     except ValueError:
@@ -140,27 +144,27 @@ def _edit(file: Path, change: Change) -> None:
     _write(file, json.dumps(data).encode())
 
 
-def _cut(file: Path, change: Change) -> None:
+def _cut(file: Path, change: FileChange) -> None:
     _write(file, _data(file)[: change.value])
 
 
-def _flip(file: Path, change: Change) -> None:
+def _flip(file: Path, change: FileChange) -> None:
     data = bytearray(_data(file))
     if data:
         data[change.value % len(data)] ^= 0x41
     _write(file, bytes(data))
 
 
-def _replace(file: Path, change: Change) -> None:
+def _replace(file: Path, change: FileChange) -> None:
     _write(file, json.dumps(change.value).encode())
 
 
-def _header(file: Path, change: Change) -> None:
+def _header(file: Path, change: FileChange) -> None:
     header = json.dumps({"lm_head.weight": change.value}).encode()
     _write(file, len(header).to_bytes(8, "little") + header)
 
 
-def _special(file: Path, change: Change) -> None:
+def _special(file: Path, change: FileChange) -> None:
     _lose(file)
     if change.how == "pipe":
         os.mkfifo(file)
@@ -172,7 +176,7 @@ def _special(file: Path, change: Change) -> None:
         file.symlink_to("/nowhere/at/all")
 
 
-_WAYS: dict[str, Callable[[Path, Change], None]] = {
+_WAYS: dict[str, Callable[[Path, FileChange], None]] = {
     "set": _edit, "drop": _edit, "cut": _cut, "flip": _flip, "replace": _replace, "header": _header,
     "pipe": _special, "device": _special, "folder": _special, "lost": _special, "nowhere": _special,
 }  # fmt: skip

@@ -91,7 +91,7 @@ def serve() -> None:
         print(json.dumps([end, details]), flush=True)
 
 
-class _Server:
+class _CaseProcess:
     def __init__(self) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from tests.fuzz.gguf_cases import serve; serve()"], text=True,
@@ -120,7 +120,7 @@ class _Server:
 def run_cases(first: int, count: int, record: Path, large: bytes | None = None) -> Counter[str]:
     """Run cases in child processes and append their results to a file; cases that it contains are not run again."""
     known = {json.loads(line)[0] for line in record.read_text().splitlines()} if record.exists() else set()
-    ends, server = Counter[str](), _Server()
+    ends, server = Counter[str](), _CaseProcess()
     folder = Path(tempfile.mkdtemp())
     for number in range(first, first + count):
         if number in known:
@@ -135,7 +135,7 @@ def run_cases(first: int, count: int, record: Path, large: bytes | None = None) 
         with record.open("a") as stream:
             stream.write(json.dumps([number, end, details]) + "\n")
         if server.process.poll() is not None:
-            server = _Server()
+            server = _CaseProcess()
         shutil.rmtree(case)
     server.close()
     shutil.rmtree(folder)

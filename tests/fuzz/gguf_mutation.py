@@ -35,7 +35,7 @@ _TEXTS = (
 
 
 @dataclass(frozen=True)
-class Header:
+class GgufHeader:
     """The parts of a file."""
 
     metadata: tuple[tuple[str, bytes], ...]
@@ -60,7 +60,7 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def parse(content: bytes) -> Header:
+def parse(content: bytes) -> GgufHeader:
     """Split a valid file."""
     stream = io.BytesIO(content)
     _, _, tensors, entries = struct.unpack("<4sIQQ", stream.read(24))
@@ -92,7 +92,7 @@ def parse(content: bytes) -> Header:
         sizes = tuple(number("Q") for _ in range(number("I")))
         table.append((name, sizes, number("I"), number("Q")))
     start = -(-stream.tell() // 32) * 32
-    return Header(tuple(metadata), tuple(table), content[start:])
+    return GgufHeader(tuple(metadata), tuple(table), content[start:])
 
 
 def _array(kind: int, count: int, content: bytes) -> bytes:
@@ -125,9 +125,9 @@ def _vocabulary(kind: str, count: int) -> dict[str, bytes]:
 
 
 @cache
-def corpus(architectures: tuple[str, ...] = ARCHITECTURES) -> dict[str, Header]:
+def corpus(architectures: tuple[str, ...] = ARCHITECTURES) -> dict[str, GgufHeader]:
     """Return the valid files by name: of these architectures, and of a Llama with each kind of tokenizer."""
-    found: dict[str, Header] = {}
+    found: dict[str, GgufHeader] = {}
     for kind in architectures:
         shape = {} if kind in ("deepseek_v2", "mamba", "falcon40b", "bloom") else _SHAPE
         metadata, entries = file_content(exported_model(gguf_models.make(kind, **shape)), "Q8_0")
@@ -141,7 +141,7 @@ def corpus(architectures: tuple[str, ...] = ARCHITECTURES) -> dict[str, Header]:
     return found
 
 
-def change(header: Header, dice: random.Random) -> bytes:
+def change(header: GgufHeader, dice: random.Random) -> bytes:
     """Return the file with one to four changes in its header: of its parts, or of its bytes."""
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         header = dice.choice(_CHANGES)(header, dice)
@@ -181,14 +181,14 @@ def _number(kind: int, dice: random.Random) -> bytes:
     return (dice.choice(_INTEGERS) % 2 ** (8 * size)).to_bytes(size, "little")
 
 
-def _set_value(header: Header, dice: random.Random) -> Header:
+def _set_value(header: GgufHeader, dice: random.Random) -> GgufHeader:
     metadata = list(header.metadata)
     place = dice.randrange(len(metadata))
     metadata[place] = metadata[place][0], _value(dice)
     return replace(header, metadata=tuple(metadata))
 
 
-def _set_same_type(header: Header, dice: random.Random) -> Header:
+def _set_same_type(header: GgufHeader, dice: random.Random) -> GgufHeader:
     """Replace a number by another one, as most readers expect it."""
     numbers = [place for place, (_, value) in enumerate(header.metadata) if value[0] in NUMBERS]
     metadata, place = list(header.metadata), dice.choice(numbers)
@@ -197,7 +197,7 @@ def _set_same_type(header: Header, dice: random.Random) -> Header:
     return replace(header, metadata=tuple(metadata))
 
 
-def _change_array(header: Header, dice: random.Random) -> Header:
+def _change_array(header: GgufHeader, dice: random.Random) -> GgufHeader:
     """Shorten, lengthen, repeat or overwrite the content of an array."""
     arrays = [place for place, (_, value) in enumerate(header.metadata) if value[0] == ARRAY and len(value) > 20]
     if not arrays:
@@ -233,13 +233,13 @@ def _parse_texts(content: bytes) -> list[str]:
     return found
 
 
-def _remove_key(header: Header, dice: random.Random) -> Header:
+def _remove_key(header: GgufHeader, dice: random.Random) -> GgufHeader:
     left = list(header.metadata)
     left.pop(dice.randrange(len(left)))
     return replace(header, metadata=tuple(left))
 
 
-def _add_key(header: Header, dice: random.Random) -> Header:
+def _add_key(header: GgufHeader, dice: random.Random) -> GgufHeader:
     architecture = next((value[12:] for key, value in header.metadata if key == "general.architecture"), b"llama")
     name = architecture.decode("utf-8", "replace")
     more = (
@@ -259,7 +259,7 @@ def _add_key(header: Header, dice: random.Random) -> Header:
     return replace(header, metadata=(*kept, (key, _value(dice))))
 
 
-def _change_tensor(header: Header, dice: random.Random) -> Header:
+def _change_tensor(header: GgufHeader, dice: random.Random) -> GgufHeader:
     tensors = list(header.tensors)
     place = dice.randrange(len(tensors))
     name, sizes, kind, offset = tensors[place]
@@ -282,7 +282,7 @@ def _change_tensor(header: Header, dice: random.Random) -> Header:
     return replace(header, tensors=tuple(tensors))
 
 
-def _fill_vector(header: Header, dice: random.Random) -> Header:
+def _fill_vector(header: GgufHeader, dice: random.Random) -> GgufHeader:
     """Overwrite a vector of float32, such as the factors of positions."""
     vectors = [one for one in header.tensors if len(one[1]) == 1 and one[2] == 0]
     factors = [one for one in vectors if one[0].startswith("rope")]
@@ -297,14 +297,14 @@ _CHANGES = (
 )  # fmt: skip
 
 
-def split_parts(header: Header, count: int = 3) -> list[Header]:
+def split_parts(header: GgufHeader, count: int = 3) -> list[GgufHeader]:
     """Return the file in several parts."""
     made = []
     for number in range(count):
         own = header.tensors[number::count]
         more = {"split.no": number, "split.count": count, "split.tensors.count": len(header.tensors)}
         extra = tuple((key, struct.pack("<II", 4, value)) for key, value in more.items())
-        made.append(Header((*header.metadata, *extra) if number == 0 else extra, own, header.data))
+        made.append(GgufHeader((*header.metadata, *extra) if number == 0 else extra, own, header.data))
     return made
 
 

@@ -11,9 +11,10 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from decodescope.core.errors import DecodescopeError
 
@@ -21,6 +22,7 @@ BUSY_SECONDS, WAITING_SECONDS = 30, 600
 """A case that computes or waits longer hangs. Waiting is counted generously: machines do other things too."""
 LONG = int(os.environ.get("DECODESCOPE_FUZZ", "10000"))
 """Cases of all long forms together."""
+T = TypeVar("T")
 _OURS = re.compile("/(?=(?:core|app|resources)/)")
 """The folder above the program's packages."""
 
@@ -29,21 +31,21 @@ class Hung(BaseException):
     """No Exception: nothing on the way may take it for a failure of its own."""
 
 
-def short(cases: int) -> Any:
+def short(cases: int) -> settings:
     """The same cases each time, as many as a suite can bear."""
     return settings(
         max_examples=cases, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
 
 
-def long(share: float) -> Any:
+def long(share: float) -> settings:
     """New cases each time: so much of all."""
     return settings(
         max_examples=max(1, int(LONG * share)), database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
 
 
-class Tally:
+class CaseTally:
     """Counts how cases end; `check` fails when one ended raw, with the places and an input for each."""
 
     def __init__(self) -> None:
@@ -69,6 +71,19 @@ class Tally:
         """Raises AssertionError when anything ended raw."""
         print(f"\n{sum(self.ends.values()):,} cases: {dict(self.ends)}")
         assert not self.raw, "\n".join(f"{place}\n  {what}" for place, what in self.raw.items())
+
+
+def check_cases(some: settings, cases: SearchStrategy[T], action: Callable[[T], object]) -> None:
+    """Give cases to `action`, as many as `short` or `long` says. Raise AssertionError when any ends raw."""
+    tally = CaseTally()
+
+    @some
+    @given(cases)
+    def attempt(case: T) -> None:
+        tally.attempt(case, lambda: action(case))
+
+    attempt()
+    tally.check()
 
 
 def _place(error: BaseException) -> str:

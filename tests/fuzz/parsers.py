@@ -170,7 +170,7 @@ def _read_tokenizer(file: Path, folder: Path) -> None:
 
 
 def _read_safetensors(file: Path, folder: Path) -> None:
-    """What the header check accepts, safetensors reads alike, or refuses."""
+    """Check that safetensors reads or refuses what the header check accepts."""
     from safetensors import SafetensorError, safe_open
 
     place = folder / "model.safetensors"
@@ -184,7 +184,7 @@ def _read_safetensors(file: Path, folder: Path) -> None:
         assert damage_description(place)
         raise RefusedError("damaged") from None
     assert header is not None
-    assert {name: entry.shape for name, entry in header.items()} == shapes
+    assert {name: list(entry.shape) for name, entry in header.items()} == shapes
 
 
 def _read_weights_index(file: Path, folder: Path) -> None:
@@ -466,7 +466,7 @@ def _read_dropped_file(file: Path, _folder: Path) -> None:
         raise RefusedError(offer.detail)
 
 
-class _Target:
+class _DropReceiver:
     """As much of a drop target as decides what a drop does."""
 
     _with_reason = DropTarget._with_reason
@@ -481,7 +481,7 @@ def _read_dropped_data(file: Path, _folder: Path) -> None:
     for line in file.read_bytes().split(b"\n"):
         kind, _, content = line.partition(b": ")
         dragged.setData(kind.decode("ascii", "replace"), content.replace(b"\\n", b"\r\n"))
-    offer = DropTarget.offer(_Target(), dragged)  # type: ignore[arg-type]
+    offer = DropTarget.offer(_DropReceiver(), dragged)  # type: ignore[arg-type]
     assert offer is None or offer.action or offer.detail
 
 

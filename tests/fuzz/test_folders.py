@@ -6,13 +6,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from transformers import GenerationConfig
 
 from decodescope import core
 from decodescope.core.models import catalog, model_entry
-from tests.fuzz.folders import Change, cases, damaged, make_folders
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.folders import FileChange, cases, damaged, make_folders
+from tests.fuzz.outcomes import check_cases, long, short
 
 WORDS = 2048
 """Token count of the storyteller; families whose small model has fewer receive ids."""
@@ -39,40 +38,23 @@ def use(folder: Path) -> None:
         core.encode(model, CHAT)
 
 
-def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, tally: Tally) -> None:
+def use_damaged(case: tuple[str, list[FileChange]], good: dict[str, Path], where: Path) -> None:
     kind, done = case
-    folder = damaged(good[kind], where / "model", done)
-    tally.attempt(case, lambda: use(folder))
+    use(damaged(good[kind], where / "model", done))
 
 
 @pytest.mark.slow
 def test_damaged_folders_run_or_raise_core_errors(good: dict[str, Path], tmp_path: Path) -> None:
-    tally = Tally()
-
-    @short(40)
-    @given(cases)
-    def run(case: tuple[str, list[Change]]) -> None:
-        check(case, good, tmp_path, tally)
-
-    run()
-    tally.check()
+    check_cases(short(40), cases, lambda case: use_damaged(case, good, tmp_path))
 
 
 def test_null_in_an_aliased_size_raises_config_invalid(good: dict[str, Path], tmp_path: Path) -> None:
     """Regression test: T5 stores its width as d_model."""
-    change = Change("config.json", "set", "hidden_size", [None])
+    change = FileChange("config.json", "set", "hidden_size", [None])
     with pytest.raises(core.errors.ConfigInvalidError):
         use(damaged(good["t5"], tmp_path / "model", [change]))
 
 
 @pytest.mark.fuzz
 def test_many_damaged_folders_run_or_raise_core_errors(good: dict[str, Path], tmp_path: Path) -> None:
-    tally = Tally()
-
-    @long(0.4)
-    @given(cases)
-    def run(case: tuple[str, list[Change]]) -> None:
-        check(case, good, tmp_path, tally)
-
-    run()
-    tally.check()
+    check_cases(long(0.4), cases, lambda case: use_damaged(case, good, tmp_path))

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_gguf_smollm2 import smollm2
 from tests.fuzz.gguf_cases import header_of, open_case, run_cases
 from tests.fuzz.gguf_mutation import corpus, write_case
-from tests.fuzz.outcomes import LONG, Tally
+from tests.fuzz.outcomes import LONG, CaseTally
+from tests.gguf_files import smollm2
 
 FEW = ("llama", "mixtral")
 """Architectures of the short form."""
@@ -44,7 +44,7 @@ def test_valid_files_of_the_corpus_are_read(tmp_path: Path) -> None:
 
 
 def test_mutated_files_are_read_or_refused_with_cause_and_remedy(tmp_path: Path) -> None:
-    tally = Tally()
+    tally = CaseTally()
     for number in range(60):
         folder = tmp_path / str(number)
         folder.mkdir()

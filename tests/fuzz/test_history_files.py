@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from decodescope.app.features.history.panel import history_wording
@@ -21,7 +20,7 @@ from decodescope.app.features.labs.controller import preference
 from decodescope.app.state.request_json import RequestFormatError, request_from_json
 from decodescope.core.errors import DecodescopeError
 from tests.app.history_files import run_data, run_id
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.outcomes import check_cases, long, short
 
 Change = tuple[float, bytes]
 """Where (a share of the file), and what is written over it."""
@@ -123,60 +122,23 @@ def _use(store: HistoryStore) -> None:
     json.dumps(store.request(run_id(1000)))
 
 
-def attempt(tally: Tally, where: Sequence[Change], cut: float | None) -> None:
-    content = damaged(where, cut)
-    tally.attempt((where, cut), lambda: use(content))
-
-
 def test_damaged_history_is_read_as_far_as_possible() -> None:
-    tally = Tally()
-
-    @short(25)
-    @given(changes, cuts)
-    def run(where: Sequence[Change], cut: float | None) -> None:
-        attempt(tally, where, cut)
-
-    run()
-    tally.check()
+    check_cases(short(25), st.tuples(changes, cuts), lambda case: use(damaged(*case)))
 
 
 @pytest.mark.fuzz
 def test_many_damaged_histories_are_read_as_far_as_possible() -> None:
-    tally = Tally()
-
-    @long(0.1)
-    @given(changes, cuts)
-    def run(where: Sequence[Change], cut: float | None) -> None:
-        attempt(tally, where, cut)
-
-    run()
-    tally.check()
+    check_cases(long(0.1), st.tuples(changes, cuts), lambda case: use(damaged(*case)))
 
 
 @pytest.mark.slow
 def test_invalid_history_values_are_reported_or_shown() -> None:
-    tally = Tally()
-
-    @short(40)
-    @given(odds)
-    def run(values: Sequence[Odd]) -> None:
-        tally.attempt(values, lambda: use(with_odd_values(values)))
-
-    run()
-    tally.check()
+    check_cases(short(40), odds, lambda values: use(with_odd_values(values)))
 
 
 @pytest.mark.fuzz
 def test_many_invalid_history_values_are_reported_or_shown() -> None:
-    tally = Tally()
-
-    @long(0.1)
-    @given(odds)
-    def run(values: Sequence[Odd]) -> None:
-        tally.attempt(values, lambda: use(with_odd_values(values)))
-
-    run()
-    tally.check()
+    check_cases(long(0.1), odds, lambda values: use(with_odd_values(values)))
 
 
 def test_invalid_history_path_raises_core_error() -> None:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 
 from decodescope.core.errors import DecodescopeError
 from tests.fuzz.mutation import mutate
-from tests.fuzz.outcomes import LONG, Tally
+from tests.fuzz.outcomes import LONG, CaseTally
 from tests.fuzz.parsers import CORPUS, OTHER_TESTS, OWN_DATA, PARSERS, Parser, RefusedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def _empty(folder: Path) -> None:
 
 def fuzz(parser: Parser, count: int, dice: random.Random, folder: Path) -> None:
     files = [(path.name, path.read_bytes()) for path in parser.files]
-    contents, tally = [data for _, data in files], Tally()
+    contents, tally = [data for _, data in files], CaseTally()
     for number in range(count):
         name, data = files[number % len(files)]
         damaged = mutate(data, contents, parser.tokens, dice)
@@ -89,7 +89,7 @@ def fuzz(parser: Parser, count: int, dice: random.Random, folder: Path) -> None:
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 def test_the_corpus_is_read_or_refused(parser: Parser, folder: Path) -> None:
-    tally = Tally()
+    tally = CaseTally()
     for path in parser.files:
 
         def check(path: Path = path) -> None:

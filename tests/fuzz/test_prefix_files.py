@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GenerationConfig
 
 from decodescope import core
 from tests.core import tiny
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.outcomes import check_cases, long, short
 
 edits = st.lists(
     st.tuples(st.sampled_from(("flip", "zero", "cut", "insert", "swap")), st.integers(0, 2**16), st.integers(1, 64)),
@@ -41,40 +42,18 @@ class Saved:
         store.save(self.path, self.model)
         self.data = self.path.read_bytes()
 
-    def use(self, data: bytes) -> None:
-        self.path.write_bytes(data)
+    def use_edited(self, edits: Sequence[tuple[str, int, int]]) -> None:
+        """Read the file with these edits, and go on from what it holds."""
+        self.path.write_bytes(reduce(edited, edits, self.data))
         store = core.PrefixStore()
         store.load(self.path, self.model)
         assert core.run(self.model, self.request, prefixes=store).sequences == self.text
 
 
-def check(saved: Saved, done: list[tuple[str, int, int]], tally: Tally) -> None:
-    data = saved.data
-    for edit in done:
-        data = edited(data, edit)
-    tally.attempt(done, lambda: saved.use(data))
-
-
 def test_damaged_prefix_files_are_read_whole_or_refused(tmp_path: Path) -> None:
-    saved, tally = Saved(tmp_path), Tally()
-
-    @short(60)
-    @given(edits)
-    def run(done: list[tuple[str, int, int]]) -> None:
-        check(saved, done, tally)
-
-    run()
-    tally.check()
+    check_cases(short(60), edits, Saved(tmp_path).use_edited)
 
 
 @pytest.mark.fuzz
 def test_many_damaged_prefix_files_are_read_whole_or_refused(tmp_path: Path) -> None:
-    saved, tally = Saved(tmp_path), Tally()
-
-    @long(0.1)
-    @given(edits)
-    def run(done: list[tuple[str, int, int]]) -> None:
-        check(saved, done, tally)
-
-    run()
-    tally.check()
+    check_cases(long(0.1), edits, Saved(tmp_path).use_edited)

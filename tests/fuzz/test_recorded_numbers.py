@@ -50,7 +50,7 @@ def sources() -> list[list[Event]]:
 
 
 def written(path: Path, events: list[Event]) -> bool:
-    """Whether the writer takes the events at all: it refuses numbers of thousands of digits."""
+    """Return whether the writer accepts the events; it refuses numbers of thousands of digits."""
     try:
         for _ in core.record(path, iter(events), core.Request("Once")):
             pass
@@ -60,7 +60,7 @@ def written(path: Path, events: list[Event]) -> bool:
 
 
 def show_everything(run: Run) -> None:
-    """What the window makes of a run without a screen."""
+    """Create the contents that the window derives from a run."""
     tables: list[Any] = [token_table(run.tokens), timeline_table(run.cursor_tokens), cache_table(run.cache_history)]
     tables.append(draft_round_table(run.rounds.rounds))
     if run.beams is not None:

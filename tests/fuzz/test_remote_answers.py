@@ -10,7 +10,6 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from decodescope import core
@@ -18,7 +17,7 @@ from decodescope.core.errors import EngineError
 from decodescope.core.remote.http_stream import Timeouts
 from decodescope.core.remote.remote_model import connect
 from tests import fake_remote_engine
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.outcomes import check_cases, long, short
 from tests.fuzz.values import JSON_ODD
 
 HASTY = Timeouts(connect=1, first_byte=5, between_chunks=5, max_attempts=1, pause=0.01)
@@ -80,31 +79,11 @@ def ask(case: Case) -> None:
             core.score(model, "Once upon a time", 3)
 
 
-def attempt(tally: Tally, case: Case) -> None:
-    tally.attempt(case, lambda: ask(case))
-
-
 @pytest.mark.slow
 def test_invalid_answers_raise_core_errors_or_finish() -> None:
-    tally = Tally()
-
-    @short(60)
-    @given(cases)
-    def run(case: Case) -> None:
-        attempt(tally, case)
-
-    run()
-    tally.check()
+    check_cases(short(60), cases, ask)
 
 
 @pytest.mark.fuzz
 def test_many_invalid_answers_raise_core_errors_or_finish() -> None:
-    tally = Tally()
-
-    @long(0.1)
-    @given(cases)
-    def run(case: Case) -> None:
-        attempt(tally, case)
-
-    run()
-    tally.check()
+    check_cases(long(0.1), cases, ask)

@@ -6,11 +6,10 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from decodescope import core
 from tests.core import tiny
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.outcomes import CaseTally, check_cases, long, short
 from tests.fuzz.requests import KINDS, Case, cases, request
 
 EVENTS = 600
@@ -47,31 +46,15 @@ FOUND = (
 
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: str(case.settings))
 def test_fixed_cases_stay_fixed(case: Case) -> None:
-    tally = Tally()
+    tally = CaseTally()
     tally.attempt(case, lambda: use(case))
     tally.check()
 
 
 def test_random_requests_run_or_raise_core_errors() -> None:
-    tally = Tally()
-
-    @short(100)
-    @given(cases)
-    def run(case: Case) -> None:
-        tally.attempt(case, lambda: use(case))
-
-    run()
-    tally.check()
+    check_cases(short(100), cases, use)
 
 
 @pytest.mark.fuzz
 def test_many_random_requests_run_or_raise_core_errors() -> None:
-    tally = Tally()
-
-    @long(0.5)
-    @given(cases)
-    def run(case: Case) -> None:
-        tally.attempt(case, lambda: use(case))
-
-    run()
-    tally.check()
+    check_cases(long(0.5), cases, use)

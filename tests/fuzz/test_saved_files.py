@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
@@ -19,7 +18,7 @@ from decodescope.app.storage.chat_store import ChatStore
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.core import strategies
 from tests.fuzz.damage import CHAT, PRESET, SETTINGS, Put, damaged, put
-from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.outcomes import check_cases, long, short
 from tests.fuzz.values import json_odd
 from tests.ui.fake_engine import ScriptedEngine
 
@@ -101,51 +100,19 @@ def start(qtbot: QtBot, damages: Damages) -> None:
 
 @pytest.mark.slow
 def test_damaged_files_are_read_as_far_as_possible() -> None:
-    tally = Tally()
-
-    @short(200)
-    @given(files)
-    def run(damages: Damages) -> None:
-        tally.attempt(damages, lambda: read_all(damages))
-
-    run()
-    tally.check()
+    check_cases(short(200), files, read_all)
 
 
 @pytest.mark.slow
 def test_a_window_opens_over_damaged_files(qtbot: QtBot) -> None:
-    tally = Tally()
-
-    @short(5)
-    @given(files)
-    def run(damages: Damages) -> None:
-        tally.attempt(damages, lambda: start(qtbot, damages))
-
-    run()
-    tally.check()
+    check_cases(short(5), files, lambda damages: start(qtbot, damages))
 
 
 @pytest.mark.fuzz
 def test_many_damaged_files_are_read_as_far_as_possible() -> None:
-    tally = Tally()
-
-    @long(0.2)
-    @given(files)
-    def run(damages: Damages) -> None:
-        tally.attempt(damages, lambda: read_all(damages))
-
-    run()
-    tally.check()
+    check_cases(long(0.2), files, read_all)
 
 
 @pytest.mark.fuzz
 def test_many_windows_open_over_damaged_files(qtbot: QtBot) -> None:
-    tally = Tally()
-
-    @long(0.03)
-    @given(files)
-    def run(damages: Damages) -> None:
-        tally.attempt(damages, lambda: start(qtbot, damages))
-
-    run()
-    tally.check()
+    check_cases(long(0.03), files, lambda damages: start(qtbot, damages))

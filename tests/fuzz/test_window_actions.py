@@ -38,7 +38,7 @@ from tests.ui.windows import WAIT_MS, open_window, run, whole
 
 DEEDS_A_WINDOW = 40
 Trouble = Callable[[Path], AbstractContextManager[None]]
-"""What happens to the window's folder during a deed."""
+"""Change of the window's folder during an action."""
 
 
 def full(_folder: Path) -> AbstractContextManager[None]:
@@ -63,7 +63,7 @@ def without_trouble(_folder: Path) -> AbstractContextManager[None]:
 
 
 def play(qtbot: QtBot, seed: int, trouble: Trouble = without_trouble) -> None:
-    """One window under one pair of hands; what they did is told with any failure. Every fourth deed has trouble."""
+    """Use one window at random; failures name all actions. Every fourth action has a fault of the folder."""
     luck = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="decodescope-fuzz-") as folder:
         window = whole(open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001)))
@@ -91,13 +91,13 @@ def lost_cards(window: MainWindow) -> list[Popover]:
 
 
 def menus(window: MainWindow) -> Counter[str]:
-    """How many menus and dialogs each part has, but those of buttons: parts that are made late bring their own."""
+    """Count the menus and dialogs of each part without those of buttons: late parts have their own."""
     found = [*(menu for menu in window.findChildren(QMenu) if not is_of_button(menu)), *window.findChildren(QDialog)]
     return Counter(f"{type(part).__name__} of {type(part.parent()).__name__}" for part in found)
 
 
 def is_of_button(menu: QMenu) -> bool:
-    """Whether a button opens it or the one that it lies in, and it lasts as long as that button."""
+    """Return whether a button owns the menu or one of the menus around it."""
     button = menu.parent()
     if isinstance(button, QMenu):
         return is_of_button(button)
@@ -116,7 +116,7 @@ def settle(qtbot: QtBot, window: MainWindow, hands: RandomUser) -> None:
 
 
 def still_works(qtbot: QtBot, window: MainWindow, told: object) -> None:
-    """A plain run from here ends as it should."""
+    """Check that a plain run completes."""
     problems = window.parts.settings_controller.choose("storyteller", "greedy", "dynamic")
     window.parts.settings_controller.set_values({})
     window.parts.setup.prompt.set_prompt("Once upon a time", False)

@@ -1,7 +1,7 @@
 """python -m tests.models [KIND …]: tries every architecture of transformers that writes text, each in a process of its
-own; then, with a file of noise, those that hear or see. What was tried already is not tried again, unless it is named.
-`--native` measures the native decode step on its families instead. `--write` takes what was found into
-tests/models/results.json, media.json and native.json and makes docs/models.md of that.
+own; then, with a file of noise, those with audio or image inputs. Finished ones are tried again only if they are named.
+`--native` measures the native decode step on its families instead. `--write` takes the results into
+tests/models/results.json, media.json and native.json and makes docs/models.md of them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 _SIGNS = {EQUAL: "=", RUNS: "+", DIFFERS: "≠", RAW: "!"}
 
 
-class Reasons:
+class RefusalReasons:
     """Sentences, numbered as they are met."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]], nat
     """Return the whole page; `media`: results of audio and image families; `native`: speeds of the native step."""
     tried = [one for one in results if "skipped" not in one]
     skipped = [one for one in results if "skipped" in one]
-    reasons = Reasons()
+    reasons = RefusalReasons()
     head = HEAD.format(version=version("transformers"), tried=len(tried), skipped=len(skipped))
     parts = [
         head,
@@ -77,7 +77,7 @@ def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]], nat
     return "\n".join(parts) + "\n"
 
 
-def _tables(tried: Sequence[dict[str, Any]], reasons: Reasons, deeper: str) -> Iterator[str]:
+def _tables(tried: Sequence[dict[str, Any]], reasons: RefusalReasons, deeper: str) -> Iterator[str]:
     """Strategies, and caches with two of them; `deeper`: what goes before their headings' own marks."""
     caches = _cache_titles(tried)
     yield f"{deeper}## Strategies, on the dynamic cache\n"
@@ -89,7 +89,7 @@ def _tables(tried: Sequence[dict[str, Any]], reasons: Reasons, deeper: str) -> I
     yield from _table(tried, caches, _drafted, reasons)
 
 
-def _native(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:
+def _native(results: Sequence[dict[str, Any]], reasons: RefusalReasons) -> Iterator[str]:
     """Return the table of the native step: families by kinds of weights."""
     yield NATIVE_HEAD
     yield f"| family | like | layers · width | {' | '.join(_WEIGHTS)} |"
@@ -99,14 +99,14 @@ def _native(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str
         yield f"| {one['title']} | {one['like']} | {one['layers']} · {one['width']} | {' | '.join(cells)} |"
 
 
-def _native_cell(found: dict[str, Any], reasons: Reasons) -> str:
+def _native_cell(found: dict[str, Any], reasons: RefusalReasons) -> str:
     if "reason" in found:
         return f"({reasons.cell((REFUSED, 'No native step: ' + found['reason']))})"
     speedup: float = found["speedup"]
     return f"{speedup:.1f}" if speedup < 10 else f"{speedup:.0f}"
 
 
-def _media(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:
+def _media(results: Sequence[dict[str, Any]], reasons: RefusalReasons) -> Iterator[str]:
     """Return the section on audio and image families: what works, and why others are rejected."""
     tried = [one for one in results if "skipped" not in one]
     refused: dict[str, list[str]] = {}
@@ -144,7 +144,7 @@ def _table(
     tried: Iterable[dict[str, Any]],
     columns: Sequence[tuple[str, str]],
     cells: Callable[[dict[str, Any]], dict[str, Sequence[str]]],
-    reasons: Reasons,
+    reasons: RefusalReasons,
 ) -> Iterator[str]:
     """A row for all model types whose cells are the same: there are two hundred."""
     yield f"| model types | {' | '.join(title for title, _ in columns)} |"

@@ -20,7 +20,7 @@ from tests.models.architecture_page import PAGE, page
 from tests.models.media_trial import media_kinds, try_media
 from tests.models.native_trial import WEIGHTS
 from tests.models.results_file import MEDIA, read, read_folder, read_native, write
-from tests.models.trial import Cell, _compared, try_kind
+from tests.models.trial import RunResult, _compared, try_kind
 
 RESULTS, OF_MEDIA = read(), read(MEDIA)
 SOME = ("cohere2", "t5")
@@ -28,7 +28,7 @@ SOME = ("cohere2", "t5")
 
 
 def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
-    """How every run ended that `like` knows of: sentences may have changed, and there may be more caches."""
+    """Return the outcome of every run in `like`; sentences may have changed, and there may be more caches."""
     reported = {name: result["strategies"][name][0] for name in like["strategies"]}
     for strategy, cells in like["caches"].items():
         reported |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}
@@ -73,8 +73,8 @@ def test_stored_media_results_equal_new_ones(kind: str) -> None:
 
 
 def test_compared_texts_report_the_matching_tokens() -> None:
-    assert _compared([1, 2, 3], [1, 2, 3]) == Cell("equal")
-    assert _compared([1, 9, 3], [1, 2, 3]) == Cell("differs", "1 of 3 tokens are the same")
+    assert _compared([1, 2, 3], [1, 2, 3]) == RunResult("equal")
+    assert _compared([1, 9, 3], [1, 2, 3]) == RunResult("differs", "1 of 3 tokens are the same")
 
 
 @pytest.mark.fuzz

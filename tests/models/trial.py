@@ -35,7 +35,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "early_exit": {"assistant_early_exit": 2, "num_assistant_tokens": 3},
     "token_tree": {"num_assistant_tokens": 3},
 }
-"""What each is tried with. Sampling among one is greedy, which can be compared without dice."""
+"""What each is tried with. Sampling among one is greedy, which can be compared without random numbers."""
 LOSSLESS = ("greedy", "sampling", "assisted", "prompt_lookup", "early_exit", "token_tree")
 """They write what `generate` writes greedily."""
 WITH_EVERY_CACHE = ("greedy", "prompt_lookup")
@@ -44,7 +44,7 @@ WITH_EVERY_CACHE = ("greedy", "prompt_lookup")
 EQUAL, RUNS, DIFFERS, REFUSED, RAW = "equal", "runs", "differs", "refused", "raw"
 
 
-class Cell(NamedTuple):
+class RunResult(NamedTuple):
     """The outcome of one run and its sentence."""
 
     state: str
@@ -89,14 +89,15 @@ def _references(model: core.LoadedModel, greedy: list[int]) -> dict[str, list[in
 
 
 def _has_no_likeliest_token(model: core.LoadedModel) -> bool:
-    """Whether the tiny model has no one likeliest token; then any choice is as good."""
+    """Return whether the tiny model has several likeliest tokens, so that each of them is right."""
     best, next_best = _logits(model)[0][0].topk(2).values.tolist()
     return bool(best - next_best < 1e-6)
 
 
 def _has_same_logits(model: core.LoadedModel, ids: list[int], greedy: list[int]) -> bool:
-    """Whether the module, given a whole text at once, says of its end what it says while it writes that text: some
-    count positions otherwise, some keep windows."""
+    """Return whether the module's scores for a whole text equal those while it writes the text. Some count positions
+    differently, some keep windows.
+    """
     try:
         pairs = [(step[0], last_states(model, ids, greedy[:place])[0]) for place, step in enumerate(_logits(model))]
         return all(torch.allclose(one, other, atol=1e-3) for one, other in pairs)
@@ -143,22 +144,24 @@ def _generated(model: core.LoadedModel, given: dict[str, Any]) -> list[int]:
     return written
 
 
-def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]]) -> Cell:
+def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]]) -> RunResult:
     return judged(model, strategy, cache, wanted, lambda: _written(model, strategy, cache))
 
 
 def judged(
     model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]], ask: Callable[[], list[int]]
-) -> Cell:
+) -> RunResult:
     """Run a strategy with a cache and compare the text with the expected one."""
     try:
         found = ask()
     except DecodescopeError as error:
-        return Cell(RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model))
+        return RunResult(
+            RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model)
+        )
     except BaseException as error:
-        return Cell(RAW, f"{type(error).__name__}: {error}"[:300])
+        return RunResult(RAW, f"{type(error).__name__}: {error}"[:300])
     if strategy not in wanted or not core.caches.registry[cache].exact:
-        return Cell(RUNS)
+        return RunResult(RUNS)
     return _compared(found, wanted[strategy])
 
 
@@ -170,11 +173,11 @@ def _written(model: core.LoadedModel, strategy: str, cache: str) -> list[int]:
     return list(core.run(model, request).sequences[0])
 
 
-def _compared(found: list[int], wanted: list[int]) -> Cell:
+def _compared(found: list[int], wanted: list[int]) -> RunResult:
     if found == wanted:
-        return Cell(EQUAL)
+        return RunResult(EQUAL)
     same = next((place for place, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0)
-    return Cell(DIFFERS, f"{same} of {len(wanted)} tokens are the same")
+    return RunResult(DIFFERS, f"{same} of {len(wanted)} tokens are the same")
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -27,7 +27,7 @@ _LINUX_NAMES = {"bmi": "bmi1", "sse4.2": "sse4_2", "lzcnt": "abm", "avxvnni": "a
 
 
 @dataclass(frozen=True)
-class Target:
+class CompilerTarget:
     """A system and processor that zig compiles for. `triple`: zig's name of it."""
 
     triple: str
@@ -35,11 +35,11 @@ class Target:
 
 
 TARGETS = {
-    "linux-arm64": Target("aarch64-linux-musl", ARM_LEVELS),
-    "windows-x86_64": Target("x86_64-windows-gnu", ("v3", "v4-vnni")),
-    "windows-arm64": Target("aarch64-windows-gnu", ("neon", "dotprod")),
-    "macos-arm64": Target("aarch64-macos.11.0", ("dotprod", "i8mm")),
-    "macos-x86_64": Target("x86_64-macos.11.0", ("v3", "v4-vnni")),
+    "linux-arm64": CompilerTarget("aarch64-linux-musl", ARM_LEVELS),
+    "windows-x86_64": CompilerTarget("x86_64-windows-gnu", ("v3", "v4-vnni")),
+    "windows-arm64": CompilerTarget("aarch64-windows-gnu", ("neon", "dotprod")),
+    "macos-arm64": CompilerTarget("aarch64-macos.11.0", ("dotprod", "i8mm")),
+    "macos-x86_64": CompilerTarget("x86_64-macos.11.0", ("v3", "v4-vnni")),
 }
 
 

@@ -24,7 +24,7 @@ from decodescope.core.native import native_library as native
 Array = np.ndarray[Any, np.dtype[Any]]
 MAGIC = "decodescope kernel cases"
 TYPES = {"float32": 4, "float64": 8, "int64": 64, "uint16": 16}
-"""Types of outputs by the numbers that the host knows them by."""
+"""Types of outputs by their numbers in the host."""
 PANELS = (8, 16, 32)
 """Rows of a panel, by the width of the vectors of a processor."""
 BLOCK_FORMATS = {fmt.name: fmt for fmt in FORMATS.values() if fmt.name in NATIVE and fmt.block_weights > 1}
@@ -38,24 +38,24 @@ EPSILON = 2.0**-22
 _ODD_SIZES = (1, 3, 17, 50, 64, 65, 80, 100)
 
 
-class Place:
+class Offset:
     """An offset in a segment of a case."""
 
     def __init__(self, segment: int, offset: int = 0) -> None:
         self.segment, self.offset = segment, offset
 
-    def __add__(self, more: int) -> Place:
-        return Place(self.segment, self.offset + more)
+    def __add__(self, more: int) -> Offset:
+        return Offset(self.segment, self.offset + more)
 
 
-Argument = int | float | Place | None
+Argument = int | float | Offset | None
 
 
 class CaseWriter:
     """Builds one case: arrays, structs with addresses of arrays, calls, and what they have to write."""
 
     def __init__(self, name: str, panel: int = 0) -> None:
-        """`panel`: the case is for processors whose panels have so many rows; 0 for all."""
+        """`panel`: the case is for processors whose panels have this number of rows; 0 for all."""
         self._name, self._panel = name, panel
         self._segments: list[tuple[bytes, bool]] = []
         self._addresses: list[tuple[int, int, int, int]] = []
@@ -63,17 +63,17 @@ class CaseWriter:
         self._expected: list[bytes] = []
         self._equal: list[tuple[int, int, int, int, int]] = []
 
-    def add(self, values: Array | bytes, odd: bool = False) -> Place:
+    def add(self, values: Array | bytes, odd: bool = False) -> Offset:
         """Add an array as a segment of its own; with `odd`, at an odd address."""
         stored = values if isinstance(values, bytes) else np.ascontiguousarray(values).tobytes()
         self._segments.append((stored, odd))
-        return Place(len(self._segments) - 1)
+        return Offset(len(self._segments) - 1)
 
-    def output(self, count: int, item_bytes: int = 4) -> Place:
+    def output(self, count: int, item_bytes: int = 4) -> Offset:
         """Add an array of `count` items with no defined values."""
         return self.add(b"\xa5" * (count * item_bytes))
 
-    def add_struct(self, *values: tuple[ctypes.Structure, dict[str, Place]]) -> Place:
+    def add_struct(self, *values: tuple[ctypes.Structure, dict[str, Offset]]) -> Offset:
         """Add structs one after another; the fields by the given paths ("layer", "norm.weight") get addresses."""
         place = self.add(b"".join(bytes(value) for value, _ in values))
         start = 0
@@ -84,7 +84,7 @@ class CaseWriter:
             start += ctypes.sizeof(value)
         return place
 
-    def add_pointers(self, *targets: Place) -> Place:
+    def add_pointers(self, *targets: Offset) -> Offset:
         """Add an array of addresses."""
         place = self.add(bytes(8 * len(targets)))
         self._addresses += [(place.segment, 8 * i, own.segment, own.offset) for i, own in enumerate(targets)]
@@ -94,14 +94,14 @@ class CaseWriter:
         encoded = [_encode(argument) for argument in arguments]
         self._calls.append(_text(function) + _numbers(len(encoded)) + b"".join(encoded) + _numbers(returns))
 
-    def expect(self, place: Place, wanted: Array, limits: Array | float, dtype: str = "float32") -> None:
+    def expect(self, place: Offset, wanted: Array, limits: Array | float, dtype: str = "float32") -> None:
         """Require numbers within `limits` of `wanted`."""
         flat = np.ascontiguousarray(wanted, dtype=np.float64).ravel()
         allowed = np.ascontiguousarray(np.broadcast_to(limits, np.shape(wanted)), dtype=np.float64).ravel()
         head = _numbers(place.segment, place.offset, TYPES[dtype], flat.size)
         self._expected.append(head + flat.tobytes() + allowed.tobytes())
 
-    def expect_equal(self, first: Place, second: Place, size: int) -> None:
+    def expect_equal(self, first: Offset, second: Offset, size: int) -> None:
         """Require equal bytes."""
         self._equal.append((first.segment, first.offset, second.segment, second.offset, size))
 
@@ -126,7 +126,7 @@ def _text(value: str) -> bytes:
 def _encode(argument: Argument) -> bytes:
     if argument is None:
         return _numbers(3, 0, 0)
-    if isinstance(argument, Place):
+    if isinstance(argument, Offset):
         return _numbers(2, argument.segment, argument.offset)
     return struct.pack("<qdq", 1, argument, 0) if isinstance(argument, float) else _numbers(0, argument, 0)
 
@@ -212,7 +212,7 @@ class Weights:
 
     def place(
         self, case: CaseWriter, bias: Array | None = None, layout: str = "row_major", panel: int = 0
-    ) -> tuple[native.MatrixStruct, dict[str, Place]]:
+    ) -> tuple[native.MatrixStruct, dict[str, Offset]]:
         """Add the weights to a case; return the struct of the matrix and its addresses."""
         odd = self.kind in BLOCK_FORMATS
         addresses = {"weights": case.add(self.bytes_in(layout, panel), odd)}
@@ -294,7 +294,7 @@ def _product_case(
 
 
 def _call_product(
-    case: CaseWriter, matrix: Place, vectors: Array, result: tuple[Array, Array], bias: Array
+    case: CaseWriter, matrix: Offset, vectors: Array, result: tuple[Array, Array], bias: Array
 ) -> CaseWriter:
     wanted, limits = result
     rows, outputs = wanted.shape
@@ -475,7 +475,7 @@ def softmax(scores: Array) -> Array:
 
 
 def score_cases() -> Iterator[CaseWriter]:
-    """What is read of scores over a vocabulary: choices, spread, likely tokens, histogram."""
+    """Statistics of scores over a vocabulary: choices, spread, likely tokens, histogram."""
     for vocabulary in (1, 2, 15, 16, 17, 1000, 1025, 4099):
         for hidden_scores in (False, True):
             scores = 4 * _vectors(3, vocabulary, vocabulary)
@@ -656,7 +656,7 @@ def attend(queries: Array, keys: Array, values: Array, past: int, scaling: float
     return found
 
 
-class Decoder:
+class ReferenceDecoder:
     """A decoder of one or two layers with random weights, and its pass in float64."""
 
     def __init__(
@@ -688,7 +688,7 @@ class Decoder:
         return 1 + 0.1 * _vectors(1, width, seed)[0], bias
 
     def _place_norm(
-        self, case: CaseWriter, path: str, width: int, seed: int, to: dict[str, Place]
+        self, case: CaseWriter, path: str, width: int, seed: int, to: dict[str, Offset]
     ) -> native.NormStruct:
         weight, bias = self._norm_weights(width, seed)
         to[f"{path}.weight"] = case.add(weight)
@@ -738,8 +738,8 @@ class Decoder:
         return found[0], found[1]
 
     def _call_placed(
-        self, case: CaseWriter, model: Place, hidden: Array, cache: list[Place], sizes: tuple[int, int, int, int]
-    ) -> Place:
+        self, case: CaseWriter, model: Offset, hidden: Array, cache: list[Offset], sizes: tuple[int, int, int, int]
+    ) -> Offset:
         """Call a pass and return its logits. `sizes`: cached tokens, kept tokens, capacity of the cache, threads."""
         past, keep, capacity, threads = sizes
         texts, count = hidden.shape[:2]
@@ -756,10 +756,10 @@ class Decoder:
         case.call("step", model, case.add_struct((native.PassStruct(**fields), addresses)))
         return logits
 
-    def _place_model(self, case: CaseWriter, positions: int) -> Place:
+    def _place_model(self, case: CaseWriter, positions: int) -> Offset:
         layers = []
         for number in range(self.layers):
-            addresses: dict[str, Place] = {}
+            addresses: dict[str, Offset] = {}
             layer = native.LayerStruct(
                 projections=3, ups=1 + self.gated, gated=self.gated, window=self.window, rope=0 if self.turned else -1,
                 residual_scale=1.0, parallel=self.parallel,
@@ -840,19 +840,21 @@ class Decoder:
 def step_cases() -> Iterator[CaseWriter]:
     """Passes of decoders with odd shapes; a pass of several tokens equals passes of one, to the last bit."""
     for width in _ODD_SIZES:
-        yield Decoder(width=width, heads=(1, 1), vocabulary=1, hidden=33, wide=50).case(1, 3, 0, 3, alone=True)
-        yield Decoder(width=width, heads=(6, 2), hidden=48).case(2, 2, 5, 1, alone=True)
+        yield ReferenceDecoder(width=width, heads=(1, 1), vocabulary=1, hidden=33, wide=50).case(1, 3, 0, 3, alone=True)
+        yield ReferenceDecoder(width=width, heads=(6, 2), hidden=48).case(2, 2, 5, 1, alone=True)
     for act in native.ACTIVATIONS:
-        yield Decoder(act=act, gated=act == "silu", norm="layer_norm", wide=70).case(1, 2, 3, 2)
+        yield ReferenceDecoder(act=act, gated=act == "silu", norm="layer_norm", wide=70).case(1, 2, 3, 2)
     for count in range(1, 18):
-        yield Decoder(hidden=65, wide=129, vocabulary=77).case(1, count, 4, count, threads=2, alone=True)
+        yield ReferenceDecoder(hidden=65, wide=129, vocabulary=77).case(1, count, 4, count, threads=2, alone=True)
     for kind in ("bfloat16", "float16"):
-        yield Decoder(kind, hidden=50, width=20, wide=90).case(1, 5, 6, 5, alone=True)
-    yield Decoder(window=4).case(2, 3, 9, 3, alone=True)
-    yield Decoder(window=1, turned=0).case(1, 4, 2, 4)
-    yield Decoder(turned=12, head_norms=True, heads=(4, 4)).case(1, 4, 300, 2, threads=2, alone=True)
-    yield Decoder(parallel=True, gated=False, act="gelu_erf", norm="layer_norm").case(3, 1, 0, 1)
-    yield Decoder(hidden=1, wide=1, width=1, heads=(1, 1), vocabulary=2, norm="layer_norm", turned=0).case(1, 2, 1, 1)
+        yield ReferenceDecoder(kind, hidden=50, width=20, wide=90).case(1, 5, 6, 5, alone=True)
+    yield ReferenceDecoder(window=4).case(2, 3, 9, 3, alone=True)
+    yield ReferenceDecoder(window=1, turned=0).case(1, 4, 2, 4)
+    yield ReferenceDecoder(turned=12, head_norms=True, heads=(4, 4)).case(1, 4, 300, 2, threads=2, alone=True)
+    yield ReferenceDecoder(parallel=True, gated=False, act="gelu_erf", norm="layer_norm").case(3, 1, 0, 1)
+    yield ReferenceDecoder(hidden=1, wide=1, width=1, heads=(1, 1), vocabulary=2, norm="layer_norm", turned=0).case(
+        1, 2, 1, 1
+    )
 
 
 def all_cases() -> Iterator[CaseWriter]:

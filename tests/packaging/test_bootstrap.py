@@ -23,7 +23,7 @@ def bootstrap(root):
 
 @pytest.fixture
 def started(bootstrap, monkeypatch):
-    """What would have been started: (command, variables)."""
+    """Record what would have been started: (command, variables)."""
     calls = []
     monkeypatch.setattr(bootstrap, "start", lambda command, variables=None: calls.append((command, variables)) or 0)
     monkeypatch.setattr(bootstrap.Environment, "prepare", lambda self, wanted: calls.append((self.folder.name, wanted)))

@@ -115,7 +115,7 @@ def test_gate_ends_at_a_static_failure_and_closes_with_the_table_and_the_suite(r
 
 
 def test_simulated_bare_machine_hides_only_the_test_tools(root, tmp_path):
-    """Of the programs in two folders only those are hidden that tests may need; the first of one name is taken."""
+    """Only programs that tests may need are hidden, and of two programs of one name the first is used."""
     first, second = tmp_path / "first", tmp_path / "second"
     for folder, names in (
         (first, ("python3", "g++", "ffmpeg")),

@@ -282,7 +282,7 @@ def test_machine_that_cannot_build_is_refused_before_anything_is_built(tmp_path,
 
 
 def test_failed_build_leaves_the_output_folder_as_it_was(program, root, tmp_path, monkeypatch):
-    """Of an earlier build: its package, its bill of materials and its checksums still belong together."""
+    """Package, bill of materials and checksums of an earlier build still belong together."""
     output, work = tmp_path / "output", tmp_path / "work"
     output.mkdir()
     before = {"decodescope_1.deb": "old", "decodescope-1-linux-installer.cdx.json": "{}", "SHA256SUMS-linux": "sums"}

@@ -49,7 +49,7 @@ def test_importing_the_window_loads_no_torch(root):
 
 
 def contracts_checked(folder, *arguments):
-    """What import-linter answers of the packages in this folder."""
+    """Return import-linter's report on the packages in this folder."""
     pytest.importorskip("importlinter")
     command = [sys.executable, "packaging/static_checks.py", "imports", "--no-cache", "--no-logo", *arguments]
     variables = {**os.environ, "COLUMNS": "300"}

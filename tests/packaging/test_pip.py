@@ -10,7 +10,7 @@ from bootstrap_parts.errors import SetupError
 from bootstrap_parts.failures import LOG, diagnose
 
 
-class Terminal(io.StringIO):
+class PipTerminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -37,7 +37,7 @@ def test_pip_lines_are_shortened(line, told):
 
 
 def test_terminal_shows_percentage_and_time_on_one_line():
-    out = Terminal()
+    out = PipTerminal()
     progress = pip.Progress(out)
     progress.line("  Downloading torch-2.13.0-cp311.whl (190.2 MB)")
     progress.line("Progress 50 of 200")

@@ -1,4 +1,4 @@
-"""Where every tool is required, a skipped test is a failure."""
+"""A skipped test is a failure if every tool is required."""
 
 import os
 import re

@@ -39,7 +39,7 @@ def write_page(folder) -> None:
     (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>")
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
+class FolderHandler(http.server.SimpleHTTPRequestHandler):
     """Serve a folder and record what is requested."""
 
     def log_message(self, *_: object) -> None:
@@ -57,7 +57,7 @@ def served(tmp_path):
     for name in ("cpu", "pypi"):
         (folder / name / "torch").mkdir(parents=True)
         write_page(folder / name / "torch")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(FolderHandler, directory=str(folder)))
     server.requested, server.folder = [], folder
     server.address = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)

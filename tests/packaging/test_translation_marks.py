@@ -41,7 +41,7 @@ ALLOWED = (
     Allowed("core/grammar/compilation.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
     Allowed("core/plugins/plugin_folder.py", r"My (processor|strategy)( \{number\})?", "names in the templates"),
     Allowed("core/plugins/plugin_loading.py", r"Parameter", "a class"),
-    Allowed("app/start/cli", r"decodescope( [a-z-]+:)? \{…\}", "the name of the command"),
+    Allowed("app/start/cli", r"decodescope( [a-z-]+:| \{…\}:)? \{…\}", "the name of the command"),
     Allowed("app/start/cli/study.py", r"\{l_bar\}.*", "a format of tqdm"),
     Allowed("app/start/cli/atlas.py", r"\{l_bar\}.*", "a format of tqdm"),
     Allowed("app/features/likelihood/session.py", r"without start token", "a name of the core"),

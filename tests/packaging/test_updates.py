@@ -40,7 +40,7 @@ class Publisher:
 def publisher(tmp_path):
     published = Publisher(tmp_path)
 
-    class Answer(BaseHTTPRequestHandler):
+    class ReleaseHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             published.requests.append((self.path, dict(self.headers)))
             self.send_response(published.status)
@@ -52,7 +52,7 @@ def publisher(tmp_path):
         def log_message(self, *args: object) -> None:
             """Print nothing."""
 
-    with serving(Answer, threading.Event()) as address:
+    with serving(ReleaseHandler, threading.Event()) as address:
         published.address = f"{address}/notice.json"
         yield published
 

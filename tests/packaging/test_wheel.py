@@ -1,4 +1,4 @@
-"""What a plain `pip install .` brings along."""
+"""Contents of a plain `pip install .`."""
 
 import os
 import subprocess

@@ -19,13 +19,13 @@ _FLAGS = (
     "--disable-dev-shm-usage", "--mute-audio", "--force-color-profile=srgb", "--lang=en-US",
 )  # fmt: skip
 _FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
-"""What a browser writes to without being asked: settings of the desktop among it."""
+"""Folders that a browser writes to by itself, such as the settings of the desktop."""
 _KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40, "Home": 36, "End": 35, "Enter": 13,
          "Escape": 27, "Tab": 9, " ": 32}  # fmt: skip
 
 
 def chromium() -> str | None:
-    """Where it is; None on a machine without it."""
+    """Return the path of Chromium; None without it."""
     return next((path for path in map(shutil.which, NAMES) if path), None)
 
 

@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """The browser with the page of a run; whatever a test does, nothing is asked for and nothing goes wrong."""
+    """The browser with the page of a run; in no test the page requests a file or logs an error."""
     kind = request.param
     path = folder / f"{kind}.html"
     if not path.exists():
@@ -182,7 +182,7 @@ def test_text_button_shows_the_other_sequence(page: Browser) -> None:
 
 @of("sampling")
 def test_page_formats_numbers_like_the_program(page: Browser) -> None:
-    """The script's own functions, taken out of the page: a module hands nothing out."""
+    """The script's own functions, taken out of the page: a module exports nothing."""
     script = page.evaluate(
         "document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]"
     )
@@ -279,7 +279,7 @@ def test_page_on_a_narrow_screen_does_not_overflow(browser: Browser, folder: Pat
 
 @pytest.mark.parametrize("kind", ["sampling", "beam_search", "speculative"])
 def test_page_in_chinese_has_no_untranslated_labels(browser: Browser, folder: Path, kind: str) -> None:
-    """Whatever it says by itself; tokens and names of the field stay."""
+    """Return the page's own texts, without tokens and terms of the field."""
     set_language("zh_CN")
     try:
         path = core.page(events(kind), folder / f"{kind}-zh.html")

@@ -1,4 +1,4 @@
-"""Drawn scenes: their captions are the only right ones, held-out ones stay out, and the eyes learn."""
+"""Drawn scenes: captions are unique, held-out scenes are not trained on, and the vision encoder learns."""
 
 import random
 from dataclasses import replace
@@ -16,7 +16,7 @@ from describer.scenes import LEGEND, NEW_PAIRS, Scene, Thing, draw_scene
 from networks import new_model
 from shapes import SHAPES
 from train import Trainer
-from trial import Trial
+from trial import ComparedTexts
 
 TINY = replace(SHAPES["describer"], width=32, layers=1, heads=2, inner=48, batch=6, extra={"decoder_layers": 1})
 
@@ -82,10 +82,10 @@ def test_describer_training_lowers_the_loss_and_batches_resume(tmp_path: Path) -
 
 def test_trial_counts_exact_captions() -> None:
     found = scenes(held_out=True, count=2)
-    trial = Trial([scene.caption for scene in found], [found[0].caption, "a small red circle"])
+    trial = ComparedTexts([scene.caption for scene in found], [found[0].caption, "a small red circle"])
     assert trial.exact == 1
     assert trial.wrong == [(found[1].caption, "a small red circle")]
-    assert trial.only([True, False]) == Trial([found[0].caption], [found[0].caption])
+    assert trial.only([True, False]) == ComparedTexts([found[0].caption], [found[0].caption])
 
 
 @pytest.mark.parametrize("share", [0, 1])

@@ -1,4 +1,4 @@
-"""The two bundled models that hear and see: small enough, and as good as their cards say."""
+"""The two bundled models with audio and image inputs: small enough, and as good as their cards say."""
 
 from __future__ import annotations
 

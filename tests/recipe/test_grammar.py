@@ -1,4 +1,4 @@
-"""The story grammar: the same seed, the same story; nobody changes name or gender; answers are in the text."""
+"""The story grammar: equal seeds write equal stories, characters keep name and gender, and answers are in the text."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Spoken sentences: their words, who says them, what is heard when, and that the ears learn."""
+"""Spoken sentences: words, speakers and times of sounds, and learning of the audio encoder."""
 
 import random
 from dataclasses import replace
@@ -18,7 +18,7 @@ from listener.voices import NEW_VARIANTS, RATE, VARIANTS, Moment, Speaker, Spoke
 from networks import new_model
 from shapes import SHAPES
 from train import Trainer
-from trial import Trial, word_errors
+from trial import ComparedTexts, word_errors
 
 TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})
 speaks = pytest.mark.usefixtures("needs_espeak")
@@ -63,7 +63,7 @@ def test_word_errors_count_substitutions_deletions_and_insertions() -> None:
     assert word_errors(reference, "turn off the light".split()) == 1
     assert word_errors(reference, "turn the the light now".split()) == 2
     assert word_errors(reference, []) == 4
-    trial = Trial(["one two", "three"], ["one two", "tree"])
+    trial = ComparedTexts(["one two", "three"], ["one two", "tree"])
     assert (trial.words, trial.errors, trial.exact, trial.wrong) == (3, 1, 1, [("three", "tree")])
 
 

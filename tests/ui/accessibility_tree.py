@@ -17,7 +17,7 @@ CONTROLS = {
     Role.TreeItem, Role.Table, Role.ColumnHeader, Role.MenuItem, Role.Link, Role.Chart, Role.Graphic, Role.Dialog,
     Role.Grip,
 }  # fmt: skip
-"""What must have a name. Cells and labels are named by what stands in them, and may be empty; scroll bars belong to the
+"""What must have a name. Cells and labels are named by their texts, and may be empty; scroll bars belong to the
 named area that they scroll."""
 MEASURED = {Role.SpinBox, Role.Slider, Role.ProgressBar, Role.ComboBox}
 """What must have a value as well."""

@@ -205,7 +205,7 @@ def window_classes() -> set[str]:
     return {one.name for one in own_windows()} | used
 
 
-BASE_CLASSES = ("BaseDialog", "ScrolledDialog")
+BASE_CLASSES = ("BaseDialog", "CardDialog", "ScrolledDialog")
 
 
 @cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.widgets.tree_canvas import TreeCanvas, TreeNode
+from tests.ui.windows import show_widget
 
 SMALL = (
     TreeNode(0, None, "…little", state="root"),
@@ -30,9 +30,4 @@ def small(qtbot: QtBot) -> TreeCanvas:
 
 
 def empty(qtbot: QtBot, width: int = 900, height: int = 600) -> TreeCanvas:
-    canvas = TreeCanvas()
-    qtbot.addWidget(canvas)
-    canvas.resize(width, height)
-    canvas.set_theme(theme_for("light"))
-    canvas.show()
-    return canvas
+    return show_widget(qtbot, TreeCanvas(), width, height)

@@ -35,7 +35,7 @@ Sample = Mapping[str, int]
 def growth(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
     """Return what grows: its median over the second third of the samples, and over the last one.
 
-    The first third, in which caches fill and modules are imported, is left out. A median forgets single peaks, such as
+    The first third, in which caches fill and modules are imported, is left out. A median ignores single peaks, such as
     a thread that is just ending.
     """
     third = len(samples) // 3
@@ -63,7 +63,7 @@ def take_sample() -> dict[str, int]:
 
 
 def qobjects() -> Counter[str]:
-    """Return the number of living QObjects that Python knows, by class: all widgets, controllers, models, timers."""
+    """Return the number of living QObjects with a Python object, by class: all widgets, controllers, models, timers."""
     from PySide6.QtCore import QObject
     from shiboken6 import isValid
 
@@ -71,7 +71,7 @@ def qobjects() -> Counter[str]:
 
 
 def python_objects() -> Counter[str]:
-    """Return the number of Python objects that the garbage collector knows, by class.
+    """Return the number of Python objects that the garbage collector tracks, by class.
 
     PySide keeps the empty shells of widgets that Qt itself had created and deleted, as the parts of an editor.
     A change of the language, which builds the window again, leaves some hundred of them; they are counted as `DEAD`.

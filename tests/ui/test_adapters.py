@@ -25,6 +25,7 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.core import AdapterChoice
 from tests.core.adapters import save_lora
 from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import finish, run
 
 
 def adapter(folder: Path, **config: object) -> str:
@@ -184,8 +185,7 @@ def test_command_line_adds_adapters(window: MainWindow, panel: AdapterPanel, tmp
 
 def say(qtbot: QtBot, window: MainWindow, text: str) -> None:
     window.parts.setup.prompt.set_prompt(text, is_chat=True)
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        window.parts.runs.run()
+    run(qtbot, window)
 
 
 def test_adapters_are_switched_beside_the_chat_input_and_stay_with_their_answers(
@@ -229,8 +229,7 @@ def test_answer_is_regenerated_with_the_adapters_in_use_or_with_its_own(
     say(qtbot, window, "Hello")
     window.parts.adapters.switch(path, False)
     (answer,) = chat.conversation.turns[1:]
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        chat.regenerate()
+    finish(qtbot, window, chat.regenerate)
     assert window.session.run.request.adapters == ()
     bar = window.findChild(TurnBar)
     chat.show_sibling(chat.conversation.turns[1], -1)
@@ -288,15 +287,13 @@ def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Pa
     window.parts.settings_controller.choose("storyteller", "greedy")
     window.parts.settings_controller.update_values({"max_new_tokens": 6})
     window.parts.setup.prompt.set_prompt("Once upon a time", False)
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        window.parts.runs.run()
+    run(qtbot, window)
     window.session.select_token(2)
     buttons = window.parts.inspector.page._internals.part.buttons
     assert not buttons["adapters"].isVisibleTo(window)
     plain = window.session.run.text
     window.parts.adapters.add(str(tmp_path / "lora"))
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        window.parts.runs.run()
+    run(qtbot, window)
     assert window.session.run.text != plain
     window.session.select_token(2)
     part = window.parts.inspector.page._internals.part
@@ -312,12 +309,10 @@ def test_the_inspector_shows_what_the_adapter_changed(qtbot: QtBot, tmp_path: Pa
     model.adapters.remove(tmp_path / "lora")
     save_lora(model, tmp_path / "lora", 5, target_modules=["q_proj", "v_proj", "down_proj"])  # trained again
     window.parts.adapters.add(str(tmp_path / "lora"))
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        window.parts.runs.run()
+    run(qtbot, window)
     again = core.Request("Once upon a time", {"max_new_tokens": 6}, adapters=[tmp_path / "lora"])
     assert window.session.run.text == core.run(model, again).texts[0]
     window.parts.setup.adapters.rows[0].strength.setValue(0)
-    with qtbot.waitSignal(window.session.finished, timeout=60_000):
-        window.parts.runs.run()
+    run(qtbot, window)
     assert window.session.run.text == plain
     window.close()

@@ -127,7 +127,7 @@ def test_failed_save_leaves_no_partial_picture(
 
     monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
-    assert "was not saved: " in capsys.readouterr().err
+    assert "could not be saved: " in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]
 
 
@@ -139,5 +139,5 @@ def test_full_disk_for_window_files_is_reported(
 
     monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
-    assert "no space left on device. Free up space" in capsys.readouterr().err
+    assert "no space left on the disk. Free up space" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]

@@ -76,7 +76,7 @@ def settings(window: MainWindow) -> dict[str, Any]:
 
 
 def saved(window: MainWindow) -> dict[str, Any]:
-    """What the settings file holds."""
+    """Return the contents of the settings file."""
     stored = json.loads(window.parts.store.path.read_text(encoding="utf-8"))
     return {**stored["choices"], "view": stored["layout"]["view"]}
 

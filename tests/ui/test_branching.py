@@ -24,7 +24,7 @@ from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, token
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, finish, open_window, run
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_greedy_branch_with_same_token_reproduces_text(qtbot: QtBot, config_dir:
 
 
 def tab_of(window: MainWindow, name: str) -> bool:
-    """Whether there is a tab of that view."""
+    """Return whether there is a tab of that view."""
     tabs = window.parts.centre.columns[0].tabs
     return tabs.isTabVisible([spec.name for spec in VIEWS].index(name))
 
@@ -307,8 +307,7 @@ def test_branch_of_chat_answer_replaces_answer(qtbot: QtBot, window: MainWindow)
     turns = window.parts.chat.conversation.turns
     assert [turn.role for turn in turns] == ["user", "assistant"]
     assert turns[-1].content == branch.text
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.scoring.score_run()
+    finish(qtbot, window, window.parts.scoring.score_run)
     assert turns[-1].content == branch.text, "a score says nothing in the chat"
 
 

@@ -15,7 +15,7 @@ from decodescope.app.views.memory.view import MemoryView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import caches
 from decodescope.core.models.text_decoder import cache_name
-from tests.ui.windows import WAIT_MS, find
+from tests.ui.windows import WAIT_MS, find, run
 
 LONG_MS = 6 * WAIT_MS
 PROMPT = "Once upon a time, there was a little fox who lived in a den under the hill."
@@ -41,13 +41,12 @@ def opened(qtbot: QtBot, config_dir: Path, engine: CoreEngine) -> MainWindow:
 
 
 def write(qtbot: QtBot, window: MainWindow) -> str:
-    with qtbot.waitSignal(window.session.finished, timeout=LONG_MS):
-        window.parts.runs.run()
+    run(qtbot, window)
     return window.session.run.text
 
 
 class NoMemory:
-    """Lets the model run out of memory once a cache that lies in memory holds so many tokens."""
+    """Make the model run out of memory once a cache in memory holds this number of tokens."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens

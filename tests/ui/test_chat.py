@@ -21,13 +21,15 @@ from decodescope.app.state import run_history
 from decodescope.app.state.conversation import CONTINUE
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.chat.formatted_answer import markdown_document, shown_text
 from decodescope.app.views.chat.turn_tools import made_with_rows
 from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import DecodescopeError, PromptTooLongError
 from decodescope.core.events import Notice
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, finish, open_window, run
 
 QUESTIONS = ("Tell me a story about a fox.", "What happened next?", "Who helped?", "And then?", "How did it end?")
 
@@ -54,9 +56,7 @@ def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 
 def press_and_wait(qtbot: QtBot, window: MainWindow, name: str) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        press(qtbot, window, name)
-    QApplication.processEvents()
+    finish(qtbot, window, lambda: press(qtbot, window, name))
 
 
 def chat_view(window: MainWindow) -> ChatView:
@@ -178,6 +178,11 @@ def test_list_that_covers_the_chat_closes_when_a_message_is_sent_or_a_chat_begin
     view.chats.newRequested.emit()
     assert view.area.isVisible()
     assert contents(window) == []
+    say(qtbot, window, "Hi")
+    press(qtbot, window, "chatsButton")
+    assert view.chats.search.mapTo(view, QPoint()).x() == view._footer.contentsMargins().left()
+    press(qtbot, window, "newChatButton")
+    assert view.area.isVisible()
 
 
 def test_answer_of_earlier_turn_regenerates_without_later_turns(
@@ -318,8 +323,7 @@ def test_run_shortcut_during_answer_is_refused(qtbot: QtBot, config_dir: Path) -
     window.parts.setup.prompt.editor.setPlainText("Next")
     window.parts.runs.run()
     assert "being written" in window.parts.centre.error_banner.accessibleDescription()
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.stop()
+    finish(qtbot, window, window.parts.runs.stop)
     assert (len(engine.runs), window.parts.setup.prompt.editor.toPlainText()) == (1, "Next")
 
 
@@ -538,8 +542,7 @@ def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
     window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.stop()
+    finish(qtbot, window, window.parts.runs.stop)
     assert window.parts.chat.conversation.turns[-1].content.startswith(" fox named Mia.")
     assert not window.parts.chat.conversation.is_open
 
@@ -632,3 +635,10 @@ def test_reused_tokens_increase_with_every_turn(qtbot: QtBot, config_dir: Path) 
     for before, after in pairwise(answers):
         assert after.reused >= before.reused + before.computed, "everything before the new turn is reused"
     assert f"{reused[-1]:,} reused" in window.parts.status.number_labels["prefill"].text()
+
+
+def test_messages_show_control_characters_and_keep_the_order_of_letters() -> None:
+    assert shown_text("a\r\nb\rc\u2028d") == "a\nb\nc\nd"
+    assert shown_text("\x1b[31m \u202eevil") == "␛[31m ↔evil"
+    document = markdown_document("**bold**\x07 \u202eevil", theme_for("light"), 400)
+    assert document.toPlainText().strip() == "bold␇ ↔evil"

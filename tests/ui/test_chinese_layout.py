@@ -22,7 +22,7 @@ from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import story
-from tests.ui.test_compare_view import Bench, fill, finished
+from tests.ui.test_compare_view import CompareViewSession, fill, finished
 from tests.ui.test_sample_tree_view import chorus_run
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import run
@@ -75,7 +75,7 @@ def check_trees(window: MainWindow) -> None:
     assert isinstance(view, TreeView)
     for found in (beam_run(beam_steps(6, beams=4, groups=2)), chorus_run()):
         view.show_run(found)
-        with QSignalBlocker(view.signals):  # the session knows nothing of this run
+        with QSignalBlocker(view.signals):  # the session does not have this run
             view.canvas.selection.pick(2)
         window.parts.inspector.show_report(view.report)
         check(window, "tree")
@@ -93,7 +93,7 @@ def check_comparisons(window: MainWindow) -> None:
     """Each kind as it is set up, and one with its results."""
     view = view_of(window, "compare")
     assert isinstance(view, CompareView)
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     for kind in ("seeds", "models", "sweep", "runs", "caches"):
         view.kind.button(kind).click()
         check(window, f"compare {kind}")

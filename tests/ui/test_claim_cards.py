@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,6 +236,52 @@ def test_range_of_the_claim_follows_its_direction() -> None:
     shapes = [claim_shape(OUTCOME, expects, 3) for expects in ("higher", "lower", "equal")]
     assert [shape.claimed for shape in shapes if shape is not None] == [(0.05, None), (None, -0.05), (-0.05, 0.05)]
     assert claim_shape(replace(OUTCOME, low=None, high=None), "higher", 3) is None
+
+
+def test_export_writes_page_and_table_and_copies_the_result(
+    qtbot: QtBot, window: MainWindow, engine: ClaimEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+
+    def choose(_parent: object, _title: str, name: str, _kinds: str, slot: Callable[[str], None]) -> None:
+        names.append(name)
+        slot(str(tmp_path / "out" / name))
+
+    monkeypatch.setattr("decodescope.app.widgets.file_dialogs.open_save_dialog", choose)
+    dialog = open_cards(window)
+    assert not dialog.export_button.isEnabled(), "nothing was tested yet"
+    engine.go_on.set()
+    dialog.card.try_button.click()
+    qtbot.waitUntil(lambda: not window.parts.claims.is_testing, timeout=WAIT_MS)
+    assert dialog.export_button.isEnabled()
+    page, table, copy = dialog.export_button.menu().actions()
+    for action in (page, table, copy):
+        action.trigger()
+    assert names == ["greedy-repeats.html", "claims.csv"]
+    assert " ran and ran and ran." in (tmp_path / "out" / names[0]).read_text("utf-8")
+    with (tmp_path / "out" / names[1]).open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["claim"], row["verdict"], float(row["low"])) == ("greedy-repeats", "holds", OUTCOME.low)
+    assert QApplication.clipboard().text().startswith("Greedy decoding repeats itself\nHolds here · storyteller")
+    dialog.show_claim("drafts-save-passes")
+    assert [one.isEnabled() for one in (page, table, copy)] == [False, True, False]
+
+
+def test_export_to_a_place_that_cannot_be_written_says_why_on_the_card(
+    qtbot: QtBot, window: MainWindow, engine: ClaimEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(
+        "decodescope.app.widgets.file_dialogs.open_save_dialog",
+        lambda _parent, _title, name, _kinds, slot: slot(str(tmp_path / "file" / name)),
+    )
+    dialog = open_cards(window)
+    engine.go_on.set()
+    dialog.card.try_button.click()
+    qtbot.waitUntil(lambda: not window.parts.claims.is_testing, timeout=WAIT_MS)
+    dialog.export_button.menu().actions()[0].trigger()
+    assert "could not be saved" in dialog.card.status.text()
+    assert "Choose a folder" in dialog.card.status.text()
 
 
 def test_model_on_an_engine_is_refused_by_name() -> None:

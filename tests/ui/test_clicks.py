@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
 from tests.core import gguf_models
 from tests.ui.fake_engine import STORY, ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window
+from tests.ui.windows import WAIT_MS, find, finish, open_window
 
 CLICKS = {
     "first story": 1,
@@ -32,8 +31,8 @@ CLICKS = {
 """Task → clicks. Enter sends a message."""
 
 
-class Hand:
-    """A hand with a mouse: it presses only what is visible and enabled, and counts."""
+class MouseUser:
+    """A user with a mouse, who presses only visible and enabled widgets. `clicks` is their number."""
 
     def __init__(self, window: MainWindow) -> None:
         self.window, self.clicks = window, 0
@@ -76,14 +75,8 @@ def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow
 
 
 @pytest.fixture
-def hand(window: MainWindow) -> Hand:
-    return Hand(window)
-
-
-def finish(qtbot: QtBot, window: MainWindow, action: Callable[[], None]) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        action()
-    QApplication.processEvents()
+def hand(window: MainWindow) -> MouseUser:
+    return MouseUser(window)
 
 
 def start_chat(qtbot: QtBot, window: MainWindow) -> None:
@@ -96,18 +89,18 @@ def test_clicks_for_a_story_its_page_and_two_temperatures(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, tmp_path: Path
 ) -> None:
     engine.tokens = STORY
-    hand = Hand(window)
+    hand = MouseUser(window)
     finish(qtbot, window, lambda: hand.press("runButton"))
     assert window.session.run.text == "".join(STORY)
     assert hand.clicks == CLICKS["first story"]
-    hand = Hand(window)
+    hand = MouseUser(window)
     hand.choose("&File", "save_page")
     dialog = window.findChild(QFileDialog)
     dialog.fileSelected.emit(str(tmp_path / "pupils.html"))
     dialog.close()
     assert (tmp_path / "pupils.html").exists()
     assert hand.clicks == CLICKS["web page for pupils"]
-    hand, column = Hand(window), window.parts.centre.columns[0]
+    hand, column = MouseUser(window), window.parts.centre.columns[0]
     places = [column.tabs.tabRect(number).center() for number in range(column.tabs.count())]
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         hand.press(column.tabs, next(place for place in places if column.name_at(place) == "compare"))
@@ -117,7 +110,7 @@ def test_clicks_for_a_story_its_page_and_two_temperatures(
 
 
 def test_clicks_for_a_chat_in_a_gguf_model(
-    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, hand: Hand, tmp_path: Path
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, hand: MouseUser, tmp_path: Path
 ) -> None:
     from decodescope.core import save_gguf
 
@@ -141,17 +134,17 @@ def test_clicks_for_a_chat_in_a_gguf_model(
 def test_clicks_for_answers_of_a_chat(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     start_chat(qtbot, window)
     area, chat = find(window, ChatView, "chatView").area, window.parts.chat.conversation
-    hand = Hand(window)
+    hand = MouseUser(window)
     hand.press("editTurnButton")
     area.editor.text.setPlainText("Yes, it was")
     finish(qtbot, window, lambda: hand.press("continueButton"))
     assert engine.runs[-1].beginning[-1] == " was"
     assert hand.clicks == CLICKS["continue an edited answer"]
-    hand = Hand(window)
+    hand = MouseUser(window)
     finish(qtbot, window, lambda: hand.press("regenerateButton"))
     assert len(chat.turns[-1].siblings) == 3
     assert hand.clicks == CLICKS["another answer beside the first"]
-    hand = Hand(window)
+    hand = MouseUser(window)
     hand.press("previousAnswer")
     assert chat.turns[-1].number == 2
     assert hand.clicks == CLICKS["back to the first answer"]
@@ -159,7 +152,7 @@ def test_clicks_for_answers_of_a_chat(qtbot: QtBot, window: MainWindow, engine: 
 
 def test_clicks_for_another_token(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     start_chat(qtbot, window)
-    hand, view = Hand(window), find(window, ChatView, "chatView")
+    hand, view = MouseUser(window), find(window, ChatView, "chatView")
     hand.clicks += 1  # the right button on the token opens its menu
     place = view.token_rect(1, 2).center().toPoint()
     view.area.tokenMenuRequested.emit(
@@ -178,14 +171,14 @@ def test_clicks_for_an_adapter_and_for_serving(
 
     start_chat(qtbot, window)
     window.parts.adapters.add(adapter(tmp_path / "pirate"))
-    hand, composer = Hand(window), window.parts.chat.composer
+    hand, composer = MouseUser(window), window.parts.chat.composer
     hand.clicks += 1  # the button opens its menu, which would block the test
     assert composer.adapters.isVisible()
     composer.adapters.menu().aboutToShow.emit()
     hand.choose_in(composer.adapters.menu(), "pirate")
     assert window.parts.adapters.choices == ()
     assert hand.clicks == CLICKS["switch an adapter off"]
-    hand = Hand(window)
+    hand = MouseUser(window)
     hand.choose("&Tools", "serve_model")
     dialog = window.parts.serving.open()
     dialog.port.setValue(0)

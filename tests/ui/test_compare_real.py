@@ -9,23 +9,18 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
-from decodescope.app import build_window
 from decodescope.app.views.compare.view import CompareView
 from decodescope.app.views.tree.view import TreeView
 from decodescope.app.window.main_window import MainWindow
+from tests.ui.windows import WAIT_MS, finish, open_core_window
 
-WAIT_MS = 60_000
 MODELS = ("storyteller", "storyteller-draft", "summarizer")
 TEXTS = 6
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = build_window(config_dir)
-    qtbot.addWidget(window)
-    window.resize(1280, 800)
-    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
-        window.show()
+    window = open_core_window(qtbot, config_dir)
     window.parts.settings_controller.choose(strategy="sampling")
     window.parts.settings_controller.set_values({"max_new_tokens": 8, "temperature": 1.2})
     window.parts.setup.prompt.set_prompt("Once upon a time")
@@ -33,8 +28,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def test_comparison_of_three_models_reloads_first(qtbot: QtBot, window: MainWindow) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run()
+    finish(qtbot, window, window.parts.runs.run)
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
     view.kind.button("models").click()

@@ -29,7 +29,7 @@ from tests.long import slow
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import PROMPT, started, story
-from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import WAIT_MS, open_window, show_widget
 from tests.ui.windows import run as run_window
 
 REASON = "storyteller was trained without a window."
@@ -44,8 +44,8 @@ def finished(request: RunRequest, tokens: list[TokenChosen], size: int = 4096) -
     return run
 
 
-class Bench:
-    """Does what the session does with the view's signals, one request at a time."""
+class CompareViewSession:
+    """Handles the view's signals as the session does, one request at a time."""
 
     def __init__(self, view: CompareView) -> None:
         self.view, self.waiting = view, []
@@ -77,12 +77,7 @@ class Bench:
 def view(qtbot: QtBot) -> Iterator[CompareView]:
     view = CompareView()
     view.kind.set_value(CACHES)
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("light"))
-    view.resize(760, 640)
-    with qtbot.waitExposed(view):
-        view.show()
-    return view
+    return show_widget(qtbot, view, 760, 640)
 
 
 def row(view: CompareView, number: int) -> dict[str, str]:
@@ -96,7 +91,7 @@ def entries_of(view: CompareView) -> list[ComparisonEntry]:
     return view.comparison.entries
 
 
-def fill(bench: Bench, *texts: list[TokenChosen]) -> None:
+def fill(bench: CompareViewSession, *texts: list[TokenChosen]) -> None:
     for tokens in texts:
         bench.end_next(tokens)
     bench.view.side_runs_changed(False)
@@ -114,7 +109,7 @@ def test_button_is_disabled_without_finished_run(view: CompareView) -> None:
 
 
 def test_unsupported_candidate_is_disabled_with_reason(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     chip = view.setup.chips.findChild(QPushButton, "compare.sliding_window")
     assert not chip.isEnabled()
     assert chip.toolTip() == REASON
@@ -122,7 +117,7 @@ def test_unsupported_candidate_is_disabled_with_reason(view: CompareView) -> Non
 
 
 def test_compare_button_fills_table_and_plots(view: CompareView, qtbot: QtBot) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     bench.choose("dynamic", "static", "sink")
     with qtbot.waitSignal(view.signals.sideRunsRequested) as wanted:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
@@ -149,7 +144,7 @@ def test_compare_button_fills_table_and_plots(view: CompareView, qtbot: QtBot) -
 
 
 def test_summary_names_first_differing_token(view: CompareView) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     bench.choose("dynamic", "quantized-2")
     view.compare_or_stop()
     bench.end_next(story(10))
@@ -160,7 +155,7 @@ def test_summary_names_first_differing_token(view: CompareView) -> None:
 
 
 def test_failed_and_stopped_runs_keep_other_results(view: CompareView) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     bench.choose("dynamic", "static", "sink")
     view.compare_or_stop()
     bench.end_next(story(5))
@@ -176,7 +171,7 @@ def test_failed_and_stopped_runs_keep_other_results(view: CompareView) -> None:
 
 
 def test_strategy_comparison_shows_texts_and_plots(view: CompareView) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     view.kind.button("strategies").click()
     bench.choose("sampling", "greedy")
     view.compare_or_stop()
@@ -196,7 +191,7 @@ def test_strategy_comparison_shows_texts_and_plots(view: CompareView) -> None:
 
 
 def test_click_on_card_changes_reference(view: CompareView, qtbot: QtBot) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     view.kind.button("seeds").click()
     view.setup.seeds.setValue(2)
     view.compare_or_stop()
@@ -211,7 +206,7 @@ def test_click_on_card_changes_reference(view: CompareView, qtbot: QtBot) -> Non
 
 
 def test_columns_sort_numerically_with_missing_values_last(view: CompareView) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     view.kind.button("seeds").click()
     view.setup.seeds.setValue(4)
     view.compare_or_stop()
@@ -234,7 +229,7 @@ def test_columns_sort_numerically_with_missing_values_last(view: CompareView) ->
 
 
 def test_seed_comparison_with_greedy_is_disabled(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     view.show_run(finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(5)))
     view.kind.button("seeds").click()
     assert not view.button.isEnabled()
@@ -242,7 +237,7 @@ def test_seed_comparison_with_greedy_is_disabled(view: CompareView) -> None:
 
 
 def test_sweep_shows_estimate_and_plots_results(view: CompareView, qtbot: QtBot) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     view.kind.button("sweep").click()
     form = view.setup.sweep
     assert form.parameter.currentText() == "Temperature"
@@ -273,7 +268,7 @@ def test_sweep_shows_estimate_and_plots_results(view: CompareView, qtbot: QtBot)
     [("0", "2", "must be greater than"), ("1", "1", "two different ends"), ("warm", "2", "must be a number")],
 )
 def test_invalid_sweep_range_shows_reason(view: CompareView, low: str, high: str, reason: str) -> None:
-    Bench(view)
+    CompareViewSession(view)
     view.kind.button("sweep").click()
     form = view.setup.sweep
     form.low.setText(low)
@@ -287,7 +282,7 @@ def test_invalid_sweep_range_shows_reason(view: CompareView, low: str, high: str
 
 
 def test_existing_runs_are_compared_without_new_runs(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     other = finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(7))
     view.show_run(other)
     view.kind.button("runs").click()
@@ -304,7 +299,7 @@ def test_existing_runs_are_compared_without_new_runs(view: CompareView) -> None:
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
 @pytest.mark.parametrize(("width", "scale"), [slow((520, 1.0)), (330, 1.5)])
 def test_layout_is_not_clipped_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     view.kind.button(kind).click()
     if kind == "sweep":
         view.setup.sweep.list.setText("0.5 1.5")
@@ -322,7 +317,7 @@ def test_layout_is_not_clipped_at_any_width(view: CompareView, kind: str, width:
 
 
 def test_foreign_side_run_is_ignored(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     view.side_runs_changed(True)
     view.side_run_finished(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
     assert not view.button.isEnabled()
@@ -332,7 +327,7 @@ def test_foreign_side_run_is_ignored(view: CompareView) -> None:
 
 
 def test_export_table_has_numbers_and_texts(view: CompareView) -> None:
-    bench = Bench(view)
+    bench = CompareViewSession(view)
     bench.choose("dynamic", "static")
     view.compare_or_stop()
     bench.end_next(story(10))
@@ -483,7 +478,7 @@ def test_history_run_is_compared_with_shown_run(qtbot: QtBot, config_dir: Path) 
 
 
 def test_scored_text_supports_only_models_and_runs(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     scored = RunRequest("Once", scored=True, load=LoadRequest("storyteller"))
     view.show_run(finished(scored, story(5)))
     for kind, can in (("sweep", False), ("caches", False), ("seeds", False), ("models", True), ("runs", True)):
@@ -493,7 +488,7 @@ def test_scored_text_supports_only_models_and_runs(view: CompareView) -> None:
 
 
 def test_run_of_unavailable_strategy_can_be_compared(view: CompareView) -> None:
-    Bench(view)
+    CompareViewSession(view)
     gone = RunRequest("Once", strategy="oracle", load=LoadRequest("storyteller"))
     view.show_run(finished(gone, story(5)))
     for kind in ("sweep", "caches", "strategies", "seeds", "models"):

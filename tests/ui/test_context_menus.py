@@ -15,7 +15,7 @@ from decodescope.app.views import VIEWS
 from decodescope.app.views.base import View
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.beams import beam_run, beam_steps
-from tests.ui.windows import open_window
+from tests.ui.windows import open_window, show_widget
 from tests.ui.windows import run as run_window
 
 NAMES = [*(spec.name for spec in VIEWS if not spec.hidden_when_empty), "inspector", "timeline"]
@@ -93,10 +93,7 @@ def test_menu_of_inspector_branches_and_copies(window: MainWindow, qtbot: QtBot)
 def test_menu_of_tree_has_tools_on_background_and_hypothesis_in_table(qtbot: QtBot) -> None:
     from decodescope.app.views.tree.view import TreeView
 
-    view = TreeView()
-    qtbot.addWidget(view)
-    view.resize(900, 600)
-    view.show()
+    view = show_widget(qtbot, TreeView(), 900, 600)
     run = beam_run(beam_steps(6), ranked=True)
     view.show_run(run)
     QApplication.processEvents()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication
@@ -18,12 +17,7 @@ from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.events import RunStarted
 from tests.ui.layout import faults, settle
-from tests.ui.windows import find, open_window, run
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+from tests.ui.windows import find, run
 
 
 def opened(window: MainWindow) -> CodeDialog:

@@ -96,7 +96,7 @@ def test_film_error_is_reported(qtbot: QtBot, tmp_path: Path) -> None:
     filming = FilmJob(make_run(story(2), finished=True), order, window := QObject())
     with qtbot.waitSignal(filming.ended, timeout=WAIT_MS) as ended:
         pass
-    assert "demo.gif was not saved" in ended.args[0]
+    assert "demo.gif could not be saved" in ended.args[0]
     window.deleteLater()
 
 

@@ -20,7 +20,7 @@ from tests.ui.windows import open_window, run
 
 
 def steps(dialog: QWidget) -> Iterator[QWidget]:
-    """Where Tab goes from the dialog's first stop, once around; fails where it leaves, or turns back before."""
+    """Yield the widgets that Tab reaches, once around. Fail if it leaves the dialog or turns back."""
     seen: list[QWidget] = []
     while (here := QApplication.focusWidget()) not in seen:
         assert here is not None
@@ -32,7 +32,7 @@ def steps(dialog: QWidget) -> Iterator[QWidget]:
 
 
 def focusable_widgets(dialog: QWidget) -> set[QWidget]:
-    """What can be reached by Tab; a page of controls is scrolled by them."""
+    """Return the widgets that Tab can reach; a page of controls is scrolled by them."""
     policy = Qt.FocusPolicy.TabFocus
     taking = {
         part

@@ -17,15 +17,10 @@ from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.models.model_saving import save_gguf
 from tests.core import gguf_models
-from tests.ui.windows import find, open_window, run
+from tests.ui.windows import find, run
 
 RANKINGS = "Use these rankings in the preference lab"
 COPY, LEFT, NONE = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def files(*paths: Path | str) -> QMimeData:

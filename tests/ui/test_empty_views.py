@@ -20,16 +20,6 @@ VIEWS = ("tokens", "chat", "tree", "speculation", "memory", "compare", "branches
 INFO = ModelInfo("storyteller", "storyteller", "cpu", "float32", 2, "", 5_700_000, 512, 2048, has_chat=True)
 
 
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    return open_window(qtbot, config_dir, engine)
-
-
 def fill_button(part: QWidget) -> QPushButton:
     """The one button that the part offers, on the screen."""
     buttons = [button for button in part.findChildren(QPushButton, "fillButton") if button.isVisible()]

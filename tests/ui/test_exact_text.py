@@ -1,4 +1,4 @@
-"""What is typed, pasted or set in an editor reaches the model character by character."""
+"""Typed, pasted and set texts of an editor reach the model character by character."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_set_prompt_keeps_text_and_can_be_undone(qtbot: QtBot, name: str) -> Non
 
 @pytest.mark.parametrize("name", [name for name, text in HOSTILE.items() if text.strip() and "\n" not in text.strip()])
 def test_chat_turn_keeps_text_exactly(qtbot: QtBot, name: str) -> None:
-    """Of one line: a line break and spaces at its ends are the border of a turn."""
+    """Use one line: line breaks and spaces at its ends are the border of a turn."""
     text = HOSTILE[name].strip()
     panel = PromptPanel([])
     qtbot.addWidget(panel)

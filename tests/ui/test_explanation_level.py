@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,7 @@ from decodescope.core import explain_token
 from decodescope.resources import depth
 from tests.ui.windows import open_window, run
 
-
-@pytest.fixture(autouse=True)
-def restore_usual_depth() -> Iterator[None]:
-    yield
-    depth.set_depth(depth.USUAL)
+pytestmark = pytest.mark.usefixtures("restore_usual_depth")
 
 
 def test_explanation_level_is_saved_and_checked_in_menu(qtbot: QtBot, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_full_disk_keeps_existing_file_and_shows_error(
     assert [one.read_text() for one in tmp_path.iterdir() if one.is_file()] == ["what stood there"]
     (box,) = window.findChildren(QMessageBox)
     assert path.name in box.text()
-    assert "File too large" in box.text()
+    assert "too large for that disk" in box.text()
 
 
 def test_svg_contains_text_elements(window: MainWindow, tmp_path: Path) -> None:

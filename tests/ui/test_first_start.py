@@ -1,4 +1,4 @@
-"""What is chosen when the program starts for the first time, by the language of the system."""
+"""Choices at the first start of the program, by the language of the system."""
 
 from __future__ import annotations
 

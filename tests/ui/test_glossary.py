@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,17 +20,13 @@ from decodescope.resources import depth
 from tests.ui import layout
 from tests.ui.windows import open_window, run
 
+pytestmark = pytest.mark.usefixtures("restore_usual_depth")
+
 PARAMETERS = {
     parameter.name: parameter
     for entry in (*strategies.registry.values(), *caches.registry.values())
     for parameter in entry.parameters
 }
-
-
-@pytest.fixture(autouse=True)
-def restore_usual_depth() -> Iterator[None]:
-    yield
-    depth.set_depth(depth.USUAL)
 
 
 @pytest.fixture

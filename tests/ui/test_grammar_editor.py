@@ -1,4 +1,4 @@
-"""The grammar's editor and its form: what is typed, what is wrong with it, and what a run is asked."""
+"""The grammar's editor and its form: typed text, its errors, and the request of a run."""
 
 from __future__ import annotations
 

@@ -43,11 +43,6 @@ def finished_run(tokens: list[TokenChosen]) -> Run:
     return run
 
 
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
-
-
 def start_game(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     """Begin a game with this run, up to its first question."""
     window.session.show(run)
@@ -92,7 +87,7 @@ def with_four_choices(tokens: list[TokenChosen]) -> list[TokenChosen]:
 
 
 def with_other_continuation(run: Run, place: int) -> list[TokenChosen]:
-    """The same text up to a place, where another of the choices stands, and another text behind it."""
+    """The same text up to a position, then another of the choices and another text."""
     token = run.tokens[place]
     other = next(one for one in make_questions(run)[0].choices if one.id != token.id)
     chosen = replace(
@@ -282,7 +277,7 @@ def press_focused(window: MainWindow, key: Qt.Key) -> None:
 
 
 def enter_hands(window: MainWindow, *hands: int) -> None:
-    """Type the hands for each choice as a teacher does, with Enter after each."""
+    """Type the number of raised hands for each choice, with Enter after each."""
     for count in hands:
         for digit in str(count):
             press_focused(window, Qt.Key(Qt.Key.Key_0 + int(digit)))

@@ -19,7 +19,7 @@ from decodescope.app.window.main_window import MainWindow
 from tests.app.history_files import run_data
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.histories import click, history, listed_names, name_editor, save_run, search, shown_run
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, finish, open_window, run
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +206,7 @@ def test_run_again_uses_current_model_permissions(qtbot: QtBot, config_dir: Path
     window.parts.settings.models.allow_pickle.append(shown_run(window).request.model)
     assert window.history.show(stored)
     assert not shown_run(window).request.load.allow_pickle
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run_again()
+    finish(qtbot, window, window.parts.runs.run_again)
     assert engine.runs[-1].load.allow_pickle
 
 

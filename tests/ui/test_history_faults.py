@@ -66,7 +66,7 @@ def test_damage_found_while_listing_shows_notice(qtbot: QtBot, config_dir: Path,
 
 
 def test_damage_found_by_lab_shows_notice(qtbot: QtBot, config_dir: Path) -> None:
-    """The rankings come from the file beside it."""
+    """The rankings come from the other file of the folder."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
     file = window.parts.services.labs.preference().folder / "rankings.jsonl"
     file.parent.mkdir(parents=True)

@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
 from decodescope.app.state.token_stats import most_surprising, most_uncertain, uncertain_unavailable_reason
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector import inspector_rows, panel
 from decodescope.app.views.inspector.panel import Inspector
 from decodescope.app.views.text.token_wording import popover_rows, surprise_bits, token_text
@@ -23,19 +22,13 @@ from decodescope.core import Sentence, explain_token, words
 from decodescope.core.events import Alternative, LayerChoice, Stage, TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
-from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import WAIT_MS, finish, open_window, show_widget
 from tests.ui.windows import run as run_window
 
 
 @pytest.fixture
 def inspector(qtbot: QtBot) -> Inspector:
-    made = Inspector()
-    qtbot.addWidget(made)
-    made.set_theme(theme_for("light"))
-    made.resize(324, 700)
-    with qtbot.waitExposed(made):
-        made.show()
-    return made
+    return show_widget(qtbot, Inspector(), 324, 700)
 
 
 def visible_text(inspector: Inspector) -> str:
@@ -404,8 +397,7 @@ def test_selection_during_run_is_kept_when_it_ends(qtbot: QtBot, config_dir: Pat
     window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     window.session.select_token(3)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        hold.set()
+    finish(qtbot, window, hold.set)
     assert window.session.run.selected == 3
 
 

@@ -11,12 +11,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import open_window, run
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+from tests.ui.windows import run
 
 
 def nothing(folder: Path) -> None:

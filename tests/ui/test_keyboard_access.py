@@ -23,9 +23,8 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.panels.parameter_row import ValueSlider
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
-from tests.ui.windows import open_window, run, whole
+from tests.ui.windows import activate, open_window, run, whole
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 PRESSED = (QAbstractButton, QComboBox, QAbstractSlider, QAbstractSpinBox, QLineEdit)
@@ -33,9 +32,7 @@ PRESSED = (QAbstractButton, QComboBox, QAbstractSlider, QAbstractSpinBox, QLineE
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
+    window = activate(qtbot, whole(open_window(qtbot, config_dir)))
     run(qtbot, window)
     return window
 
@@ -110,7 +107,7 @@ def name_of(widget: QWidget) -> str:
 def is_part_of_another(widget: QWidget) -> bool:
     """Return whether a widget is part of another control or a second way to it."""
     inside = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit)
-    inside = inside or isinstance(widget, ValueSlider)  # the number beside it is the same setting
+    inside = inside or isinstance(widget, ValueSlider)  # the number next to it is the same setting
     return inside or isinstance(widget, QScrollBar) or widget.objectName().startswith(("qt_", "Scroll"))
 
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QTabBar, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
 from decodescope.app.control.borrowed_settings import EXAMPLE
 from decodescope.app.features.tours.state import find_tour as find_tour
 from decodescope.app.storage import examples
-from decodescope.app.theme.language import set_language
 from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.errors import PromptTooLongError
@@ -26,6 +25,8 @@ from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch
 from tests.ui.windows import WAIT_MS, open_window, run
 
+pytestmark = pytest.mark.usefixtures("restore_english")
+
 CHINESE = re.compile(r"[\u3400-\u9fff]")
 OURS = {
     english[0]
@@ -34,12 +35,6 @@ OURS = {
 }
 """English sentences and titles that differ in Chinese."""
 SHARED = {"LM Studio", "mean"}
-
-
-@pytest.fixture(autouse=True)
-def restore_english(qapp: QApplication) -> Iterator[None]:
-    yield
-    set_language(ENGLISH)
 
 
 def visible_texts(window: MainWindow) -> Iterator[tuple[str, str]]:
@@ -59,7 +54,7 @@ def visible_texts(window: MainWindow) -> Iterator[tuple[str, str]]:
 
 
 def untranslated_texts(window: MainWindow) -> list[tuple[str, str]]:
-    """What is still in the other language."""
+    """Yield texts that are still in the other language."""
     settle(window)
     window.parts.status.refresh()
     if current_language() == ENGLISH:

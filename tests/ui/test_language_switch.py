@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import shiboken6
 from PySide6.QtCore import QMetaMethod, QObject
-from PySide6.QtWidgets import QApplication, QComboBox, QDialog
+from PySide6.QtWidgets import QComboBox, QDialog
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
 from decodescope.app.panels.settings.settings_dialog import SettingsDialog
-from decodescope.app.theme.language import set_language
 from decodescope.app.window.main_window import MainWindow
-from decodescope.resources.language import ENGLISH, current_language
+from decodescope.resources.language import current_language
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, run
+
+pytestmark = pytest.mark.usefixtures("restore_english")
 
 SIGNAL = QMetaMethod.MethodType.Signal
-
-
-@pytest.fixture(autouse=True)
-def restore_english(qapp: QApplication) -> Iterator[None]:
-    yield
-    set_language(ENGLISH)
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def switch(qtbot: QtBot, window: MainWindow, choice: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -123,14 +125,15 @@ def test_export_option_saves_run_table_or_view(start: Launch, tmp_path: Path) ->
         ([], "run.html", "There is no run to export. Add --run"),
         ([], "tokens.csv", "The view “Tokens” has no data to export yet."),
         (["--run", "--view", "tree"], "tree.json", "Use --view to choose one that has data: tokens, memory"),
-        (["--run"], "file/tokens.json", "Choose a folder you can write to."),
-        (["--run"], "file/run.html", "Choose a folder you can write to."),
+        (["--run"], "full.json", "no space left on the disk. Free up space"),
+        (["--run"], "full.html", "no space left on the disk. Free up space"),
     ],
 )
 def test_invalid_export_exits_with_error(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str, message: str
 ) -> None:
-    (tmp_path / "file").write_text("")
+    for suffix in ("json", "html"):
+        (tmp_path / f"full.{suffix}").symlink_to("/dev/full")
     assert start(ScriptedEngine(), *words, "--export", tmp_path / name) == 1
     assert message in capsys.readouterr().err
 
@@ -161,6 +164,27 @@ def test_invalid_options_exit_with_error(
     assert not (tmp_path / "out.png").exists()
 
 
+@pytest.mark.every(4)
+@pytest.mark.parametrize("content", ["missing", "folder", "binary", "latin", "/dev/zero", "/dev/null/x"])
+@pytest.mark.parametrize("option", ["recorded", "--preset", "--media", "--adapter"])
+def test_option_with_unreadable_file_exits_with_cause_and_remedy(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, content: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "latin").write_bytes("Les élèves\n".encode("latin-1"))
+    path = tmp_path / content if content.isalpha() else content
+    words = [path] if option == "recorded" else [option, path]
+    code = 1
+    with suppress(SystemExit):  # refused by the parser
+        code = start(ScriptedEngine(), *words, "--screenshot", tmp_path / "out.png")
+    assert code == 1
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("decodescope: ")
+    assert re.search(r"[.!?”] [A-Z].*\.$", message), f"no cause or no remedy: {message}"
+    assert not re.search(r"Traceback|Errno|codec|Error\b", message)
+
+
 @pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"top_p": 7}], ids=str)
 def test_preset_with_invalid_values_is_rejected(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: dict[str, object]
@@ -182,9 +206,9 @@ def test_failed_run_exits_with_error(start: Launch, tmp_path: Path, capsys: pyte
 def test_unwritable_screenshot_exits_with_error(
     start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    assert start(ScriptedEngine(), "--screenshot", tmp_path / "file" / "out.png") == 1
-    assert "was not saved: " in capsys.readouterr().err
+    (tmp_path / "out.png").symlink_to("/dev/full")
+    assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png") == 1
+    assert "could not be saved: no space left on the disk. Free up space" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", [["--screenshot", "a.png"], ["--export", "a.html"]])

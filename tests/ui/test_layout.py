@@ -27,11 +27,6 @@ from tests.ui.windows import open_window, run
 SIZES = [slow(((1280, 800), 1.0)), ((900, 600), 1.5), slow(((1280, 800), 2.0)), slow(((900, 600), 2.0))]
 
 
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
-
-
 def arrange(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     window.parts.appearance.set_font_scale(scale)
     window.resize(*size)

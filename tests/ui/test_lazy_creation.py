@@ -16,7 +16,7 @@ from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.tokens.token_strips import MediaStrip, ScoreStrip
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import open_window, run
+from tests.ui.windows import run
 
 LATE = {
     "html",
@@ -29,11 +29,6 @@ LATE = {
     "decodescope.app.widgets.accessibility.qt_interfaces",
 }
 """Modules of which nothing is seen in a window that has just been opened."""
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def test_first_frame_imports_no_unused_modules(config_dir: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -15,12 +14,7 @@ from decodescope.app.features.tours.store import FILE, ClassRecords
 from decodescope.app.state.room_votes import RoomAnswer
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, open_window
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+from tests.ui.windows import WAIT_MS
 
 
 def go_on(qtbot: QtBot, player: TourPlayer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -20,7 +19,7 @@ from decodescope.core.errors import ParameterError
 from tests.core import tiny
 from tests.core.test_pattern_probability import _model, _request
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import open_window, run
+from tests.ui.windows import run
 
 WAIT_MS = 30_000
 
@@ -53,11 +52,6 @@ class LikelihoodEngine(ScriptedEngine):
 @pytest.fixture
 def engine() -> LikelihoodEngine:
     return LikelihoodEngine()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path, engine: LikelihoodEngine) -> MainWindow:
-    return open_window(qtbot, config_dir, engine)
 
 
 def test_bounds_and_beginnings_are_shown_when_the_search_ends(

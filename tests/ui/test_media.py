@@ -153,8 +153,8 @@ def test_media_is_restored_and_missing_file_shows_reason(qtbot: QtBot, config_di
     assert again.parts.media.problems
 
 
-class Device:
-    """What sounddevice gives: a stream whose callback is called by hand."""
+class FakeSoundDevice:
+    """Stream as of sounddevice; tests call its callback."""
 
     def __init__(self, rate: int, callback: Callable[..., None], **_kind: object) -> None:
         self.callback, self.is_open = callback, False
@@ -168,15 +168,17 @@ class Device:
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
+def device(monkeypatch: pytest.MonkeyPatch) -> type[FakeSoundDevice]:
     library = types.ModuleType("sounddevice")
     library.__spec__ = types.SimpleNamespace(name="sounddevice")
-    library.RawInputStream = library.OutputStream = Device
+    library.RawInputStream = library.OutputStream = FakeSoundDevice
     monkeypatch.setitem(sys.modules, "sounddevice", library)
-    return Device
+    return FakeSoundDevice
 
 
-def test_recorded_sound_is_added_and_can_be_played(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
+def test_recorded_sound_is_added_and_can_be_played(
+    qtbot: QtBot, config_dir: Path, device: type[FakeSoundDevice]
+) -> None:
     window = media_window(qtbot, config_dir, AUDIO)
     bar = window.findChildren(MediaBar, "mediaBar")[0]
     tools = window.parts.media_bar.ensure_bar()[1]
@@ -200,7 +202,7 @@ def test_recorded_sound_is_added_and_can_be_played(qtbot: QtBot, config_dir: Pat
 
 
 def test_full_disk_while_recording_keeps_sound_and_shows_notice(
-    qtbot: QtBot, config_dir: Path, device: type[Device], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, config_dir: Path, device: type[FakeSoundDevice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = media_window(qtbot, config_dir, AUDIO)
     tools = window.parts.media_bar.ensure_bar()[1]
@@ -215,7 +217,7 @@ def test_full_disk_while_recording_keeps_sound_and_shows_notice(
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     banner = window.parts.centre.error_banner
     qtbot.waitUntil(banner.isVisible)
-    assert "cannot be written: no space left on device. Free space" in banner.accessibleDescription()
+    assert "cannot be written: no space left on the disk. Free space" in banner.accessibleDescription()
     (stored,) = media_paths(window)
     with wave.open(stored, "rb") as file:
         assert file.getnframes() == 8000

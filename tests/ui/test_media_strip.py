@@ -63,7 +63,7 @@ def test_sound_is_shown_with_positions_and_padding(qtbot: QtBot, config_dir: Pat
 
 
 def test_strip_of_long_recording_draws_only_what_is_read(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    """Sixteen seconds for a model that hears four: a tone that grows from silence has a quarter of its height there."""
+    """Sixteen seconds for a model that reads four: a tone that grows from silence has a quarter of its height there."""
     window = shown(qtbot, config_dir, sound(tmp_path / "long.wav", 16.0), AUDIO)
     (card,) = strip(window).cards
     assert card.name.text() == "long.wav · sound 0.0–4.0 s of 16.0 s"

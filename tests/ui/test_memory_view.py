@@ -19,6 +19,7 @@ from decodescope.app.views.memory.view import MemoryView
 from decodescope.core.events import Event, Notice, Prefilled
 from tests.app.test_cache_history import EACH, START, events, plan
 from tests.ui.scripted import started
+from tests.ui.windows import show_widget
 
 
 def begun() -> Run:
@@ -36,13 +37,7 @@ def ended(found: list[Event]) -> Run:
 
 @pytest.fixture
 def view(qtbot: QtBot) -> Iterator[MemoryView]:
-    view = MemoryView()
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("dark"))
-    view.resize(680, 640)
-    with qtbot.waitExposed(view):
-        view.show()
-    return view
+    return show_widget(qtbot, MemoryView(), 680, 640, "dark")
 
 
 def test_memory_view_is_registered_with_factory(qtbot: QtBot) -> None:

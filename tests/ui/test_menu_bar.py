@@ -19,17 +19,14 @@ from decodescope.app.state.glossary_terms import find_term
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources import language
 from tests.ui.menus import menu_faults
-from tests.ui.windows import find, open_window, run, whole
+from tests.ui.windows import activate, find, open_window, run, whole
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = open_window(qtbot, config_dir)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    return window
+    return activate(qtbot, open_window(qtbot, config_dir))
 
 
 def lines(menu: QMenu) -> list[QAction]:

@@ -20,19 +20,15 @@ from decodescope.app.views.tree.view import TreeView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import caches, glossary, strategies
 from decodescope.resources import language
-from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, find, open_window, run, whole
+from tests.ui.windows import WAIT_MS, activate, find, open_window, run, whole
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    return window
+    return activate(qtbot, whole(open_window(qtbot, config_dir)))
 
 
 def palette(window: MainWindow, typed: str = "") -> QLineEdit:

@@ -22,11 +22,6 @@ from tests.ui.model_folders import model_folder
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
-
-
 def test_example_sets_prompt_strategy_seed_and_parameters(qtbot: QtBot, window: MainWindow) -> None:
     example = ExamplePrompt(
         "x",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +17,8 @@ from decodescope.app.theme.theme import theme_for
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import strategies
 from decodescope.core.strategies import Parameter
-from tests.ui.windows import open_window
 
 EVERY_PARAMETER = {p: None for s in strategies.registry.values() for p in s.parameters}
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 @pytest.fixture

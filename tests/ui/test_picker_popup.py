@@ -21,14 +21,9 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.core import strategies
 from decodescope.core.strategies import GROUPS
 from tests.ui.model_folders import model_folder
-from tests.ui.windows import open_window, run
+from tests.ui.windows import run
 
 KEYS = Qt.Key
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def press(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:

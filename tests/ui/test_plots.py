@@ -51,7 +51,7 @@ def move(panel: PlotPanel, x: float, buttons: Qt.MouseButton = Qt.MouseButton.No
 
 
 def turn(panel: PlotPanel, x: float, notches: int) -> bool:
-    """Whether the plot made use of it."""
+    """Return whether the plot used it."""
     viewport, where = panel.canvas().viewport(), QPointF(at(panel, x))
     event = QWheelEvent(where, viewport.mapToGlobal(where), QPoint(), QPoint(0, 120 * notches),
                         Qt.MouseButton.NoButton, NONE, Qt.ScrollPhase.NoScrollPhase, False)  # fmt: skip

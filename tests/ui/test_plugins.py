@@ -26,6 +26,7 @@ from decodescope.core import plugins, strategies
 from tests.conftest import PATIENCE_MS
 from tests.core import tiny
 from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import finish
 
 PROCESSOR = '''
 from transformers import LogitsProcessor
@@ -230,8 +231,7 @@ def test_plugins_are_not_loaded_for_recordings_and_tours(
 def test_plugin_measure_adds_comparison_column(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     write(tmp_path, "words.py", MEASURE.format(compute="lambda text: len(text.text.split())"))
     load(qtbot, window)
-    with qtbot.waitSignal(window.session.finished, timeout=PATIENCE_MS):
-        window.parts.runs.run()
+    finish(qtbot, window, window.parts.runs.run)
     run = window.session.run
     assert run is not None
     metrics = compute_run_metrics(run)

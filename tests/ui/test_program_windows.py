@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
 from decodescope.app.panels.lens_page import LensDialog
 from decodescope.app.theme.language import set_language
-from decodescope.app.widgets.dialog import WINDOW_FRAME
+from decodescope.app.widgets import dialog as dialog_module
+from decodescope.app.widgets.dialog import WINDOW_FRAME, FittedScrollArea
 from decodescope.app.widgets.screen import available_rect
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import ENGLISH
@@ -107,3 +108,58 @@ def test_tab_reaches_all_controls_of_windows(qtbot: QtBot, config_dir: Path) -> 
 @pytest.mark.slow
 def test_tab_reaches_all_controls_of_all_windows(qtbot: QtBot, config_dir: Path) -> None:
     check_keys(qtbot, opened(qtbot, config_dir), tuple(WINDOWS))
+
+
+def text_left(field: QWidget) -> int:
+    """Return where the text of a field begins, in pixels from the left edge of its frame."""
+    picture = field.grab().toImage()
+    ground = picture.pixelColor(5, picture.height() // 2).lightness()
+
+    def has_text(x: int) -> bool:
+        return any(abs(picture.pixelColor(x, y).lightness() - ground) > 90 for y in range(6, picture.height() - 6))
+
+    return next(x for x in range(3, picture.width()) if has_text(x))
+
+
+def test_numbers_begin_where_other_fields_do(qtbot: QtBot, config_dir: Path) -> None:
+    window = opened(qtbot, config_dir)
+    window.parts.appearance.set_theme("light")
+    found = []
+    for name in ("settings", "demo", "atlas", "scale ring", "near misses"):
+        with dialog_of(qtbot, window, name) as dialog:
+            boxes = [box for box in dialog.findChildren(QAbstractSpinBox) if box.isVisible() and box.isEnabled()]
+            combos = [box for box in dialog.findChildren(QComboBox) if box.isVisible() and box.isEnabled()]
+            assert boxes
+            assert combos
+            for box in boxes:
+                box.lineEdit().deselect()
+            expected = text_left(combos[-1])
+            found += [f"{name}: {left}, {expected}" for box in boxes if abs((left := text_left(box)) - expected) > 2]
+    assert found == []
+
+
+def test_settings_have_no_horizontal_scroll_bar(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The height that labels need is known when they have their width: both decide whether the page scrolls."""
+    window = opened(qtbot, config_dir)
+    for height in range(1000, 1400, 20):
+        monkeypatch.setattr(dialog_module, "available_rect", lambda _widget, height=height: QRect(0, 0, 1920, height))
+        with dialog_of(qtbot, window, "settings") as dialog:
+            (area,) = dialog.findChildren(FittedScrollArea)
+            assert area.horizontalScrollBar().maximum() == 0, height
+
+
+def test_buttons_of_a_row_have_one_height(qtbot: QtBot, config_dir: Path) -> None:
+    window = opened(qtbot, config_dir)
+    found = []
+    for name in ("server", "drafts", "studies", "export"):
+        with dialog_of(qtbot, window, name) as dialog:
+            rows: dict[int, dict[str, int]] = {}
+            for button in dialog.findChildren(QPushButton):
+                if button.isVisible() and button.property("role") in (None, "primary"):
+                    middle = button.mapTo(dialog, button.rect().center()).y() // 8
+                    rows.setdefault(middle, {})[button.text()] = button.height()
+            assert any(len(row) > 1 for row in rows.values())
+            found += [f"{name}: {row}" for row in rows.values() if len(set(row.values())) > 1]
+    assert found == []

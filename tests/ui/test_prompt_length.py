@@ -18,11 +18,6 @@ LONG = "word " * 600
 
 
 @pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
     window = open_window(qtbot, config_dir, engine)
     run(qtbot, window)

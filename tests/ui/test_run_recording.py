@@ -23,11 +23,6 @@ REQUEST = RunRequest("Once upon", load=LoadRequest("storyteller"))
 
 
 @pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
 def session(qtbot: QtBot, engine: ScriptedEngine, tmp_path: Path) -> Iterator[Session]:
     """One whose runs are recorded in `run` of the test's folder."""
     session = Session(engine)
@@ -38,7 +33,7 @@ def session(qtbot: QtBot, engine: ScriptedEngine, tmp_path: Path) -> Iterator[Se
 
 
 def recorded(qtbot: QtBot, session: Session) -> Recording:
-    """What becomes of a run's recording, from its start on; the run has ended by then."""
+    """Record a run from its start on and return it after its end."""
     ended: list[Outcome] = []
     session.finished.connect(ended.append)
     with qtbot.waitSignal(session.recorded, timeout=WAIT_MS) as signal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,20 @@ from decodescope.app.features.same_noise.state import (
     round_value_in,
     sampling_request,
 )
+from decodescope.app.features.same_noise.view import effects_page
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.app.theme.language import set_language
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.app.window.main_window import MainWindow
+from decodescope.core import SettingEffect
 from decodescope.core.events import Event
 from decodescope.resources.language import ENGLISH
 from tests.core import tiny
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import remaining
 from tests.ui.test_language_switch import switch
-from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import WAIT_MS, finish, open_window
 
 
 class TinyModels:
@@ -100,11 +102,6 @@ def window(qtbot: QtBot, tmp_path: Path, engine: TinyEngine) -> Iterator[MainWin
     set_language(ENGLISH)
 
 
-def run_to_end(qtbot: QtBot, window: MainWindow, start: Callable[[], object]) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        start()
-
-
 def state_of(window: MainWindow, name: PageName) -> PageState:
     return window.parts.same_noise._state(name)
 
@@ -146,7 +143,7 @@ def test_used_value_is_set_and_writes_the_text_of_the_atlas(qtbot: QtBot, window
     atlas = compute(qtbot, window, "atlas").result.atlas
     for number in (1, len(atlas) - 1):
         page.select(number)
-        run_to_end(qtbot, window, lambda: qtbot.mouseClick(page.use, Qt.MouseButton.LeftButton))
+        finish(qtbot, window, lambda: qtbot.mouseClick(page.use, Qt.MouseButton.LeftButton))
         run = window.session.run
         assert run is not None
         assert tuple(token.id for token in run.tokens) == atlas[number].ids
@@ -185,7 +182,7 @@ def test_run_ends_an_atlas_in_progress(qtbot: QtBot, window: MainWindow, engine:
     page = window.parts.same_noise.open_atlas().atlas
     qtbot.mouseClick(page.start, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(engine.queries), timeout=WAIT_MS)
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     assert wait_for(qtbot, window, "atlas").was_stopped
 
 
@@ -200,7 +197,7 @@ def test_atlas_that_is_refused_shows_cause_and_remedy(qtbot: QtBot, window: Main
 
 
 def test_effects_are_bounds_first_and_exact_after_the_button(qtbot: QtBot, window: MainWindow) -> None:
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     page = window.parts.same_noise.open_effects().effects
     state = wait_for(qtbot, window, "effects")
     assert not state.result.is_exact
@@ -216,17 +213,26 @@ def test_effects_are_bounds_first_and_exact_after_the_button(qtbot: QtBot, windo
     assert "Switched off" in page.nothing.text()
 
 
+@pytest.mark.parametrize("share", [0.000432, 0.00567, 0.0345, 0.41234, 0.9995, 1e-7])
+def test_amounts_of_an_effect_are_written_alike_in_bars_and_words(share: float) -> None:
+    for removed, moved in ((share, (share, share)), (0.0, (share, share)), (0.0, (share, 1.5 * share))):
+        effect = SettingEffect("top_k", "top-k 40", 120, removed, moved, share, 3.0, (1, 5), share)
+        bars = effects_page._bars(effect)
+        amounts = bars[0].text if removed else bars[1].text
+        assert all(amount in effect.sentence for amount in amounts.split(" – ")), effect.sentence
+
+
 def test_effects_follow_the_shown_run(qtbot: QtBot, window: MainWindow) -> None:
     page = window.parts.same_noise.open_effects().effects
     assert "Run something first" in page.status.text()
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     qtbot.waitUntil(lambda: state_of(window, "effects").result is not None, timeout=WAIT_MS)
     assert page.results.isVisible()
 
 
 def test_twin_compares_texts_and_its_slider_marks_the_words_that_flip(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings_controller.update_values({"keyed_noise": True})
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     page = window.parts.same_noise.open_twin().twin
     page.value.setText("0.05")
     result = compute(qtbot, window, "twin").result
@@ -240,7 +246,7 @@ def test_twin_compares_texts_and_its_slider_marks_the_words_that_flip(qtbot: QtB
     assert result.flips.flips_at(page.slider_value) == flips
     assert f"{len(flips)} of {len(result.twin)}" in page.place.text()
     assert "earlier run" not in page.subject.text()
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     assert "earlier run" in page.subject.text()
 
 
@@ -248,7 +254,7 @@ def test_realigned_twin_says_where_the_texts_run_together_again(
     qtbot: QtBot, window: MainWindow, engine: TinyEngine
 ) -> None:
     window.parts.settings_controller.update_values({"keyed_noise": True})
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     page = window.parts.same_noise.open_twin().twin
     page.value.setText("0.05")
     page.noise.setCurrentIndex(page.noise.findData(True))
@@ -258,7 +264,8 @@ def test_realigned_twin_says_where_the_texts_run_together_again(
     assert query.wanted.realigns
     assert result.twin.is_realigned
     assert "run together again" in page.summary.text()
-    assert "noise by position only" in page.flips_problem.text()
+    page.slider.setValue(10)  # 0.05 of 0 to 2
+    assert result.flips.flips_at(page.slider_value) == [token.position for token in result.twin if token.flips]
     page.draws.setCurrentIndex(page.draws.findData(False))
     assert not page.noise.isVisibleTo(page)
     assert not page.wanted().realigns
@@ -267,7 +274,7 @@ def test_realigned_twin_says_where_the_texts_run_together_again(
 def test_twin_with_an_invalid_value_is_refused_without_a_query(
     qtbot: QtBot, window: MainWindow, engine: TinyEngine
 ) -> None:
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     page = window.parts.same_noise.open_twin().twin
     page.value.setText("warm")
     qtbot.mouseClick(page.start, Qt.MouseButton.LeftButton)
@@ -279,7 +286,7 @@ def test_twin_with_an_invalid_value_is_refused_without_a_query(
 def test_twin_of_another_prompt_or_cache_changes_only_that(
     qtbot: QtBot, window: MainWindow, engine: TinyEngine, kind: str
 ) -> None:
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     page = window.parts.same_noise.open_twin().twin
     page.kind.setCurrentIndex(page.kind.findData(kind))
     page.prompt.setPlainText("Twice")
@@ -309,7 +316,7 @@ def test_results_outlive_the_window_and_another_language(qtbot: QtBot, window: M
 @pytest.mark.every(2)
 @pytest.mark.parametrize(("width", "height"), [(900, 600), (1280, 800)])
 def test_pages_show_nothing_clipped(qtbot: QtBot, window: MainWindow, width: int, height: int) -> None:
-    run_to_end(qtbot, window, window.parts.runs.run)
+    finish(qtbot, window, window.parts.runs.run)
     panel = window.parts.same_noise.open_atlas()
     panel.resize(width, height)
     compute(qtbot, window, "atlas")

@@ -1,4 +1,4 @@
-"""A chorus in the tree view: several texts as one tree, its nodes, the list beside it, and how one is begun."""
+"""Several samples in the tree view: one tree of all texts, its nodes, the list of texts, and the command."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from decodescope.core.events import Finished, Metrics, SequenceFinished
 from tests.ui import layout
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.scripted import make_run, started, story, token
-from tests.ui.windows import WAIT_MS, find, open_window
+from tests.ui.windows import WAIT_MS, find, open_window, show_widget
 
 TEXTS = ((" a", " red", " fox"), (" a", " red", " owl"), (" a", " blue", " hen"), (" the", " end"))
 
 
-class Session:
-    """Does what the session does with the view's signals."""
+class TreeViewSession:
+    """Handles the view's signals as the session does."""
 
     def __init__(self, view: TreeView, run: Run) -> None:
         self.view, self.run = view, run
@@ -68,13 +68,7 @@ def chorus_run(ended: bool = True) -> Run:
 
 @pytest.fixture
 def view(qtbot: QtBot) -> TreeView:
-    view = TreeView()
-    qtbot.addWidget(view)
-    view.resize(1100, 700)
-    view.set_theme(theme_for("dark"))
-    with qtbot.waitExposed(view):
-        view.show()
-    return view
+    return show_widget(qtbot, TreeView(), 1100, 700, "dark")
 
 
 def labels(view: TreeView) -> dict[int, str]:
@@ -87,7 +81,7 @@ def cells(view: TreeView, column: int) -> list[str]:
 
 
 def test_samples_are_shown_as_tree_with_list(view: TreeView) -> None:
-    Session(view, chorus_run())
+    TreeViewSession(view, chorus_run())
     assert labels(view) == {
         0: "…little", 1: "␣a", 2: "␣the", 3: "␣red", 4: "␣blue", 5: "␣end", 6: "␣fox", 7: "␣owl", 8: "␣hen",
     }  # fmt: skip
@@ -103,7 +97,7 @@ def test_samples_are_shown_as_tree_with_list(view: TreeView) -> None:
 
 
 def test_single_sample_branches_are_hidden_by_default(view: TreeView) -> None:
-    Session(view, chorus_run())
+    TreeViewSession(view, chorus_run())
     shown = view.canvas.canvas_state.scene.is_shown
     assert [n for n in labels(view) if shown(n)] == [0, 1, 3]
     view.tree.set_pruned("shown")
@@ -111,7 +105,7 @@ def test_single_sample_branches_are_hidden_by_default(view: TreeView) -> None:
 
 
 def test_node_report_has_fraction_count_text_and_probability(view: TreeView) -> None:
-    session = Session(view, chorus_run())
+    session = TreeViewSession(view, chorus_run())
     view.canvas.selection.pick(3)
     report = session.reports[-1]
     assert report is not None
@@ -132,7 +126,7 @@ def test_node_report_has_fraction_count_text_and_probability(view: TreeView) -> 
 
 
 def test_selecting_node_of_other_sample_shows_that_sample(view: TreeView) -> None:
-    session = Session(view, chorus_run())
+    session = TreeViewSession(view, chorus_run())
     view.tree.set_pruned("shown")
     view.canvas.selection.pick(4)
     assert session.run.shown_index == 2
@@ -141,7 +135,7 @@ def test_selecting_node_of_other_sample_shows_that_sample(view: TreeView) -> Non
 
 
 def test_click_on_sample_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
-    session = Session(view, chorus_run())
+    session = TreeViewSession(view, chorus_run())
     index = view.samples.rows_model.index(2, TEXT)
     rect = view.samples.visualRect(index)
     qtbot.mouseClick(view.samples.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
@@ -156,7 +150,7 @@ def test_click_on_sample_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
 
 def test_tree_grows_while_streaming_and_follows_timeline(view: TreeView) -> None:
     whole, run = chorus_run(), Run(RunRequest("Once"))
-    session = Session(view, run)
+    session = TreeViewSession(view, run)
     sizes = []
     for event in whole.events:
         run.apply([event])
@@ -173,7 +167,7 @@ def test_tree_grows_while_streaming_and_follows_timeline(view: TreeView) -> None
 
 
 def test_sample_list_sorts_and_tree_can_be_exported(view: TreeView) -> None:
-    Session(view, chorus_run())
+    TreeViewSession(view, chorus_run())
     view.samples.sortByColumn(LENGTH, Qt.SortOrder.AscendingOrder)
     assert cells(view, LENGTH) == ["2", "3", "3", "3"]
     head, first = view.export_table()[:2]
@@ -182,7 +176,7 @@ def test_sample_list_sorts_and_tree_can_be_exported(view: TreeView) -> None:
 
 
 def test_view_switches_between_samples_and_other_runs(view: TreeView) -> None:
-    Session(view, chorus_run())
+    TreeViewSession(view, chorus_run())
     view.show_run(make_run(story(5)))
     assert not view.samples.isVisible()
     assert not view.actions_bar.repeat_bar.isVisible()

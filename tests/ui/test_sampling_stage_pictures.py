@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector import inspector_rows, stage_values
 from decodescope.app.views.inspector.panel import Inspector
 from decodescope.app.views.inspector.stage_pictures import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
@@ -30,6 +29,7 @@ from decodescope.core.events import (
     TopCut,
 )  # fmt: skip
 from tests.ui.scripted import make_run, token
+from tests.ui.windows import show_widget
 
 REPEATS = Repeats((Repeat(9, " fox", 2, 1, 0.8), Repeat(8, " hen", 3, 1, 0.8)), 2)
 CUT = TopCut(0.5, 0.2, 0.1, (Likely(1, " red", 0.5), Likely(2, " blue", 0.3), Likely(3, " green", 0.1)), 3, 2)
@@ -56,13 +56,7 @@ def story(*names: str) -> Run:
 
 @pytest.fixture
 def inspector(qtbot: QtBot) -> Inspector:
-    made = Inspector()
-    qtbot.addWidget(made)
-    made.set_theme(theme_for("light"))
-    made.resize(324, 1200)
-    with qtbot.waitExposed(made):
-        made.show()
-    return made
+    return show_widget(qtbot, Inspector(), 324, 1200)
 
 
 def test_every_stage_has_explanation_and_picture(inspector: Inspector) -> None:
@@ -129,12 +123,7 @@ def test_timeline_shows_temperature_and_surprise_curves(qtbot: QtBot) -> None:
 
 
 def test_arc_connects_selected_token_with_repeated_passage(qtbot: QtBot) -> None:
-    view = TokenView()
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("light"))
-    view.resize(500, 300)
-    with qtbot.waitExposed(view):
-        view.show()
+    view = show_widget(qtbot, TokenView(), 500, 300)
     pictures = []
     for run in (story("dry_multiplier"), story("top_n_sigma")):
         view.show_run(run)

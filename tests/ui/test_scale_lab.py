@@ -17,7 +17,6 @@ from decodescope.app.features.labs.controller.scale import ScaleController
 from decodescope.app.features.labs.session import ScaleJobs
 from decodescope.app.features.labs.view.scale.window import ScaleView
 from decodescope.app.panels.export_dialog import ExportDialog
-from decodescope.app.theme.language import set_language
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.widgets.widget_pictures import PictureOptions
 from decodescope.core.errors import ScaleError
@@ -25,9 +24,10 @@ from decodescope.core.labs import scale
 from decodescope.core.labs.scale.ranks.rank_messages import StepMemory
 from decodescope.core.labs.scale.ranks.residual_memory import ResidualEstimate
 from decodescope.resources import depth
-from decodescope.resources.language import ENGLISH
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window
+
+pytestmark = pytest.mark.usefixtures("restore_english")
 
 
 @pytest.fixture
@@ -38,13 +38,6 @@ def view(qtbot: QtBot) -> ScaleView:
     with qtbot.waitExposed(shown):
         shown.show()
     return shown
-
-
-@pytest.fixture(autouse=True)
-def restore_english(qapp: QApplication) -> Iterator[None]:
-    """Restore English after the window of a test is closed."""
-    yield
-    set_language(ENGLISH)
 
 
 @pytest.fixture
@@ -173,7 +166,7 @@ STOPPED = threading.Event()
 def measuring(
     model: str, scheme: str, processes: int, options: scale.Options, cancel: threading.Event
 ) -> Iterator[scale.RankProgress | scale.RankMeasurement]:
-    """In the core's place: waits to be stopped, fails or measures, as the scheme asks."""
+    """In the core's place: waits to be stopped, fails or measures, as the scheme says."""
     yield scale.RankProgress(0, "step", 2, 3, 4711)
     if scheme == "ddp":
         assert cancel.wait(WAIT_MS / 1000)
@@ -370,7 +363,7 @@ def test_a_collective_is_played_to_its_end(view: ScaleView, qtbot: QtBot) -> Non
 
 
 def test_long_schedule_is_scrolled_to_end(view: ScaleView, qtbot: QtBot) -> None:
-    """Its cursor stands there, though nobody has scrolled."""
+    """Its cursor is there without scrolling."""
     view.show_page("pipeline")
     page = view.pipeline
     page.form.set_value("count", 40)

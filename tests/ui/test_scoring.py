@@ -10,14 +10,13 @@ from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
-from decodescope.app import build_window
 from decodescope.app.state import token_stats
 from decodescope.app.state.run import Run
 from decodescope.app.views.tokens.token_strips import ScoreStrip
 from decodescope.app.views.tokens.view import TokenView
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.layout import remaining, settle
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, open_core_window, open_window, run
 
 TEXT = "Once upon a time, there was a fox. She lived in a submarine."
 
@@ -25,11 +24,7 @@ TEXT = "Once upon a time, there was a fox. She lived in a submarine."
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     """Over the real core, with the storyteller."""
-    window = build_window(config_dir)
-    qtbot.addWidget(window)
-    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
-        window.show()
-    window.resize(1280, 800)
+    window = open_core_window(qtbot, config_dir)
     window.parts.setup.prompt.set_prompt(TEXT)
     return window
 

@@ -25,11 +25,6 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
 def session(qtbot: QtBot, engine: ScriptedEngine) -> Iterator[Session]:
     session = Session(engine)
     yield session
@@ -166,7 +161,7 @@ def test_emit_current_sends_updated_model_info(qtbot: QtBot, session: Session, e
 
 
 def test_waiting_title_distinguishes_loading_from_reading_prompt(qtbot: QtBot, session: Session) -> None:
-    """What stands where the text will be must not say that the prompt is read while the model is loaded."""
+    """The placeholder of the text must not say that the prompt is read while the model is loaded."""
     reported = [waiting_title(None)]
     session.runStarted.connect(lambda run: reported.append(waiting_title(run)))
     session.modelReady.connect(lambda _info: reported.append(waiting_title(session.run)))
@@ -366,7 +361,7 @@ def test_delivery_interval_increases_with_slow_drawing(monkeypatch: pytest.Monke
     for _ in range(20):
         pace.begin()
         assert pace.seconds_until_due() == pytest.approx(MIN_INTERVAL), "a short prompt is read by then"
-        for drawing in (0.001, 0.5):  # the first token of a run, and the page behind it
+        for drawing in (0.001, 0.5):  # the first token of a run, and the page after it
             pace.record_batch()
             clock["now"] += pace.interval
             clock["computed"] += drawing

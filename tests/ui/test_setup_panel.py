@@ -13,12 +13,7 @@ from decodescope.app.panels.parameter_row import ParameterRow
 from decodescope.app.storage import presets
 from decodescope.app.widgets.row_scroll_area import RowScrollArea
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import find, open_window
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+from tests.ui.windows import find
 
 
 def settle() -> None:

@@ -19,12 +19,7 @@ from decodescope.app.views.tree.rows_table import elide_around, first_unique_ind
 from decodescope.app.widgets import file_dialogs
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.menus import menu_faults
-from tests.ui.windows import find, open_window, run, whole
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+from tests.ui.windows import find, run, whole
 
 
 def resize(window: MainWindow, width: int, height: int) -> None:

@@ -30,7 +30,7 @@ DIALOGS = ("open_settings", "open_shortcuts", "open_glossary", "get_model", "cop
 
 
 def count_resources() -> dict[str, int]:
-    """What a process could run out of."""
+    """Resources that a process could run out of."""
     for _ in range(3):
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         QApplication.processEvents()

@@ -7,17 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from decodescope import resources
-from decodescope.app import build_window
-from decodescope.app.state.worker_messages import Outcome
 from decodescope.app.views.speculation.view import SpeculationView
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.events import Prefilled
+from tests.ui.windows import WAIT_MS, open_core_window, run
 
-WAIT_MS = 60_000
 PROMPT = "Once upon a time, there was a little fox named Mia."
 ONE, TWO = ("storyteller-draft",), ("storyteller-draft", "storyteller-draft-b")
 WAYS = [
@@ -32,11 +29,7 @@ WAYS = [
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = build_window(config_dir)
-    qtbot.addWidget(window)
-    window.resize(1280, 800)
-    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
-        window.show()
+    window = open_core_window(qtbot, config_dir)
     window.parts.centre.show_view("speculation")
     window.parts.setup.prompt.set_prompt(PROMPT)
     return window
@@ -45,12 +38,6 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def set_up(window: MainWindow, strategy: str, drafts: tuple[str, ...] = (), **params: object) -> None:
     assert window.parts.settings_controller.choose(strategy=strategy, drafts=drafts) == []
     window.parts.settings_controller.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
-
-
-def run(qtbot: QtBot, window: MainWindow) -> Outcome:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.parts.toolbar.run_button, Qt.MouseButton.LeftButton)
-    return signal.args[0]
 
 
 def view_of(window: MainWindow) -> SpeculationView:
@@ -104,7 +91,7 @@ def test_compare_button_measures_both_speeds(qtbot: QtBot, window: MainWindow) -
 
 
 def test_stopped_speculation_can_run_again_with_reused_cache(qtbot: QtBot, window: MainWindow) -> None:
-    """What the stopped run leaves in the cache is the text alone: the next one begins from it and writes no other."""
+    """The stopped run leaves only its text in the cache, so that the next one continues from it and writes the same."""
     set_up(window, "token_tree", ONE, widths="1 2 2 1", max_new_tokens=300, min_new_tokens=300)
     window.parts.runs.run()
     stopped = window.session.run

@@ -23,6 +23,7 @@ from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from decodescope.core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_draft_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
+from tests.ui.windows import show_widget
 
 REQUEST = RunRequest(
     "Once",
@@ -43,11 +44,7 @@ def a_run() -> Run:
 
 @pytest.fixture
 def view(qtbot: QtBot) -> SpeculationView:
-    view = SpeculationView()
-    qtbot.addWidget(view)
-    view.resize(900, 640)
-    view.show()
-    return view
+    return show_widget(qtbot, SpeculationView(), 900, 640)
 
 
 def label(view: SpeculationView) -> str:
@@ -189,7 +186,7 @@ def test_everything_is_in_sight_at_the_size_of_a_small_screen(qtbot: QtBot, view
 
 @pytest.mark.parametrize("width", [560, 1200])
 def test_verification_cost_heading_is_hidden_without_curve(view: SpeculationView, width: int) -> None:
-    """What checking costs is known at the end of a run, and never where times are left out."""
+    """The cost of checking is known at the end of a run, and never without times."""
     view.resize(width, 700)
     run = a_run()
     view.show_run(run)

@@ -33,7 +33,7 @@ from tests.ui.windows import WAIT_MS, open_window, run
 SIZE = QSize(1280, 720)
 
 
-class State(NamedTuple):
+class WindowArrangement(NamedTuple):
     """All that a person sees of the window's arrangement."""
 
     shown: dict[str, bool]
@@ -46,10 +46,10 @@ class State(NamedTuple):
     focus: QWidget | None
 
 
-def state(window: MainWindow) -> State:
+def state(window: MainWindow) -> WindowArrangement:
     parts, held = window.parts, window.session.run
     panels = (parts.toolbar, parts.setup, parts.inspector, parts.timeline, parts.status, parts.centre.columns[0].header)
-    return State(
+    return WindowArrangement(
         {type(panel).__name__: panel.isVisible() for panel in panels},
         parts.appearance.theme,
         parts.centre.columns[0].current_name,
@@ -142,7 +142,7 @@ def test_leaving_stage_restores_tree_camera(window: MainWindow, by_hand: bool) -
     window.parts.presentation.presenter.go_to(5)
     press(window, Qt.Key.Key_Escape)
     assert (camera.zoom, canvas.navigation.follow) == before[2:]
-    assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table beside it may be rounded
+    assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table next to it may be rounded
 
 
 def test_leaving_stage_restores_window_state(qtbot: QtBot, window: MainWindow) -> None:

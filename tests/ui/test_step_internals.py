@@ -42,12 +42,12 @@ def open_step_internals(
 
 
 def is_part(answer: Answer) -> bool:
-    """Whether it is a part of a layer inspection."""
+    """Return whether it is a part of a layer inspection."""
     return isinstance(answer.query, LayerInspectionQuery) and not answer.has_ended
 
 
 def is_inspected(answer: Answer) -> bool:
-    """Whether it ends a layer inspection."""
+    """Return whether it ends a layer inspection."""
     return isinstance(answer.query, LayerInspectionQuery) and answer.has_ended
 
 

@@ -30,7 +30,7 @@ def notice_text(window: MainWindow) -> str:
 def test_full_disk_shows_notice_once(qtbot: QtBot, config_dir: Path, full_disk: None) -> None:
     window = open_window(qtbot, config_dir)
     window.parts.settings_saver.save_settings()
-    assert "settings.json cannot be written: no space left on device. Free up space" in notice_text(window)
+    assert "settings.json cannot be written: no space left on the disk. Free up space" in notice_text(window)
     window.parts.messages.dismiss()
     window.parts.settings_saver.save_settings()
     assert notice_text(window) == ""

@@ -21,15 +21,9 @@ from decodescope.core import studies
 from tests.ui.accessibility_tree import faults, read_tree
 from tests.ui.layout import remaining
 from tests.ui.study_files import write_results, write_study
-from tests.ui.windows import open_window
 
 WAIT_MS = 60_000
 PAGES = ("study", "cells", "runs", "chart", "map", "texts", "answers")
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
 
 
 def jobs_of(window: MainWindow) -> StudyJobs:

@@ -17,21 +17,18 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app.theme.theme import MIN_MARK_CONTRAST, contrast
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import open_window, run, whole
+from tests.ui.windows import activate, open_window, run, whole
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
+    window = activate(qtbot, whole(open_window(qtbot, config_dir)))
     run(qtbot, window)
     return window
 
 
 def steps(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> Iterator[QWidget]:
-    """Where Tab goes from the model picker, once around."""
+    """Yield the widgets that Tab reaches from the model picker, once around."""
     seen = [window.parts.toolbar.model]
     seen[0].setFocus(Qt.FocusReason.TabFocusReason)
     while True:
@@ -76,7 +73,7 @@ def test_parameters_of_other_strategy_keep_tab_order(window: MainWindow) -> None
 
 
 def grab(window: QWidget, widget: QWidget) -> QImage:
-    """What is drawn of a widget, and a little around it."""
+    """Return the picture of a widget with a margin."""
     QApplication.processEvents()
     corner = widget.mapTo(window, QPoint(0, 0))
     place = QRect(corner, widget.size()).adjusted(-3, -3, 3, 3)

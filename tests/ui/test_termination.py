@@ -22,7 +22,7 @@ from decodescope.app.start.termination import SIGNAL_NAMES, TerminationSignals, 
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core.events import TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, open_window, run
+from tests.ui.windows import WAIT_MS, finish, open_window, run
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = [getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name)]
@@ -245,8 +245,7 @@ def test_chat_is_saved_while_answer_is_generated(
 
     qtbot.waitUntil(lambda: len(turns()) == 2 and "hill" not in turns()[1] and "fox" in turns()[1], timeout=WAIT_MS)
     assert turns()[0] == "Hello"
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        hold.set()
+    finish(qtbot, window, hold.set)
     assert turns()[1].endswith("lost bird.")
     window.close()
 

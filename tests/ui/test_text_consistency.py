@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -19,17 +18,7 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.core import strategies
 from decodescope.core.errors import PromptTooLongError
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import WAIT_MS, open_window, run
-
-
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    return open_window(qtbot, config_dir, engine)
+from tests.ui.windows import WAIT_MS, run
 
 
 def fail(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:

@@ -97,7 +97,7 @@ def test_lengths_scale_with_font_but_hairlines_do_not(qtbot: QtBot) -> None:
 
 
 def test_lengths_at_scale_one_are_unchanged() -> None:
-    """Nothing is reckoned then, so what is written must be whole."""
+    """Nothing is computed then, so the stored values must be complete."""
     template = module._template()
     assert module._multiply_lengths(template, 1.0, is_whole=True) == template
 
@@ -168,7 +168,7 @@ def themes(window: MainWindow) -> dict[Theme, set[str]]:
 
 
 def open_everything(window: MainWindow) -> None:
-    """What is made on first use: views, panels, pages and dialogs."""
+    """Parts that are created on first use: views, panels, pages and dialogs."""
     parts = whole(window).parts
     parts.centre.set_split(True)
     parts.history_panel.show()

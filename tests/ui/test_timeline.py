@@ -10,16 +10,16 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.replay import SPEEDS, STEP_SPEED
 from decodescope.app.views.timeline import Timeline
 from decodescope.app.widgets.sparkline import MAX_BAR_VALUE, group_maxima, height_fraction
 from decodescope.core.events import TokenChosen
 from tests.ui.scripted import make_run, story, token
+from tests.ui.windows import show_widget
 
 
-class Player:
-    """Does with the timeline's wishes what the session does."""
+class TimelineSession:
+    """Handles the timeline's signals as the session does."""
 
     def __init__(self, timeline: Timeline, run: Run) -> None:
         self.timeline, self.run = timeline, run
@@ -52,13 +52,7 @@ class Watch(QObject):
 
 @pytest.fixture
 def timeline(qtbot: QtBot) -> Timeline:
-    made = Timeline()
-    qtbot.addWidget(made)
-    made.set_theme(theme_for("light"))
-    made.resize(900, 62)
-    with qtbot.waitExposed(made):
-        made.show()
-    return made
+    return show_widget(qtbot, Timeline(), 900, 62)
 
 
 def place(timeline: Timeline, count: int) -> QPoint:
@@ -68,7 +62,7 @@ def place(timeline: Timeline, count: int) -> QPoint:
 @pytest.mark.slow
 def test_new_tokens_cause_no_relayout(timeline: Timeline) -> None:
     """The window would be, with all that stands in it, at each batch of tokens."""
-    player = Player(timeline, make_run(story(50)))
+    player = TimelineSession(timeline, make_run(story(50)))
     QApplication.sendPostedEvents()
     requested: list[QEvent] = []
     watch = Watch(QEvent.Type.LayoutRequest, requested)
@@ -83,7 +77,7 @@ def test_new_tokens_cause_no_relayout(timeline: Timeline) -> None:
 
 
 def test_click_and_drag_move_cursor(timeline: Timeline) -> None:
-    player = Player(timeline, make_run(story(50)))
+    player = TimelineSession(timeline, make_run(story(50)))
     line = timeline.sparkline
     QTest.mousePress(line, Qt.MouseButton.LeftButton, pos=place(timeline, 20))
     QTest.mouseMove(line, place(timeline, 12))
@@ -97,7 +91,7 @@ def test_click_and_drag_move_cursor(timeline: Timeline) -> None:
 
 
 def test_count_label_shows_cursor_position(timeline: Timeline) -> None:
-    player = Player(timeline, make_run(story(50)))
+    player = TimelineSession(timeline, make_run(story(50)))
     player.move(34)
     assert timeline.count_label.text() == "34 / 50"
     player.write(story(1000))
@@ -105,21 +99,21 @@ def test_count_label_shows_cursor_position(timeline: Timeline) -> None:
 
 
 def test_step_buttons_move_one_token_and_stop_at_ends(timeline: Timeline) -> None:
-    player = Player(timeline, make_run(story(3)))
+    player = TimelineSession(timeline, make_run(story(3)))
     for button in (timeline.forward_button, *[timeline.back_button] * 5, timeline.forward_button):
         button.click()
     assert player.wishes == [3, 2, 1, 0, 0, 0, 1]
 
 
 def test_sparkline_keys_move_cursor(timeline: Timeline) -> None:
-    player = Player(timeline, make_run(story(50)))
+    player = TimelineSession(timeline, make_run(story(50)))
     for key in (Qt.Key.Key_Left, Qt.Key.Key_PageUp, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End):
         QTest.keyClick(timeline.sparkline, key)
     assert player.wishes == [49, 39, 40, 0, 50]
 
 
 def test_replay_at_end_restarts_and_stops_at_end(timeline: Timeline, qtbot: QtBot) -> None:
-    player = Player(timeline, make_run(story(4), finished=True))
+    player = TimelineSession(timeline, make_run(story(4), finished=True))
     timeline.set_speed(4.0)
     timeline.play_button.click()
     assert timeline.replay.is_playing
@@ -130,7 +124,7 @@ def test_replay_at_end_restarts_and_stops_at_end(timeline: Timeline, qtbot: QtBo
 
 
 def test_space_plays_and_pauses(timeline: Timeline) -> None:
-    Player(timeline, make_run(story(40)))
+    TimelineSession(timeline, make_run(story(40)))
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
     assert timeline.replay.is_playing
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
@@ -138,7 +132,7 @@ def test_space_plays_and_pauses(timeline: Timeline) -> None:
 
 
 def test_moving_cursor_or_showing_other_run_pauses_replay(timeline: Timeline) -> None:
-    Player(timeline, make_run(story(40)))
+    TimelineSession(timeline, make_run(story(40)))
     timeline.replay.play()
     QTest.mouseClick(timeline.sparkline, Qt.MouseButton.LeftButton, pos=place(timeline, 9))
     assert not timeline.replay.is_playing
@@ -148,7 +142,7 @@ def test_moving_cursor_or_showing_other_run_pauses_replay(timeline: Timeline) ->
 
 
 def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
-    Player(timeline, make_run(story(40)))
+    TimelineSession(timeline, make_run(story(40)))
     actions = timeline.speed_button.menu().actions()
     assert [action.text() for action in actions] == ["Step by step", "¼×", "½×", "1×", "2×", "4×"]
     timeline.replay.play()
@@ -160,7 +154,7 @@ def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
 
 
 def test_step_mode_advances_one_token_per_key_press(timeline: Timeline) -> None:
-    player = Player(timeline, make_run(story(3)))
+    player = TimelineSession(timeline, make_run(story(3)))
     timeline.set_speed(STEP_SPEED)
     assert timeline.speed_button.text() == "Step"
     for _ in range(5):
@@ -171,7 +165,7 @@ def test_step_mode_advances_one_token_per_key_press(timeline: Timeline) -> None:
 
 
 def test_selecting_step_mode_pauses_replay(timeline: Timeline) -> None:
-    Player(timeline, make_run(story(40)))
+    TimelineSession(timeline, make_run(story(40)))
     timeline.replay.play()
     timeline.set_speed(STEP_SPEED)
     assert not timeline.replay.is_playing
@@ -189,7 +183,7 @@ def test_bar_values_are_surprise_in_bits_of_shown_sequence(timeline: Timeline) -
     first = [token(0, "a", 0.5), token(1, "b", 0.25)]
     second = [token(0, "c", 0.125, sequence=1)]
     run = make_run([*first, *second], sequences=2)
-    Player(timeline, run)
+    TimelineSession(timeline, run)
     assert timeline._values == pytest.approx([1.0, 2.0])
     run.show_sequence(1)
     timeline.cursor_moved(run)
@@ -203,7 +197,7 @@ def test_bar_values_are_surprise_in_bits_of_shown_sequence(timeline: Timeline) -
 def test_bar_pitch_reserves_room_for_max_new_tokens(timeline: Timeline) -> None:
     run = make_run(story(5))
     run.request = replace(run.request, config={"max_new_tokens": 120})
-    player = Player(timeline, run)
+    player = TimelineSession(timeline, run)
     before = timeline.sparkline.bar_pitch
     player.write(story(60))
     assert timeline.sparkline.bar_pitch == before
@@ -228,7 +222,7 @@ def test_bar_height_increases_up_to_maximum() -> None:
 
 
 def test_played_bars_have_accent_color(timeline: Timeline) -> None:
-    player = Player(timeline, make_run([token(n, "a", 0.01) for n in range(30)]))
+    player = TimelineSession(timeline, make_run([token(n, "a", 0.01) for n in range(30)]))
     player.move(10)
     image = timeline.sparkline.grab().toImage()
 

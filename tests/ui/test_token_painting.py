@@ -1,4 +1,4 @@
-"""How the token view is painted: underlines, cursor, themes, an empty page; and no more of it than has changed."""
+"""Painting of the token view: underlines, cursor, themes, an empty page; only changed parts are painted again."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from decodescope.app.views.text.token_decorations import paint_origin_underline
 from decodescope.app.views.tokens.token_headings import empty_title_and_hint
 from decodescope.app.views.tokens.view import TokenView
 from tests.ui.scripted import make_run, story, token
-from tests.ui.token_reader import Reader, opened
+from tests.ui.token_reader import TokenViewSession, opened
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def view(qtbot: QtBot) -> TokenView:
     return opened(qtbot)
 
 
-def _underline(reader: Reader, index: int) -> QColor:
+def _underline(reader: TokenViewSession, index: int) -> QColor:
     image, rect = reader.image(), reader.view.token_rect(index)
     ratio = image.devicePixelRatio()
     x = round((rect.left() + rect.width() / 2) * ratio)
@@ -33,14 +33,14 @@ def _underline(reader: Reader, index: int) -> QColor:
 @pytest.mark.parametrize("name", ["probability", "rank", "entropy"])
 def test_underline_color_follows_score(view: TokenView, name: str) -> None:
     chosen = [token(0, " rare", 0.02, 40, entropy=4.0), token(1, " sure", 0.99, 1, entropy=0.01)]
-    reader = Reader(view, make_run([*chosen, token(2, ".")], finished=True))
+    reader = TokenViewSession(view, make_run([*chosen, token(2, ".")], finished=True))
     view.set_colouring(name)
     for index, item in enumerate(chosen):
         assert _underline(reader, index).name() == theme_for("light").ramp(SCORES[name](item)).name()
 
 
 def _pattern(origin: str) -> bytes:
-    """Which pixels of an underline are painted, whatever their colour."""
+    """Return which pixels of an underline are painted, in any colour."""
     image = QImage(48, 8, QImage.Format.Format_ARGB32)
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)
@@ -55,7 +55,7 @@ def test_token_origins_have_distinct_patterns(qapp: QApplication) -> None:
 
 def test_drafted_token_underline_has_kept_color(view: TokenView) -> None:
     drafted = replace(token(0, " word"), origin="draft")
-    reader = Reader(view, make_run([drafted, token(1, ".")], finished=True))
+    reader = TokenViewSession(view, make_run([drafted, token(1, ".")], finished=True))
     view.set_colouring("origin")
     assert _underline(reader, 0).name() == theme_for("light").kept
 
@@ -63,7 +63,7 @@ def test_drafted_token_underline_has_kept_color(view: TokenView) -> None:
 @pytest.mark.parametrize("index", range(1, 6))
 def test_outline_of_the_selected_token_leaves_its_neighbours_as_they_are(view: TokenView, index: int) -> None:
     pieces = ("So", " ra", "ff", "W", "ia", " jog", "s")
-    reader = Reader(view, make_run([token(n, piece, 0.5) for n, piece in enumerate(pieces)], finished=True))
+    reader = TokenViewSession(view, make_run([token(n, piece, 0.5) for n, piece in enumerate(pieces)], finished=True))
     view.set_colouring("none")
     image, ratio = reader.image(), view.devicePixelRatioF()
     reader.select(index)
@@ -76,7 +76,7 @@ def test_outline_of_the_selected_token_leaves_its_neighbours_as_they_are(view: T
 
 
 def test_coloring_none_draws_no_underline(view: TokenView) -> None:
-    reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
+    reader = TokenViewSession(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
     view.set_colouring("none")
     assert _underline(reader, 0).name() == theme_for("light").window
 
@@ -92,7 +92,7 @@ def test_scores_and_underline_thickness_follow_certainty() -> None:
 
 
 def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30), finished=True))
+    reader = TokenViewSession(view, make_run(story(30), finished=True))
     tools = view.header_widget()
     plain, places = reader.image(), [view.token_rect(index) for index in range(30)]
     tools.whitespace.click()
@@ -107,7 +107,7 @@ def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) ->
 
 
 def test_tokens_after_cursor_are_not_painted(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30), finished=True))
+    reader = TokenViewSession(view, make_run(story(30), finished=True))
     run = reader.run
     whole = reader.image()
     run.move_cursor(3)
@@ -126,15 +126,15 @@ def test_tokens_after_cursor_are_not_painted(view: TokenView) -> None:
 
 def test_the_newest_token_is_tinted_until_the_run_ends(view: TokenView) -> None:
     running, ended = make_run([token(0, " mmm"), token(1, " fox")]), None
-    reader = Reader(view, running)
+    reader = TokenViewSession(view, running)
     place = view.token_rect(1).topLeft() + QPoint(3, 4)
     assert reader.image().pixelColor(place).name() == theme_for("light").tint
     ended = make_run([token(0, " mmm"), token(1, " fox")], finished=True)
-    assert Reader(view, ended).image().pixelColor(place).name() == theme_for("light").window
+    assert TokenViewSession(view, ended).image().pixelColor(place).name() == theme_for("light").window
 
 
 def test_theme_and_font_size_change_is_applied_immediately(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30)))
+    reader = TokenViewSession(view, make_run(story(30)))
     small = view.token_rect(0)
     view.set_theme(theme_for("dark", 1.5))
     assert reader.image().pixelColor(2, 2).name() == theme_for("dark").window
@@ -142,7 +142,7 @@ def test_theme_and_font_size_change_is_applied_immediately(view: TokenView) -> N
 
 
 class PaintWatch(QObject):
-    """Notes which parts of a widget are asked to paint themselves."""
+    """Records which parts of a widget are painted."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
@@ -156,7 +156,7 @@ class PaintWatch(QObject):
 
 
 def test_streaming_repaints_only_changed_region(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(60)))
+    reader = TokenViewSession(view, make_run(story(60)))
     before = reader.image()
     watch = PaintWatch(view.area.viewport())
     partly = 0
@@ -182,14 +182,14 @@ def test_empty_page_shows_hint(view: TokenView) -> None:
     image = view.area.viewport().grab().toImage()
     colors = {image.pixelColor(x, y).name() for x in range(0, image.width(), 3) for y in range(0, image.height(), 3)}
     assert len(colors) > 5
-    reader = Reader(view, make_run(story(3)))
+    reader = TokenViewSession(view, make_run(story(3)))
     view.show_run(None)
     reader.key(Qt.Key.Key_Left)
     assert reader.picked == []
 
 
 def test_only_visible_rows_of_long_text_are_shaped(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(10_000)))
+    reader = TokenViewSession(view, make_run(story(10_000)))
     column = view.area.page.columns[0]
     column._shaped_rows.clear()
     view.area.verticalScrollBar().setValue(view.area.verticalScrollBar().maximum() // 2)

@@ -11,7 +11,7 @@ from decodescope.app.views import VIEWS
 from decodescope.app.views.tokens.view import TokenView
 from decodescope.core.events import SequenceFinished
 from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
-from tests.ui.token_reader import Reader, opened
+from tests.ui.token_reader import TokenViewSession, opened
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def test_token_view_is_registered_with_factory(qtbot: QtBot) -> None:
 
 
 def test_click_selects_token(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(40)))
+    reader = TokenViewSession(view, make_run(story(40)))
     for index in (0, 7, 23, 39):
         reader.click(index)
     assert reader.picked == [0, 7, 23, 39]
 
 
 def test_click_on_prompt_or_empty_area_selects_nothing(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(40)))
+    reader = TokenViewSession(view, make_run(story(40)))
     top = view.token_rect(0).top()
     QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, top + 10))
     QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, view.area.viewport().height() - 5))
@@ -44,7 +44,7 @@ def test_click_on_prompt_or_empty_area_selects_nothing(view: TokenView) -> None:
 
 
 def test_arrow_keys_select_neighboring_tokens(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(40)))
+    reader = TokenViewSession(view, make_run(story(40)))
     reader.click(5)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Home, Qt.Key.Key_Left, Qt.Key.Key_End):
         reader.key(key)
@@ -52,7 +52,7 @@ def test_arrow_keys_select_neighboring_tokens(view: TokenView) -> None:
 
 
 def test_up_and_down_keys_select_token_above_or_below(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(60)))
+    reader = TokenViewSession(view, make_run(story(60)))
     reader.click(2)
     here = view.token_rect(2)
     reader.key(Qt.Key.Key_Down)
@@ -64,13 +64,13 @@ def test_up_and_down_keys_select_token_above_or_below(view: TokenView) -> None:
 
 
 def test_first_arrow_key_selects_newest_token(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(12)))
+    reader = TokenViewSession(view, make_run(story(12)))
     reader.key(Qt.Key.Key_Left)
     assert reader.picked == [11]
 
 
 def test_a_token_without_text_can_be_reached(view: TokenView) -> None:
-    reader = Reader(view, make_run([token(0, "a"), token(1, "", piece="⟨C3⟩"), token(2, "é"), end_token(3)]))
+    reader = TokenViewSession(view, make_run([token(0, "a"), token(1, "", piece="⟨C3⟩"), token(2, "é"), end_token(3)]))
     reader.key(Qt.Key.Key_Home)
     for _ in range(3):
         reader.key(Qt.Key.Key_Right)
@@ -81,7 +81,7 @@ def test_a_token_without_text_can_be_reached(view: TokenView) -> None:
 
 
 def test_enter_and_double_click_open_the_inspector(view: TokenView, qtbot: QtBot) -> None:
-    reader = Reader(view, make_run(story(5)))
+    reader = TokenViewSession(view, make_run(story(5)))
     with qtbot.waitSignal(view.signals.inspectorRequested):
         reader.key(Qt.Key.Key_Return)
     with qtbot.waitSignal(view.signals.inspectorRequested):
@@ -89,7 +89,7 @@ def test_enter_and_double_click_open_the_inspector(view: TokenView, qtbot: QtBot
 
 
 def test_dragging_selects_text_and_picks_no_token(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(10)))
+    reader = TokenViewSession(view, make_run(story(10)))
     first, last = view.token_rect(0), view.token_rect(2)
     QTest.mousePress(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(first.left() + 1, first.center().y()))
     QTest.mouseMove(view.area.viewport(), first.center())
@@ -102,14 +102,14 @@ def test_dragging_selects_text_and_picks_no_token(view: TokenView) -> None:
 
 def test_select_all_copies_prompt_and_text_exactly(view: TokenView) -> None:
     tokens = [*story(30), token(30, "x\r\n\x0b 😀"), token(31, "", piece="⟨E2⟩"), end_token(32)]
-    reader = Reader(view, make_run(tokens))
+    reader = TokenViewSession(view, make_run(tokens))
     reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text() == "".join(PROMPT) + reader.run.text
 
 
 def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(9)))
+    reader = TokenViewSession(view, make_run(story(9)))
     menu = view.key_handler.create_menu(view)
     actions = {action.text(): action for action in menu.actions()}
     actions["Copy text"].trigger()
@@ -120,7 +120,7 @@ def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
 
 
 def test_copy_without_selection_copies_selected_token(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(9)))
+    reader = TokenViewSession(view, make_run(story(9)))
     reader.click(4)
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text() == STORY[4]
@@ -129,8 +129,8 @@ def test_copy_without_selection_copies_selected_token(view: TokenView) -> None:
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-def copied(reader: Reader) -> str:
-    """What Ctrl+C puts on the clipboard."""
+def copied(reader: TokenViewSession) -> str:
+    """Return the text that Ctrl+C copies."""
     QGuiApplication.clipboard().setText("nothing was copied")
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     return QGuiApplication.clipboard().text()
@@ -138,7 +138,7 @@ def copied(reader: Reader) -> str:
 
 def test_shift_and_arrows_select_whole_tokens(view: TokenView) -> None:
     tokens = story(40)
-    reader = Reader(view, make_run(tokens))
+    reader = TokenViewSession(view, make_run(tokens))
     reader.select(5)
     for _ in range(3):
         reader.key(Qt.Key.Key_Right, SHIFT)
@@ -151,7 +151,7 @@ def test_shift_and_arrows_select_whole_tokens(view: TokenView) -> None:
 
 def test_shift_selects_by_rows_and_to_both_ends(view: TokenView) -> None:
     tokens = story(40)
-    reader = Reader(view, make_run(tokens))
+    reader = TokenViewSession(view, make_run(tokens))
     text = "".join(token.text for token in tokens)
     reader.select(3)
     reader.key(Qt.Key.Key_Down, SHIFT)
@@ -168,7 +168,7 @@ def test_shift_selects_by_rows_and_to_both_ends(view: TokenView) -> None:
 
 def test_shift_left_without_selection_starts_at_end(view: TokenView) -> None:
     tokens = story(40)
-    reader = Reader(view, make_run(tokens))
+    reader = TokenViewSession(view, make_run(tokens))
     reader.key(Qt.Key.Key_Left, SHIFT)
     reader.key(Qt.Key.Key_Left, SHIFT)
     assert copied(reader) == "".join(token.text for token in tokens[-2:])
@@ -176,7 +176,7 @@ def test_shift_left_without_selection_starts_at_end(view: TokenView) -> None:
 
 def test_plain_arrow_key_clears_selection_and_moves(view: TokenView) -> None:
     tokens = story(40)
-    reader = Reader(view, make_run(tokens))
+    reader = TokenViewSession(view, make_run(tokens))
     reader.select(5)
     before = reader.image()
     reader.key(Qt.Key.Key_Right, SHIFT)
@@ -191,7 +191,7 @@ def test_selection_ends_at_cursor(view: TokenView) -> None:
     tokens = story(40)
     run = make_run(tokens)
     run.move_cursor(10)
-    reader = Reader(view, run)
+    reader = TokenViewSession(view, run)
     view.cursor_moved(run)
     reader.select(8)
     for _ in range(6):
@@ -200,7 +200,7 @@ def test_selection_ends_at_cursor(view: TokenView) -> None:
 
 
 def test_view_auto_scrolls_only_at_end(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(400)))
+    reader = TokenViewSession(view, make_run(story(400)))
     bar = view.area.verticalScrollBar()
     assert bar.maximum() > 100
     assert bar.value() == bar.maximum()
@@ -212,7 +212,7 @@ def test_view_auto_scrolls_only_at_end(view: TokenView) -> None:
 
 
 def test_existing_tokens_keep_position_while_streaming(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30)))
+    reader = TokenViewSession(view, make_run(story(30)))
     before = [view.token_rect(index) for index in range(20)]
     for chosen in story(15):
         reader.write([chosen])
@@ -220,7 +220,7 @@ def test_existing_tokens_keep_position_while_streaming(view: TokenView) -> None:
 
 
 def test_keyboard_selection_scrolls_to_token(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(600)))
+    reader = TokenViewSession(view, make_run(story(600)))
     reader.key(Qt.Key.Key_Home)
     assert view.area.verticalScrollBar().value() < 80
     assert view.area.viewport().rect().contains(view.token_rect(0))
@@ -229,7 +229,7 @@ def test_keyboard_selection_scrolls_to_token(view: TokenView) -> None:
 
 
 def test_accessible_description_names_selected_token(view: TokenView) -> None:
-    reader = Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, "\n", 0.9)]))
+    reader = TokenViewSession(view, make_run([token(0, " fox", 0.31, 3), token(1, "\n", 0.9)]))
     reader.click(0)
     assert view.accessibleDescription() == "Token 1 of 2: “fox”, probability 31 %, rank 3"
     reader.key(Qt.Key.Key_Right)
@@ -237,7 +237,7 @@ def test_accessible_description_names_selected_token(view: TokenView) -> None:
 
 
 def test_keyboard_selection_works_with_active_screen_reader(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(5)))
+    reader = TokenViewSession(view, make_run(story(5)))
     QAccessible.setActive(True)
     try:
         reader.click(1)
@@ -248,7 +248,7 @@ def test_keyboard_selection_works_with_active_screen_reader(view: TokenView) -> 
 
 
 def test_hovering_shows_token_statistics(view: TokenView, qtbot: QtBot) -> None:
-    Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
+    TokenViewSession(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(0).center())
     qtbot.waitUntil(view.mouse_handler.popover.isVisible)
     shown = [label.text() for pair in view.mouse_handler.popover._cells for label in pair]
@@ -259,7 +259,7 @@ def test_hovering_shows_token_statistics(view: TokenView, qtbot: QtBot) -> None:
 
 
 def test_popover_hides_with_view(view: TokenView, qtbot: QtBot) -> None:
-    Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
+    TokenViewSession(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(1).center())
     qtbot.waitUntil(view.mouse_handler.popover.isVisible)
     view.hide()
@@ -268,7 +268,7 @@ def test_popover_hides_with_view(view: TokenView, qtbot: QtBot) -> None:
 
 def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
     view.resize(1000, 300)
-    reader = Reader(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))
+    reader = TokenViewSession(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))
     bar = view.area.verticalScrollBar()
     bar.setValue(50)
     reader.run.show_sequence(1)
@@ -281,9 +281,9 @@ def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
     assert bar.value() > 50
 
 
-def several(width: int, view: TokenView) -> Reader:
+def several(width: int, view: TokenView) -> TokenViewSession:
     view.resize(width, 420)
-    return Reader(view, make_run([t for n in range(3) for t in story(20 + n, n)], sequences=3))
+    return TokenViewSession(view, make_run([t for n in range(3) for t in story(20 + n, n)], sequences=3))
 
 
 def test_sequences_are_shown_side_by_side_in_wide_view(view: TokenView, qtbot: QtBot) -> None:
@@ -328,7 +328,7 @@ def test_many_sequences_are_selected_by_number(view: TokenView, qtbot: QtBot) ->
 
 
 def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView) -> None:
-    reader = Reader(view, make_run([token(0, "a"), token(1, "", piece="⟨E2⟩")]))
+    reader = TokenViewSession(view, make_run([token(0, "a"), token(1, "", piece="⟨E2⟩")]))
     reader.run.apply([SequenceFinished(0, "length", tail="\ufffd")])
     view.events_arrived(reader.run, [])
     reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)

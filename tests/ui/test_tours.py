@@ -22,6 +22,7 @@ from decodescope.app.widgets.screen import visible_rect
 from decodescope.app.window.main_window import MainWindow
 from decodescope.resources.language import set_language
 from tests.ui.layout import faults, settle
+from tests.ui.windows import run
 
 WAIT_MS = 60_000
 
@@ -59,7 +60,7 @@ def go_on(qtbot: QtBot, player: TourPlayer) -> None:
 
 
 def ring(player: TourPlayer) -> QRect:
-    """Where the ring stands in the window, once everything has found its place; empty while nothing is pointed at."""
+    """Return the position of the ring in the window after the layout; empty while nothing is marked."""
     spotlight = player.ui.spotlight
     assert spotlight is not None
     spotlight.update_target()
@@ -126,8 +127,7 @@ def test_user_run_pauses_tour_and_next_step_restores_settings(qtbot: QtBot, wind
     player.toggle_playing()
     assert player.is_playing
     window.parts.settings_controller.set_values({"max_new_tokens": 5})
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run()
+    run(qtbot, window)
     assert not player.is_playing
     own = window.session.run
     assert own is not None

@@ -1,4 +1,4 @@
-"""The canvas for trees in use: moving about, folding, selecting, walking, what screen readers hear."""
+"""The canvas for trees in use: moving about, folding, selecting, walking, texts for screen readers."""
 
 from __future__ import annotations
 

@@ -26,16 +26,13 @@ from decodescope.app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from decodescope.app.widgets.tree_canvas.tree_style import PAINT_ORDER
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
+from tests.ui.windows import show_widget
 
 K = Qt.Key
 
 
 def make_view(qtbot: QtBot, run: Run | None = None, width: int = 1100) -> TreeView:
-    view = TreeView()
-    qtbot.addWidget(view)
-    view.resize(width, 700)
-    view.set_theme(theme_for("dark"))
-    view.show()
+    view = show_widget(qtbot, TreeView(), width, 700, "dark")
     view.show_run(run)
     return view
 
@@ -85,7 +82,7 @@ def test_second_view_of_same_run_has_same_layout(qtbot: QtBot) -> None:
 
 
 def test_beam_search_of_several_sequences_is_not_shown_as_samples(qtbot: QtBot) -> None:
-    """Its start is told before its first step is, and looks like that of a chorus."""
+    """Its start is reported before its first step, and looks like that of several samples."""
     steps = beam_steps(3)
     run = make_run(sequences=4)
     view = make_view(qtbot, run)

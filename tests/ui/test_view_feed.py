@@ -9,8 +9,8 @@ from decodescope.app.views.base import View
 from decodescope.app.window.view_feed import ViewEventBuffer
 
 
-class Run:
-    """One of that name, under way until it has an outcome."""
+class FakeRun:
+    """A run of that name; it has ended if it has an outcome."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -20,8 +20,8 @@ class Run:
         return self.name
 
 
-class Session(QObject):
-    """The signals that it listens to."""
+class FakeSession(QObject):
+    """The signals of the session that the buffer receives."""
 
     runStarted = Signal(object)
     runShown = Signal(object)
@@ -37,10 +37,10 @@ class Page(View):
         super().__init__(name)
         self.received: list[object] = []
 
-    def show_run(self, run: Run | None) -> None:  # type: ignore[override]
+    def show_run(self, run: FakeRun | None) -> None:  # type: ignore[override]
         self.received.append(f"shows {run}")
 
-    def events_arrived(self, run: Run, events: object) -> None:  # type: ignore[override]
+    def events_arrived(self, run: FakeRun, events: object) -> None:  # type: ignore[override]
         self.received.append((str(run), list(events)))  # type: ignore[call-overload]
 
     def cursor_moved(self, run: object) -> None:
@@ -48,9 +48,9 @@ class Page(View):
 
 
 @pytest.fixture
-def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, ViewEventBuffer]:
+def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, FakeSession, ViewEventBuffer]:
     """Two pages in a stack, the first in front, and the session that both follow."""
-    stack, front, back, session = QStackedWidget(), Page("front"), Page("back"), Session()
+    stack, front, back, session = QStackedWidget(), Page("front"), Page("back"), FakeSession()
     for page in (front, back):
         stack.addWidget(page)
     feeds = [ViewEventBuffer(page, session) for page in (front, back)]  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, ViewEventB
 
 def test_events_for_hidden_view_are_delivered_when_shown(pages) -> None:
     stack, front, back, session, _ = pages
-    run = Run("run")
+    run = FakeRun("run")
     session.eventsArrived.emit(run, (1, 2))
     session.eventsArrived.emit(run, (3,))
     assert front.received == [("run", [1, 2]), ("run", [3])]
@@ -76,7 +76,7 @@ def test_events_for_hidden_view_are_delivered_when_shown(pages) -> None:
 
 def test_pending_events_are_delivered_before_other_signals(pages) -> None:
     _, _, back, session, _ = pages
-    run = Run("run")
+    run = FakeRun("run")
     session.runStarted.emit(run)
     session.eventsArrived.emit(run, (1,))
     session.cursorMoved.emit(run)
@@ -86,7 +86,7 @@ def test_pending_events_are_delivered_before_other_signals(pages) -> None:
 def test_hidden_view_receives_events_after_end(qtbot: QtBot, pages) -> None:
     """Exports may use the data of a view that is not visible."""
     _, front, back, session, feed = pages
-    run = Run("run")
+    run = FakeRun("run")
     session.runStarted.emit(run)
     session.eventsArrived.emit(run, (1,))
     assert front.received == ["shows run", ("run", [1])]
@@ -103,7 +103,7 @@ def test_view_is_notified_of_end_once(pages) -> None:
     stack.show()
     stack.setCurrentWidget(back)
     for last in ((2,), ()):
-        run = Run("run")
+        run = FakeRun("run")
         back.received.clear()
         session.runStarted.emit(run)
         session.eventsArrived.emit(run, (1,))
@@ -116,11 +116,11 @@ def test_view_is_notified_of_end_once(pages) -> None:
 
 def test_new_run_cancels_pending_delivery_to_hidden_view(qtbot: QtBot, pages) -> None:
     stack, _, back, session, feed = pages
-    first = Run("first")
+    first = FakeRun("first")
     session.runStarted.emit(first)
     first.outcome = "finished"
     feed.finish(first)
-    session.runStarted.emit(Run("second"))
+    session.runStarted.emit(FakeRun("second"))
     assert not feed.findChild(QTimer).isActive()
     stack.show()
     stack.setCurrentWidget(back)
@@ -129,14 +129,14 @@ def test_new_run_cancels_pending_delivery_to_hidden_view(qtbot: QtBot, pages) ->
 
 def test_saved_run_is_shown_in_every_view_immediately(pages) -> None:
     _, _, back, session, _ = pages
-    session.runShown.emit(Run("kept"))
+    session.runShown.emit(FakeRun("kept"))
     assert back.received == ["shows kept"]
 
 
 def test_events_of_replaced_run_are_dropped(pages) -> None:
     stack, _, back, session, _ = pages
-    session.eventsArrived.emit(Run("old"), (1,))
-    session.runStarted.emit(Run("new"))
+    session.eventsArrived.emit(FakeRun("old"), (1,))
+    session.runStarted.emit(FakeRun("new"))
     stack.show()
     stack.setCurrentWidget(back)
     assert back.received == ["shows new"]

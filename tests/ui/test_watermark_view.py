@@ -9,13 +9,13 @@ from pytestqt.qtbot import QtBot
 from decodescope import core
 from decodescope.app.state.branching import strip_for_scoring
 from decodescope.app.state.run import Run
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.inspector.panel import Inspector
 from decodescope.app.views.inspector.stage_pictures import WatermarkPicture
 from decodescope.app.views.timeline import Timeline
 from decodescope.app.views.tokens.view import TokenView
 from decodescope.core.events import Stage, StageDetail, WatermarkSign
 from tests.ui.scripted import make_run, token
+from tests.ui.windows import show_widget
 
 ON = {"watermark_bias": 2.0, "watermark_key": 7}
 
@@ -38,12 +38,7 @@ def test_score_request_keeps_watermark_options() -> None:
 
 
 def test_green_and_red_tokens_are_painted_differently(qtbot: QtBot) -> None:
-    view = TokenView()
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("light"))
-    view.resize(500, 200)
-    with qtbot.waitExposed(view):
-        view.show()
+    view = show_widget(qtbot, TokenView(), 500, 200)
     pictures = []
     for shares in ((0.0, 1.0), (0.0, 0.0), (0.0,)):
         view.show_run(story(*shares))

@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QRadioButton
 from pytestqt.qtbot import QtBot
 
-from decodescope.app import build_window
 from decodescope.app.control.dialogs import run_scripts
 from decodescope.app.control.messages import DISK_OFFER
 from decodescope.app.control.model_list import WEIGHTS
@@ -21,18 +20,13 @@ from decodescope.app.storage.settings_file import SettingsStore
 from decodescope.app.window.main_window import MainWindow
 from decodescope.core import catalog
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, find
+from tests.ui.windows import WAIT_MS, find, open_core_window
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     """Over the real core, with the storyteller."""
-    window = build_window(config_dir)
-    qtbot.addWidget(window)
-    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
-        window.show()
-    window.resize(1280, 800)
-    return window
+    return open_core_window(qtbot, config_dir)
 
 
 def test_int8_weights_are_selected_and_in_script(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:

@@ -24,27 +24,19 @@ from decodescope.app.window.main_window import MainWindow
 from decodescope.resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, find, open_window
-
-
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
+from tests.ui.windows import WAIT_MS, activate, find, open_window, run
 
 
 @pytest.fixture
 def use_language() -> Iterator[Callable[[str], None]]:
-    """Speak another language until the test ends."""
+    """Use another language until the test ends."""
     yield language.set_language
     language.set_language(language.ENGLISH)
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    window = open_window(qtbot, config_dir, engine)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    return window
+    return activate(qtbot, open_window(qtbot, config_dir, engine))
 
 
 @pytest.fixture
@@ -54,7 +46,7 @@ def page(window: MainWindow) -> QWidget:
 
 
 def shows_welcome_page(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bool:
-    """Whether a program that is started so shows the page."""
+    """Return whether a program with these arguments shows the page."""
     window = build_window(folder, ScriptedEngine(), assembled=False)
     seen = []
 
@@ -173,8 +165,7 @@ def test_tab_and_arrow_keys_cycle_within_page(window: MainWindow, page: QWidget)
 
 
 def test_other_run_hides_welcome_page(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run()
+    run(qtbot, window)
     assert page.isHidden()
 
 

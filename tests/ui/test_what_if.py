@@ -1,4 +1,4 @@
-"""What if, in the window: settings and stage order are replayed on the selected step, run and reverted."""
+"""The card “What if” in the window: settings and stage order are replayed on the selected step, run and reverted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from decodescope.app.views.inspector.what_if_card import WhatIfCard, WhatIfConte
 from decodescope.app.widgets.bars import BarList
 from decodescope.app.widgets.funnel import FunnelWidget
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import find, run
+from tests.ui.windows import find, finish, run
 
 WAIT_MS = 180_000
 STEP = 6
@@ -123,8 +123,7 @@ def test_run_button_branches_with_replayed_choice(qtbot: QtBot, window: MainWind
     assert found is not None
     assert found.after.rank == 1
     ids = [token.id for token in window.session.run.tokens]
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        card.run.click()
+    finish(qtbot, window, card.run.click)
     branch = window.session.run
     assert branch.request.beginning == (*ids[:STEP], found.after.id)
     assert branch.request.settings["temperature"] == 0.1

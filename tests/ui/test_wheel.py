@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.window.main_window import MainWindow
-from tests.ui.windows import find, open_window, run, whole
+from tests.ui.windows import activate, find, open_window, run, whole
 
 NONE, CTRL = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier
 
@@ -45,7 +45,7 @@ def turn(widget: QWidget, notches: int, modifiers: Qt.KeyboardModifier = NONE) -
 
 
 def value(widget: QWidget) -> object:
-    """What a control holds; None for one that holds nothing. A scroll bar holds only what is seen."""
+    """Return the value of a control; None for one without a value and for scroll bars."""
     if isinstance(widget, QScrollBar):
         return None
     if isinstance(widget, QComboBox | QTabBar):
@@ -84,10 +84,7 @@ def changed_by_the_wheel(within: QWidget) -> tuple[list[str], int]:
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = open_window(qtbot, config_dir)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    return window
+    return activate(qtbot, open_window(qtbot, config_dir))
 
 
 def test_wheel_changes_no_value_in_window(qtbot: QtBot, window: MainWindow) -> None:

@@ -31,23 +31,13 @@ from decodescope.core import strategies
 from decodescope.core.errors import NumericError, PickledWeightsError
 from decodescope.core.events import Notice
 from tests.ui.fake_engine import STORY, ScriptedEngine
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, finish, open_window, run
 
 _PARAMETER = QRegularExpression(r"^param\..+")
 
 
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
-    return open_window(qtbot, config_dir, engine)
-
-
 def test_loading_bar_stops_animation(qtbot: QtBot, window: MainWindow) -> None:
-    """A style that still animates it has the whole window painted thirty times a second, for ever."""
+    """A style that still animates it repaints the whole window thirty times a second without end."""
     run(qtbot, window)
     bar, frame = window.parts.centre.progress, QEvent(QEvent.Type.StyleAnimationUpdate)
     place = window.parts.centre.splitter.y()
@@ -138,8 +128,7 @@ def test_run_again_repeats_request_despite_changed_settings(
     run(qtbot, window)
     window.parts.setup.prompt.editor.setPlainText("Something else")
     window.parts.toolbar.seed.spin.setValue(99)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.run_again()
+    finish(qtbot, window, window.parts.runs.run_again)
     assert engine.runs[1] == engine.runs[0]
 
 
@@ -265,8 +254,7 @@ def test_layout_is_stable_while_streaming(qtbot: QtBot, window: MainWindow, engi
     window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
     assert places() == before
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        engine.hold.set()
+    finish(qtbot, window, engine.hold.set)
     assert places() == before
 
 
@@ -410,6 +398,6 @@ def test_opening_window_imports_no_heavy_modules(config_dir: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     events, light, hook = done.stdout.splitlines()
-    assert events == "False"  # so many classes take a while to make
+    assert events == "False"  # creating all these classes takes a while
     assert light == "light"
     assert hook == "False False"  # PySide6's own would read and keep the source of whatever comes next

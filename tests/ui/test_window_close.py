@@ -19,7 +19,7 @@ from decodescope.app.state.worker_messages import RunRequest
 from decodescope.app.window import run_feed
 from decodescope.core.events import Event
 from tests.ui.fake_engine import ScriptedEngine, chosen
-from tests.ui.windows import WAIT_MS, open_window, whole
+from tests.ui.windows import WAIT_MS, finish, open_window, whole
 
 
 class HangingEngine(ScriptedEngine):
@@ -61,8 +61,7 @@ def test_slow_stop_shows_notice(qtbot: QtBot, config_dir: Path, monkeypatch: pyt
     window.parts.runs.stop()
     banner = window.parts.centre.notice_banner
     qtbot.waitUntil(lambda: banner.isVisible() and banner.accessibleName() == "Still stopping", timeout=WAIT_MS)
-    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        engine.release.set()
+    finish(qtbot, window, engine.release.set)
     assert window.session.run.text == " a"
     assert not banner.isVisible(), "it is no longer true"
 

@@ -23,11 +23,6 @@ from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
 
 
-@pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
-
-
 def sides(window: MainWindow) -> tuple[int, int]:
     QApplication.processEvents()
     left, _middle, right = window.parts.splitter.sizes()

@@ -14,21 +14,14 @@ from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
 from decodescope import core
-from decodescope.app import build_window
 from decodescope.app.state.worker_messages import Outcome
 from decodescope.app.window.main_window import MainWindow
-
-WAIT_MS = 60_000
+from tests.ui.windows import WAIT_MS, open_core_window
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = build_window(config_dir)
-    qtbot.addWidget(window)
-    window.resize(1280, 800)
-    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
-        window.show()
-    return window
+    return open_core_window(qtbot, config_dir)
 
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:

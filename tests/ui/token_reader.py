@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from decodescope.app.state.run import Run
-from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.tokens.view import TokenView
 from decodescope.core.events import TokenChosen
+from tests.ui.windows import show_widget
 
 
-class Reader:
-    """Does with the view's signals what the session does."""
+class TokenViewSession:
+    """Handles the view's signals as the session does."""
 
     def __init__(self, view: TokenView, run: Run) -> None:
         self.view, self.run = view, run
@@ -45,10 +45,4 @@ class Reader:
 
 def opened(qtbot: QtBot) -> TokenView:
     """The view in a light window of its own, several rows of a story high."""
-    view = TokenView()
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("light"))
-    view.resize(560, 420)
-    with qtbot.waitExposed(view):
-        view.show()
-    return view
+    return show_widget(qtbot, TokenView(), 560, 420)

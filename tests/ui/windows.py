@@ -12,11 +12,14 @@ from pytestqt.qtbot import QtBot
 
 from decodescope.app import build_window
 from decodescope.app.state.worker_messages import Outcome
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.theme.themed import Themed
 from decodescope.app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 
 WAIT_MS = 60_000
 T = TypeVar("T", bound=QObject)
+ThemedWidget = TypeVar("ThemedWidget", bound=Themed)
 
 
 def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
@@ -33,6 +36,33 @@ def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None
     with qtbot.waitExposed(window):
         window.show()
     return window
+
+
+def open_core_window(qtbot: QtBot, folder: Path) -> MainWindow:
+    """Open a window over the real core and wait for its model. It is closed when the test ends."""
+    window = build_window(folder)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    return window
+
+
+def activate(qtbot: QtBot, window: MainWindow) -> MainWindow:
+    """Make it the window that receives keys."""
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    return window
+
+
+def show_widget(qtbot: QtBot, widget: ThemedWidget, width: int, height: int, theme: str = "light") -> ThemedWidget:
+    """Show a widget in a window of its own. It is closed when the test ends."""
+    qtbot.addWidget(widget)
+    widget.set_theme(theme_for(theme))
+    widget.resize(width, height)
+    with qtbot.waitExposed(widget):
+        widget.show()
+    return widget
 
 
 def whole(window: MainWindow) -> MainWindow:
@@ -56,9 +86,14 @@ def find(window: MainWindow, kind: type[T], name: str) -> T:
     return found[0]
 
 
-def run(qtbot: QtBot, window: MainWindow) -> Outcome:
-    """Run with the current settings until it has ended and the inspector is updated."""
+def finish(qtbot: QtBot, window: MainWindow, action: Callable[[], object]) -> Outcome:
+    """Do what starts or ends a run, and wait until the run has ended and the inspector is updated."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.parts.runs.run()
+        action()
     QApplication.processEvents()
     return signal.args[0]
+
+
+def run(qtbot: QtBot, window: MainWindow) -> Outcome:
+    """Run with the current settings."""
+    return finish(qtbot, window, window.parts.runs.run)

@@ -15,14 +15,15 @@ from decodescope.app.session.queries.base import Answer
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
 from decodescope.app.storage.settings import ComputeSection
-from decodescope.core.errors import DecodescopeError
+from decodescope.core.errors import DecodescopeError, FileNotWrittenError
+from decodescope.core.system.file_writing import save_text
 from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from decodescope.app.features.claims.panel import ClaimDialog
     from decodescope.app.features.claims.session import ClaimQuery
     from decodescope.app.features.claims.store import ClaimStore
-    from decodescope.core.claims import ClaimExample, ClaimOutcome
+    from decodescope.core.claims import ClaimExample, ClaimOutcome, TestedClaim
 
 
 class ClaimController(QObject):
@@ -76,6 +77,9 @@ class ClaimController(QObject):
             dialog.tryRequested.connect(self.start)
             dialog.stopRequested.connect(self.stop)
             dialog.exampleRequested.connect(self._on_example)
+            dialog.pageRequested.connect(self._save_page)
+            dialog.tableRequested.connect(self._save_table)
+            dialog.copyRequested.connect(self._copy)
             dialog.destroyed.connect(self._on_closed)
         found = claims.claims_about(subject)
         self._show_list()
@@ -174,6 +178,64 @@ class ClaimController(QObject):
         entry = claims.named_claim(name)
         bundled = claims.bundled_text(stored, entry.claim) if stored is not None else ""
         card.show_outcome(outcome, "" if outcome is not None and stored == outcome else bundled)
+        self._dialog.enable_export(outcome is not None and not is_own, bool(self._tested()))
+
+    # --- export
+
+    def _tested(self) -> list[TestedClaim]:
+        """Return the claims that were tested on the selected model."""
+        from decodescope.core import claims
+
+        pairs = ((entry, self._find(entry.name)) for entry in claims.all_claims().values())
+        return [(entry, outcome) for entry, outcome in pairs if outcome is not None]
+
+    def _shown(self) -> list[TestedClaim]:
+        """Return the shown claim; nothing if it was not tested."""
+        current = self._dialog.current if self._dialog is not None else ""
+        return [one for one in self._tested() if one[0].name == current]
+
+    @Slot()
+    def _save_page(self) -> None:
+        from decodescope.core import claims
+
+        if shown := self._shown():
+            name = shown[0][0].name.replace("/", "-")
+            kinds = tr("Web pages (*.html)")
+            self._choose_file(tr("Save web page"), f"{name}.html", kinds, claims.outcome_report(shown))
+
+    @Slot()
+    def _save_table(self) -> None:
+        from decodescope.app.state.text_formats import to_csv
+        from decodescope.core import claims
+
+        table = to_csv(claims.outcome_table(self._tested()))
+        self._choose_file(tr("Save table"), "claims.csv", tr("Tables (*.csv)"), table)
+
+    @Slot()
+    def _copy(self) -> None:
+        from PySide6.QtGui import QGuiApplication
+
+        from decodescope.core import claims
+
+        for entry, outcome in self._shown():
+            text = claims.outcome_text(outcome, entry.claim, claims.measure_of(entry.claim))
+            QGuiApplication.clipboard().setText(f"{tr(entry.claim.title)}\n{text}\n")
+
+    def _choose_file(self, title: str, name: str, kinds: str, content: str) -> None:
+        """Let the user choose a file and write it; show what prevents that on the card."""
+        from decodescope.app.widgets.file_dialogs import open_save_dialog
+
+        if self._dialog is not None:
+            open_save_dialog(self._dialog, title, name, kinds, lambda path: self._save(content, path))
+
+    def _save(self, content: str, path: str) -> None:
+        problem = ""
+        try:
+            save_text(content, Path(path))
+        except FileNotWrittenError as error:
+            problem = str(error)
+        if self._dialog is not None:
+            self._dialog.card.show_status(problem, "danger" if problem else "muted", is_announced=bool(problem))
 
     @Slot(str, object, bool)
     def _on_example(self, name: str, example: ClaimExample, is_tested: bool) -> None:

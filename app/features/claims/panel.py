@@ -26,6 +26,7 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import inherit_theme
 from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.buttons import MenuButton
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.flow_layout import clear_layout
 from decodescope.app.widgets.labels import WrappedLabel
@@ -52,13 +53,17 @@ class ClaimDialog(BaseDialog):
     """Window of the claim cards; not modal, deleted on close.
 
     `selected(name)`: another claim is shown. `tryRequested(name)`, `stopRequested`: buttons.
-    `exampleRequested(name, example, is tested)`: the run of an example is to be shown.
+    `exampleRequested(name, example, is tested)`: the run of an example is to be shown. `pageRequested`,
+    `copyRequested`: save or copy the shown result; `tableRequested`: save all results of the model.
     """
 
     selected = Signal(str)
     tryRequested = Signal(str)
     stopRequested = Signal()
     exampleRequested = Signal(str, object, bool)
+    pageRequested = Signal()
+    tableRequested = Signal()
+    copyRequested = Signal()
 
     def __init__(self, entries: Mapping[str, ClaimEntry], parent: QWidget | None = None) -> None:
         super().__init__(parent, "claimCards", tr("Claim cards: what papers say, tested on this model"))
@@ -82,6 +87,12 @@ class ClaimDialog(BaseDialog):
             item.setData(_NAME, entry.name)
             self.list.addItem(item)
         self.card = ClaimCard(self)
+        self.export_button = MenuButton(
+            "claimExport", tr("Export"), tr("Save or copy results"),
+            ((tr("This result as web page (HTML)…"), self.pageRequested.emit),
+             (tr("All results of this model as table (CSV)…"), self.tableRequested.emit),
+             (tr("Copy this result"), self.copyRequested.emit)), self,
+        )  # fmt: skip
         self._lay_out()
         self.field.textChanged.connect(self._search)
         self.list.currentItemChanged.connect(self._on_selected)
@@ -100,6 +111,14 @@ class ClaimDialog(BaseDialog):
         self.field.clear()
         names = [self.list.item(row).data(_NAME) for row in range(self.list.count())]
         self.list.setCurrentRow(names.index(name) if name in names else 0)
+
+    def enable_export(self, has_result: bool, has_any: bool) -> None:
+        """Offer what can be exported: the shown result, and results of other claims."""
+        page, table, copy = self.export_button.menu().actions()
+        page.setEnabled(has_result)
+        copy.setEnabled(has_result)
+        table.setEnabled(has_any)
+        self.export_button.setEnabled(has_any)
 
     def show_verdicts(self, find: Callable[[str], ClaimOutcome | None]) -> None:
         """Show in the list which claims were tested on the selected model."""
@@ -135,7 +154,7 @@ class ClaimDialog(BaseDialog):
 
     def tab_panels(self) -> Sequence[QWidget]:
         """Tab goes from the list to the selected claim."""
-        return self.field, self.list, self.card, self._buttons
+        return self.field, self.list, self.card, self.export_button, self._buttons
 
     def _lay_out(self) -> None:
         self._buttons = buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
@@ -143,7 +162,8 @@ class ClaimDialog(BaseDialog):
         buttons.rejected.connect(self.close)
         left = arrange(QVBoxLayout(), self.field, (self.list, 1), self.no_matches, spacing=8)
         both = arrange(QHBoxLayout(), left, (self.card, 1), spacing=20)
-        arrange(QVBoxLayout(self), (both, 1), buttons, margins=(20, 16, 20, 16), spacing=12)
+        foot = arrange(QHBoxLayout(), self.export_button, STRETCH, buttons)
+        arrange(QVBoxLayout(self), (both, 1), foot, margins=(20, 16, 20, 16), spacing=12)
         self.resize(*SIZE)
 
     @Slot(str)

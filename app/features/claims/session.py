@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import StudyError
 from decodescope.resources.language import tr
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from decodescope.core.claims import ClaimOutcome
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class ClaimQuery(Query):
     """Query to test a claim; reports its progress. A run that starts ends it early, like Stop."""
 

@@ -24,6 +24,7 @@ from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.painted_rows import Index, ThemedDelegate
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
+from decodescope.core import claims
 from decodescope.core.claims import ClaimExample
 from decodescope.resources.language import tr
 
@@ -181,12 +182,12 @@ class IntervalPicture(Themed, QWidget):
         theme = self._theme
         painter.setFont(theme.font(11, 600, tabular=True))
         painter.setPen(theme.color("text"))
-        self._write(painter, shape.mean, _number(shape.mean, shape.digits), 0.0)
+        self._write(painter, shape.mean, claims.number(shape.mean, shape.digits), 0.0)
         painter.setFont(theme.font(11, tabular=True))
         painter.setPen(theme.color("muted"))
         taken: list[tuple[float, float]] = []
         for value in (0.0, *(one for one in shape.claimed if one is not None)):
-            text = "0" if value == 0 else _number(value, shape.digits)
+            text = "0" if value == 0 else claims.number(value, shape.digits)
             width = QFontMetricsF(painter.font()).horizontalAdvance(text)
             start = self.position_of(value) - width / 2 - 4
             if all(start > end or start + width + 8 < begin for begin, end in taken):
@@ -197,11 +198,6 @@ class IntervalPicture(Themed, QWidget):
         width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 2
         left = min(max(self.position_of(value) - width / 2, 0.0), self.width() - width)
         painter.drawText(QRectF(left, top, width, self._line), Qt.AlignmentFlag.AlignCenter, text)
-
-
-def _number(value: float, digits: int) -> str:
-    text = f"{value:+.{digits}f}"
-    return text.replace("-", "−")
 
 
 class ExampleText(QFrame):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from decodescope.core.events import Event
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class DifferenceQuery(Query):
     """Query for the first difference of two runs and its cause. Reports sentences on its progress."""
 
@@ -47,7 +48,7 @@ class DifferenceQuery(Query):
         return core.explain_difference(self.a, self.b, models=pair, cancel=self.cancel, progress=report)
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class NearMissQuery(Query):
     """Query for the near misses of a greedy text. Reports sentences on its progress."""
 
@@ -79,7 +80,7 @@ class NearMissQuery(Query):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class DraftCheckQuery(Query):
     """Query for the effect of verification rules with a draft model. Reports sentences on its progress."""
 
@@ -102,7 +103,7 @@ class DraftCheckQuery(Query):
         return core.check_draft(model, draft, request, cancel=self.cancel, progress=report)
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class EngineCheckQuery(Query):
     """Query for the sequential test of an engine. Reports the state after each answer."""
 

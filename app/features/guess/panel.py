@@ -12,7 +12,7 @@ from decodescope.app.panels.bottom_panel import BottomPanel
 from decodescope.app.panels.choice_row import ChoiceRow
 from decodescope.app.theme.theme import theme_for
 from decodescope.app.widgets.bars import BarList, BarRow
-from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.building import STRETCH, arrange, show_text
 from decodescope.core import words
 from decodescope.resources.language import tr
 
@@ -65,8 +65,7 @@ class GuessPanel(BottomPanel):
         self.choice_row.hide()
         self.bars.set_rows(rows, heads, widest=words.LONGEST_PERCENT)
         self.bars.setVisible(bool(rows))
-        self.next.setText(next_title)
-        self.next.setVisible(bool(next_title))
+        show_text(self.next, next_title)
         (self.next if next_title else self.leave).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import ModelError
 from decodescope.resources.language import tr
 
@@ -33,7 +34,7 @@ class _LocalQuery(Query):
         )
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PatternQuery(_LocalQuery):
     """Query for the probability that the answer to a request matches one of several patterns."""
 
@@ -64,7 +65,7 @@ class PatternQuery(_LocalQuery):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PosteriorQuery(_LocalQuery):
     """Query for the settings that wrote a text."""
 

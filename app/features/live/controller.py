@@ -278,7 +278,7 @@ class _LiveConnection(QObject):
         self._close()
 
     def _confirm(self) -> None:
-        """Tell the script that the window has its run: until then, the script keeps it too."""
+        """Confirm to the script that the window has its run; until then, the script keeps it too."""
         from decodescope.core.trace import RECEIVED
 
         self._socket.write(RECEIVED)

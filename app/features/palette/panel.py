@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QRect, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
     QColor,
     QFocusEvent,
     QFontMetrics,
@@ -29,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
+from decodescope.app.widgets.accessibility.accessible_widget import announce
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.painted_rows import Index, ThemedDelegate, paint_line
@@ -306,7 +305,7 @@ class CommandPalette(Themed, QFrame):
         if row is None:
             return
         if row.reason:
-            self._announce(row.reason)
+            announce(self.field, row.reason)
         self.chosen.emit(index.row())
 
     @Slot(QModelIndex)
@@ -315,15 +314,10 @@ class CommandPalette(Themed, QFrame):
         if row is not None:
             self._set_description(row.reason or row.description or tr("↑ ↓ select · Enter run · Esc close"))
             self.field.setAccessibleDescription(row.accessible_text)
-            self._announce(row.accessible_text)
+            announce(self.field, row.accessible_text)
 
     def _set_description(self, text: str) -> None:
         self.description_label.setText(text)
-
-    def _announce(self, text: str) -> None:
-        """Announce a row to screen readers, since the focus stays in the field."""
-        if QAccessible.isActive():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, text))
 
     def _add_shadow(self, theme: Theme) -> None:
         shadow = QGraphicsDropShadowEffect(self)

@@ -15,6 +15,7 @@ from decodescope.app.control.messages import Messages
 from decodescope.app.control.requests import ChosenSettings
 from decodescope.app.features.plugins.session import PluginJobs
 from decodescope.core.errors import DecodescopeError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
@@ -176,7 +177,9 @@ class PluginController(QObject):
     def _show_problem(self, error: Exception) -> None:
         self._show_list()  # it replaces the message
         if self._dialog is not None:
-            reason = getattr(error, "strerror", None)
-            written = tr("The plug-in folder {folder} cannot be written: {reason}.")
-            text = written.format(folder=self._jobs.folder.path, reason=reason) if reason else str(error)
+            text = str(error)
+            if isinstance(error, OSError):
+                text = tr("The plug-in folder {folder} cannot be written: {reason}.").format(
+                    folder=self._jobs.folder.path, reason=system_error_reason(error)
+                )
             self._dialog.show_message(text)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up, show_text
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.file_dialogs import open_folder_dialog
 from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
@@ -188,8 +188,7 @@ class PluginDialog(BaseDialog):
 
     def show_message(self, text: str) -> None:
         """Show a sentence above the list; nothing if empty."""
-        self.message.setText(text)
-        self.message.setVisible(bool(text))
+        show_text(self.message, text)
 
     @Slot()
     def _on_new_strategy(self) -> None:

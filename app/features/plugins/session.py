@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
 
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import DecodescopeError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ INSTALL_SECONDS = 2.0
 """Seconds that the worker waits for the window to add plug-ins to the registries, before the next run."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PluginQuery(Query):
     """Query to run the plug-ins that are switched on in a data folder; reports all of them once."""
 

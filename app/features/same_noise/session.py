@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from decodescope.app.features.same_noise.state import (
@@ -17,6 +17,7 @@ from decodescope.app.features.same_noise.state import (
 )
 from decodescope.app.session.queries.base import Query, Report
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import DecodescopeError, ModelError
 from decodescope.resources.language import join_sentences, tr
 
@@ -43,7 +44,7 @@ def _throttled(report: Report) -> Callable[[object], None]:
     return send
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class _SameNoiseQuery(Query):
     """A query about other settings. A run that starts ends it; the result so far is kept."""
 
@@ -76,7 +77,7 @@ class _SameNoiseQuery(Query):
         )
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class AtlasQuery(_SameNoiseQuery):
     """Query for all texts of a seed."""
 
@@ -97,7 +98,7 @@ class AtlasQuery(_SameNoiseQuery):
         return AtlasResult(atlas, pieces, time.monotonic() - begin)
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class EffectsQuery(_SameNoiseQuery):
     """Query for what each setting of a run did, from its events or exactly."""
 
@@ -147,7 +148,7 @@ class EffectsQuery(_SameNoiseQuery):
         return EffectsResult(core.setting_effects(self.events, sequence=self.sequence), False)
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class TwinQuery(_SameNoiseQuery):
     """Query for two runs that differ in one thing."""
 
@@ -181,9 +182,9 @@ class TwinQuery(_SameNoiseQuery):
         setting = varied_setting(self.wanted.name, model.vocabulary) if self.wanted.kind == "setting" else None
         if setting is None or setting.has_word or not self.wanted.draws or not twin.ids[0]:
             return None, ""
-        if self.wanted.realigns:
-            return None, tr("Where each word flips is shown for noise by position only.")
         try:
-            return core.map_flips(model, request, twin.ids[0], setting.name, cancel=self.cancel), ""
+            return core.map_flips(
+                model, request, twin.ids[0], setting.name, realign=self.wanted.realigns, cancel=self.cancel
+            ), ""
         except DecodescopeError as error:
             return None, join_sentences(error.cause, error.remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ErrorReport, RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import DecodescopeError, ParameterError, PromptTooLongError
 from decodescope.resources.language import join_sentences, tr
 
@@ -27,7 +28,7 @@ _POLL_SECONDS = 0.1
 """Time after which a run notices that its client has gone away."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PromptEncoding(Query):
     """Query for the token ids of a prompt and their text.
 

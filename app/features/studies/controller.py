@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -342,6 +341,8 @@ class StudyController(QObject):
     def _show_table(self) -> None:
         assert self._dialog is not None
         assert self._jobs is not None
+        import tomllib
+
         table = None
         try:
             table = tomllib.loads(self._jobs.text)
@@ -419,7 +420,7 @@ def _model_names(plan: studies.StudyPlan) -> set[str]:
 
 def state_text(jobs: StudyJobs) -> str:
     """Return what is done and how long the rest takes, in one line."""
-    from decodescope.core import studies
+    from decodescope.core import words
 
     progress, results = jobs.progress, jobs.results
     if jobs.is_running:
@@ -427,7 +428,7 @@ def state_text(jobs: StudyJobs) -> str:
             return tr("Loading the model…")
         parts = [tr("{done:,} of {total:,} runs").format(done=progress.done, total=progress.total)]
         if progress.seconds_left is not None and progress.done < progress.total:
-            parts.append(tr("{time} left").format(time=studies.duration_text(progress.seconds_left)))
+            parts.append(tr("{time} left").format(time=words.rounded_duration(progress.seconds_left)))
         if progress.failed:
             parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
         return join_names(parts)
@@ -440,7 +441,7 @@ def state_text(jobs: StudyJobs) -> str:
     if left:
         parts.append(trn("{count:,} is left", "{count:,} are left", left).format(count=left))
         if results.estimate.seconds_left is not None:
-            parts.append(tr("about {time}").format(time=studies.duration_text(results.estimate.seconds_left)))
+            parts.append(tr("about {time}").format(time=words.rounded_duration(results.estimate.seconds_left)))
     return join_names(parts)
 
 

@@ -32,7 +32,7 @@ from decodescope.app.features.studies.view.result_pages import (
 )
 from decodescope.app.features.studies.view.setup_page import SetupPage
 from decodescope.app.theme.theme import Theme
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.buttons import MenuButton, SegmentedControl
 from decodescope.app.widgets.dialog import WINDOW_FRAME, BaseDialog
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
@@ -222,8 +222,7 @@ class StudyDialog(BaseDialog):
 
     def show_message(self, text: str) -> None:
         """Show an error; empty for none."""
-        self.message.setText(text)
-        self.message.setVisible(bool(text))
+        show_text(self.message, text)
 
     def show_notices(self, notices: Sequence[str]) -> None:
         """Show messages about engines and the results, or the result of a pilot run."""

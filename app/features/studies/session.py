@@ -24,6 +24,7 @@ from decodescope.app.state.worker_messages import ErrorReport, LoadRequest, make
 from decodescope.core import studies
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class StudyJobs(QObject):
             text = path.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise StudyError(
-                tr("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror or type(error).__name__),
+                tr("{file} cannot be read: {reason}.").format(file=path, reason=system_error_reason(error)),
                 tr("Check the path."),
             ) from None
         except UnicodeDecodeError:
@@ -189,10 +190,8 @@ class StudyJobs(QObject):
                 part.write_text(self.text, encoding="utf-8", errors="replace", newline="\n")
         except OSError as error:
             raise StudyError(
-                tr("{file} cannot be written: {reason}.").format(
-                    file=path, reason=error.strerror or type(error).__name__
-                ),
-                tr("Choose another folder."),
+                tr("{file} cannot be written: {reason}.").format(file=path, reason=system_error_reason(error)),
+                writing_remedy(error, tr("Choose another folder.")),
             ) from None
         is_moved = path != self.path
         self.path, self._saved_text = path, self.text

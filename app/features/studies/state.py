@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
+from decodescope.app.state.setting_values import is_number
 from decodescope.core import studies
 from decodescope.resources.language import mark, tr, trn
 
@@ -116,11 +117,6 @@ def factor_values(summary: studies.StudySummary, name: str) -> list[object]:
             values.append(value)
     sizes = [one for one in values if is_number(one)]
     return [*sorted(sizes)] if len(sizes) == len(values) else values
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value of a factor has a size."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _factor_cell(value: object) -> TableCell:

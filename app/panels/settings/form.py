@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QVBoxLayout, QWidget
 
+from decodescope.app.theme.theme import Theme
+from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import caption
 from decodescope.resources.language import tr
-
-FIELD_INSET = 7
 
 
 class SettingsForm(QWidget):
@@ -76,8 +76,24 @@ def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: 
     spin = set_up(SpinBox(), name=name, accessible_name=label)
     spin.setRange(minimum, maximum)
     spin.setValue(value)
-    spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move the text of a spin box
     return spin
+
+
+class CheckBoxRemark(Themed, QWidget):
+    """A muted remark under a check box, which begins below the box's text."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.label = make_remark(text)
+        self._column = arrange(QVBoxLayout(self), self.label, margins=0)
+
+    def restyle(self, theme: Theme) -> None:
+        super().restyle(theme)
+        self._column.setContentsMargins(theme.px(_CHECK_BOX_INDENT), 0, 0, 0)
+
+
+_CHECK_BOX_INDENT = 26
+"""Pixels before the text of a check box: padding, frame and square, and the gap that theme.qss sets."""
 
 
 def make_remark(text: str) -> WrappedLabel:

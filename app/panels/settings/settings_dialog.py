@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from decodescope.app.panels.commands import language_titles, scheme_titles
 from decodescope.app.panels.settings.form import (
+    CheckBoxRemark,
     SettingsForm,
     make_check_box,
     make_combo_box,
@@ -44,7 +45,6 @@ from decodescope.app.widgets.animation.motion import prefers_reduced_motion
 from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
 from decodescope.app.widgets.dialog import ScrolledDialog
 from decodescope.app.widgets.inputs import LazyComboBox
-from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
 from decodescope.app.widgets.sound_player import sound_unsupported_reason
 from decodescope.core import words
@@ -127,9 +127,10 @@ class ComputeSettings(SettingsForm):
         self.rows.addRow("", make_remark(tr(_TRACING_HELP)))
         self.native_code = make_check_box("quickChoice", tr("Use native code (faster)"), settings.quick_steps)
         self.bind(self.native_code, "quick_steps", "steps")
-        self.backend_label = set_up(make_remark(tr(_NATIVE_CODE_HELP)), name="quickStanding")
+        remark = CheckBoxRemark(tr(_NATIVE_CODE_HELP))
+        self.backend_label = set_up(remark.label, name="quickStanding")
         self.rows.addRow(self.native_code)
-        self.rows.addRow("", self.backend_label)
+        self.rows.addRow(remark)
 
     def show_backend(self, backend: DecodeBackend | None) -> None:
         """Show the current decode backend; compiler errors are shown in the tooltip."""
@@ -228,7 +229,7 @@ class UpdateSettings(SettingsForm):
         self.check.toggled.connect(self._on_check)
         self.rows.addRow(self.check)
         remark = tr("Off, nothing is contacted. On, it is {address} only.").format(address=address)
-        self.rows.addRow("", make_remark(unavailable_reason or remark))
+        self.rows.addRow(CheckBoxRemark(unavailable_reason or remark))
 
     @Slot(bool)
     def _on_check(self, on: bool) -> None:
@@ -330,8 +331,7 @@ class StageSettings(QWidget):
         self._column.addWidget(box)
         if unavailable_reason:
             box.setAccessibleDescription(unavailable_reason)
-            label = set_up(WrappedLabel(unavailable_reason), role="muted")
-            self._column.addWidget(label)
+            self._column.addWidget(CheckBoxRemark(unavailable_reason))
         return box
 
     def _store(self, key: str, on: bool) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from decodescope.app.state.worker_messages import ErrorReport, LoadRequest
+from decodescope.core.common.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
@@ -16,7 +17,7 @@ Report = Callable[[object], None]
 """Delivers a part of a result, at once."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class Query:
     """A request to the worker besides runs: its inputs are the fields of a subclass, `run` computes the result.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from decodescope.app.session.queries.base import Query, Report
@@ -18,6 +17,7 @@ from decodescope.app.state.layer_queries import (
 )
 from decodescope.app.state.run import Run
 from decodescope.core import adapters
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import InsideError
 from decodescope.resources.language import tr
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from decodescope.core import AdapterChoice
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class LayerInspectionQuery(Query):
     """Query about the layers at a step of a run. The parts of its answer are `LayerResult`s, the last has none."""
 

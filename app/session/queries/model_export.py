@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from decodescope.app.session.queries.base import Query, Report
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import ModelError
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.resources.language import tr
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class ModelExportResult(NamedTuple):
     """Sentences about what is merged, not contained, or not read by llama.cpp."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class ModelExportQuery(Query):
     """Query to write a model as a GGUF file."""
 
@@ -47,10 +48,9 @@ class ModelExportQuery(Query):
                 path = core.save_gguf(model, self.path, self.file_format, notes)
             return ModelExportResult(str(path), path.stat().st_size, tuple(notes))
         except OSError as error:
-            cause = error.strerror or str(error) or tr("the file could not be written")
             raise ModelError(
-                tr("{path} could not be saved: {cause}.").format(path=self.path, cause=cause),
-                tr("Choose another folder or another name."),
+                tr("{path} could not be saved: {cause}.").format(path=self.path, cause=system_error_reason(error)),
+                writing_remedy(error, tr("Choose another folder or another name.")),
             ) from error
 
     def remote_result(self, model: str) -> object:

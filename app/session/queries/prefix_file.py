@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from decodescope.app.session.queries.base import Query, Report
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import CacheError
 from decodescope.resources.language import tr
 
@@ -24,7 +24,7 @@ class PrefixResult(NamedTuple):
     text: str = ""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PrefixQuery(Query):
     """Query to save a prefix to a file, or to load one from a file."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from decodescope.app.session.queries.base import Query, Report
@@ -11,6 +11,7 @@ from decodescope.app.state.run import Run
 from decodescope.app.state.setting_changes import changed_settings
 from decodescope.app.state.worker_messages import RunRequest
 from decodescope.core import strategies
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import ModelError
 from decodescope.resources.language import tr
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from decodescope.app.session.local_models import LocalModels
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class StepReplayQuery(Query):
     """Query to replay one step of a finished run under other settings."""
 

@@ -7,20 +7,19 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.app.start.cli.progress_line import progress_bar
-from decodescope.app.start.cli.values import parse_pair, parse_seed
+from decodescope.app.start.cli.values import output_file, parse_pair, parse_seed
 from decodescope.app.state import setting_values
 from decodescope.app.state.text_formats import to_csv
 from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import save_text
 from decodescope.resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--param", action="append", default=[], dest="params", metavar="K=V", type=parse_pair,
         help=tr("set another setting of sampling; repeatable"))  # fmt: skip
     add("--passes", type=int, default=2_000, metavar="N", help=tr("limit of forward passes; default: %(default)s"))
-    add("--csv", type=Path, metavar="FILE", help=tr("also write the table to this file"))
+    add("--csv", type=output_file, metavar="FILE", help=tr("also write the table to this file"))
     add("--quiet", action="store_true", help=tr("show no progress bar"))
     return parser
 
@@ -95,12 +94,11 @@ def run(arguments: Sequence[str]) -> int:
             )  # fmt: skip
         _print(atlas)
         if options.csv is not None:
-            with atomic_write(options.csv) as part:
-                part.write_text(to_csv(_rows(atlas)), encoding="utf-8", newline="")
+            save_text(to_csv(_rows(atlas)), options.csv)
     except core.errors.ParameterError as error:
         print(f"decodescope atlas: {error}", file=sys.stderr)
         return INVALID
-    except (DecodescopeError, OSError) as error:
+    except DecodescopeError as error:
         print(f"decodescope atlas: {error}", file=sys.stderr)
         return FAILED
     if cancel.is_set():

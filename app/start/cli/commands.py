@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,10 +61,36 @@ def run_command(arguments: Sequence[str]) -> int | None:
         use_saved_language()
     try:
         code: int = importlib.import_module(COMMANDS[arguments[0]][0]).run(arguments[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk is otherwise noticed when the interpreter ends
     except KeyboardInterrupt:
         print(tr("Interrupted."), file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:  # the reader, for example `head`, has ended
+        _discard_output()
+        return DONE
+    except OSError as error:
+        if error.filename is None:
+            _discard_output()
+        print(f"decodescope {arguments[0]}: {_system_problem(error)}", file=sys.stderr)
+        return FAILED
     return code
+
+
+def _discard_output() -> None:
+    """Let nothing more be written to standard output, which cannot take it."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _system_problem(error: OSError) -> str:
+    """Return what the operating system refused, and the remedy."""
+    reason = system_error_reason(error)
+    if error.filename is None:
+        return tr("The output cannot be written: {reason}. Free up space, or send it elsewhere.").format(reason=reason)
+    return tr("{path} cannot be used: {reason}. Check the path, its permissions and the free space.").format(
+        path=error.filename, reason=reason
+    )
 
 
 def use_saved_language(language: str = "", folder: str = "") -> None:

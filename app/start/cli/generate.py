@@ -17,17 +17,18 @@ from typing import IO, TYPE_CHECKING, Any
 from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALID
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.app.start.cli.progress_line import progress_bar
+from decodescope.app.start.cli.values import output_folder
 from decodescope.app.state.text_formats import to_csv
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError
 from decodescope.core.system.file_writing import (
-    DISK_FULL_ERRORS,
     HeldElsewhereError,
     HeldLock,
     acquire_file,
     atomic_write,
 )
+from decodescope.core.system.system_errors import DISK_FULL_ERRORS, system_error_reason
 from decodescope.resources.language import join_names, mark, tr, trn
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add(
         "--out",
-        type=Path,
+        type=output_folder,
         required=True,
         metavar="DIR",
         help=tr("folder for recordings, results.jsonl and results.csv"),
@@ -182,7 +183,7 @@ def _write_problem(folder: Path, error: OSError) -> str:
         message = tr("The results cannot be written to {folder}: {reason}. Free up space, and start again to continue.")
     else:
         message = tr("The results cannot be written to {folder}: {reason}. Choose another folder with --out.")
-    return message.format(folder=folder, reason=error.strerror or type(error).__name__)
+    return message.format(folder=folder, reason=system_error_reason(error))
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -194,10 +195,14 @@ def _read_lines(path: Path) -> list[str]:
             return list(_split_lines(file))
     except OSError as error:
         raise InputError(
-            tr("{path} cannot be read: {reason}.").format(path=path, reason=error.strerror or type(error).__name__)
+            tr("{path} cannot be read: {reason}. Check its name, or pass - for standard input.").format(
+                path=path, reason=system_error_reason(error)
+            )
         ) from None
     except UnicodeDecodeError:
-        raise InputError(tr("{path} is not UTF-8 text.").format(path=path)) from None
+        raise InputError(
+            tr("{path} is not UTF-8 text. Pass a file with one JSON object per line.").format(path=path)
+        ) from None
 
 
 def _split_lines(file: IO[bytes]) -> Iterator[str]:
@@ -236,7 +241,7 @@ def plan_runs(lines: Sequence[str], model: str) -> list[PlannedRun]:
         if len(planned) > MAX_RUNS:
             raise InputError(tr("The file has more than {count:,} runs.").format(count=MAX_RUNS))
     if not planned:
-        raise InputError(tr("The file contains no requests."))
+        raise InputError(tr("The file contains no requests. Write one JSON object per line."))
     return planned
 
 
@@ -247,7 +252,7 @@ def _runs_of_line(number: int, line: str, model: str) -> Iterator[PlannedRun]:
         return InputError(tr("Line {line}: {problem}").format(line=number, problem=problem))
 
     if len(line) > MAX_LINE_BYTES:
-        raise fail(tr("it is longer than {size} MB.").format(size=MAX_LINE_BYTES // 1_000_000))
+        raise fail(tr("it is longer than {size} MB. Shorten it.").format(size=MAX_LINE_BYTES // 1_000_000))
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:

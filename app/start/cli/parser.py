@@ -217,7 +217,7 @@ def _add_appearance(group: argparse._ArgumentGroup) -> None:
     add("--font-scale", type=values.parse_scale, metavar="F", help=tr("text size, 1.0 = 100 %%"))
     add("--scale", type=values.parse_ratio, metavar="F",
         help=tr("pixels per point, as QT_SCALE_FACTOR: 2 doubles a picture"))  # fmt: skip
-    add("--config-dir", type=Path, metavar="DIR", help=tr("folder of the settings"))
+    add("--config-dir", type=values.settings_folder, metavar="DIR", help=tr("folder of the settings"))
 
 
 def _add_files(group: argparse._ArgumentGroup) -> None:
@@ -249,7 +249,12 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
         help=tr("create the pictures described by a TOML script, then exit; needs no screen; example below"),
     )
     add("--allow-outside", action="store_true", help=tr("let the picture script write outside its own folder"))
-    add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it is running"))
+    add(
+        "--record",
+        type=values.recording_file,
+        metavar="OUT.decodescope",
+        help=tr("write the run to a file while it is running"),
+    )
 
 
 def _available_names() -> str:

@@ -15,6 +15,7 @@ from decodescope.app.start.cli.commands import DONE, FAILED, INTERRUPTED, INVALI
 from decodescope.app.start.cli.interruption import interrupt_sets
 from decodescope.app.start.cli.parser import make_command_parser, translate_argparse
 from decodescope.app.start.cli.progress_line import progress_bar
+from decodescope.app.start.cli.values import output_folder
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import DecodescopeError, StudyError
 from decodescope.resources.language import mark, tr, trn
@@ -48,7 +49,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser = make_command_parser("study", tr(_EXAMPLE))
     add = parser.add_argument
     add("file", type=Path, metavar="FILE.toml", help=tr("the study"))
-    add("--out", type=Path, metavar="DIR", help=tr("folder for the results; default: the file's name with -results"))
+    add(
+        "--out",
+        type=output_folder,
+        metavar="DIR",
+        help=tr("folder for the results; default: the file's name with -results"),
+    )
     add(
         "--pilot",
         action="store_true",
@@ -145,13 +151,13 @@ def _write_results(study: Study, options: argparse.Namespace) -> int:
 
 def _update(bar: tqdm[Any], progress: StudyProgress) -> None:
     """Show the state of the study and the time left."""
-    from decodescope.core.studies import duration_text
+    from decodescope.core import words
 
     if progress.notice:
         bar.write(progress.notice, file=sys.stderr)
     bar.total, bar.n, parts = progress.total, progress.done, []
     if progress.seconds_left is not None:
-        parts.append(tr("{time} left").format(time=duration_text(progress.seconds_left)))
+        parts.append(tr("{time} left").format(time=words.rounded_duration(progress.seconds_left)))
     if progress.failed:
         parts.append(trn("{count} failed", "{count} failed", progress.failed).format(count=progress.failed))
     bar.set_postfix_str(", ".join(parts), refresh=False)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decodescope.app.state.suggestions import truncate_name
 from decodescope.app.state.worker_messages import parse_memory as parse_weights_memory
 from decodescope.app.storage.settings import MAX_SCALE, MAX_SEED, MIN_SCALE
-from decodescope.core.errors import ParameterError
+from decodescope.core.errors import FileNotWrittenError, ParameterError
+from decodescope.core.system.file_writing import check_destination
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import join_names, mark, tr
 
 if TYPE_CHECKING:
@@ -71,23 +75,67 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def picture_path(text: str) -> Path:
-    """Parse the path of a picture file."""
+@dataclass(frozen=True, slots=True)
+class OutputPath:
+    """Parser of the path of a file or folder that a command will write.
+
+    A place that cannot be written is refused here, before the work for it begins. `is_folder`: files are written into a
+    folder at the path. `creates_folders`: the command creates missing folders above the file. `check` refuses names
+    that do not suit the command.
+    """
+
+    is_folder: bool = False
+    creates_folders: bool = False
+    is_optional: bool = False
+    """Whether the command goes on where it must not write."""
+    check: Callable[[str], object] | None = None
+
+    def __call__(self, text: str) -> Path:
+        """Parse a path. Raises ArgumentTypeError."""
+        if not text.strip():
+            raise argparse.ArgumentTypeError(tr("The name is empty. Pass the name of a file or folder."))
+        if self.check is not None:
+            self.check(text)
+        path = Path(text)
+        try:
+            check_destination(
+                path, is_folder=self.is_folder, creates_folders=self.creates_folders, is_optional=self.is_optional
+            )
+        except FileNotWrittenError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        return path
+
+
+def _check_picture(text: str) -> None:
     from decodescope.app.widgets.widget_pictures import SUFFIXES  # imports Qt, which no other option needs
 
-    return _path_with_suffix(text, SUFFIXES, mark("image"))
+    _check_suffix(text, SUFFIXES, mark("image"))
 
 
-def export_path(text: str) -> Path:
-    """Parse the path of an exported file."""
-    return _path_with_suffix(text, EXPORT_SUFFIXES, mark("export"))
+def _check_demo(text: str) -> None:
+    from decodescope.app.features.presentation.store import ENDINGS, PNGS
+
+    _check_suffix(text, ENDINGS, mark("demo"))
+    folder, suffix = os.path.splitext(text)
+    if suffix.lower() == f".{PNGS}" and os.path.exists(folder):
+        raise argparse.ArgumentTypeError(tr("{folder} already exists. Choose another name.").format(folder=folder))
 
 
-def demo_path(text: str) -> Path:
-    """Parse the path of a film; .png means a folder of pictures."""
-    from decodescope.app.features.presentation.store import ENDINGS
+def _check_recording(text: str) -> None:
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(
+            tr("{file} is a folder, a pipe or a device. Choose another name.").format(file=text)
+        )
 
-    return _path_with_suffix(text, ENDINGS, mark("demo"))
+
+output_file = OutputPath()
+recording_file = OutputPath(check=_check_recording)
+output_folder = OutputPath(is_folder=True)
+settings_folder = OutputPath(is_folder=True, is_optional=True)
+picture_path = OutputPath(creates_folders=True, check=_check_picture)
+export_path = OutputPath(creates_folders=True, check=lambda text: _check_suffix(text, EXPORT_SUFFIXES, mark("export")))
+demo_path = OutputPath(creates_folders=True, check=_check_demo)
+"""Parser of the path of a film; .png means a folder of pictures."""
 
 
 def parse_demo_speed(text: str) -> float:
@@ -95,7 +143,7 @@ def parse_demo_speed(text: str) -> float:
     return _parse_within(text, MIN_DEMO_SPEED, MAX_DEMO_SPEED)
 
 
-def _path_with_suffix(text: str, suffixes: Sequence[str], kind: str) -> Path:
+def _check_suffix(text: str, suffixes: Sequence[str], kind: str) -> None:
     path = Path(text)
     if path.suffix.lower() not in suffixes:
         named = (
@@ -108,7 +156,6 @@ def _path_with_suffix(text: str, suffixes: Sequence[str], kind: str) -> Path:
                 named=named, names=join_names(suffixes[:-1]), last=suffixes[-1]
             )
         )
-    return path
 
 
 def parse_tour(text: str) -> str:
@@ -162,5 +209,6 @@ def read_text_file(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
         raise ParameterError(
-            tr("{file} cannot be read: {error}.").format(file=path, error=error), tr("Pass a text file in UTF-8.")
+            tr("{file} cannot be read: {error}.").format(file=path, error=system_error_reason(error)),
+            tr("Pass a text file in UTF-8."),
         ) from error

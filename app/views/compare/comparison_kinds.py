@@ -12,7 +12,7 @@ from decodescope.app.state.comparison.results import Comparison, ComparisonEntry
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import ModelInfo, RunRequest
 from decodescope.app.views.text.token_wording import token_text
-from decodescope.core import ModelEntry, strategies
+from decodescope.core import ModelEntry, strategies, words
 from decodescope.resources.language import join_sentences, mark, tr, trn
 
 _NBSP = "\N{NO-BREAK SPACE}"
@@ -71,14 +71,7 @@ def progress_text(progress: MeasurementProgress) -> str:
     done = tr("{done:,} of {total:,}").format(done=progress.done, total=progress.total)
     if progress.seconds_left is None:
         return done
-    return tr("{done} · about {time} left").format(done=done, time=approximate_time(progress.seconds_left))
-
-
-def approximate_time(seconds: float) -> str:
-    """Format an estimated time: whole seconds, or minutes from two minutes on."""
-    if seconds < 1.5:
-        return f"1{_NBSP}s"
-    return f"{seconds:.0f}{_NBSP}s" if seconds < 120 else f"{seconds / 60:.0f}{_NBSP}min"
+    return tr("{done} · about {time} left").format(done=done, time=words.rounded_duration(progress.seconds_left))
 
 
 def plan_text(runs: int, seconds_per_run: float | None) -> str:
@@ -86,7 +79,7 @@ def plan_text(runs: int, seconds_per_run: float | None) -> str:
     count = trn("{count:,} run", "{count:,} runs", runs).format(count=runs).replace(" ", _NBSP)
     if seconds_per_run is None or not runs:
         return count
-    return tr("{runs}, about {time}").format(runs=count, time=approximate_time(seconds_per_run * runs))
+    return tr("{runs}, about {time}").format(runs=count, time=words.rounded_duration(seconds_per_run * runs))
 
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"

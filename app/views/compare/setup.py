@@ -21,7 +21,7 @@ from decodescope.app.views.compare.comparison_kinds import (
     comparison_unsupported_reason,
 )
 from decodescope.app.views.compare.sweep_form import SweepForm
-from decodescope.app.widgets.building import STRETCH, arrange
+from decodescope.app.widgets.building import STRETCH, arrange, show_text
 from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
 from decodescope.app.widgets.inputs import SpinBox
 from decodescope.app.widgets.plain_text import PlainLabel, caption, tooltip
@@ -159,8 +159,7 @@ class CompareSetup(QWidget):
         self.sweep.setVisible(is_supported and kind == SWEEP)
         if is_supported and kind == SWEEP:
             self.sweep.set_run(base.request)
-        self._reasons.setText(self.unsupported_reason or _reasons_text(self.unavailable))
-        self._reasons.setVisible(bool(self._reasons.text()))
+        show_text(self._reasons, self.unsupported_reason or _reasons_text(self.unavailable))
 
     @property
     def chosen(self) -> Sequence[ComparisonCandidate]:

@@ -14,7 +14,7 @@ from decodescope.app.state.setting_values import InvalidValueError
 from decodescope.app.state.worker_messages import RunRequest
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox, SpinBox
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -174,8 +174,7 @@ class SweepForm(Themed, QWidget):
 
     def _set_problem(self, reason: str) -> None:
         self._sweep = None
-        self.problem.setText(reason)
-        self.problem.setVisible(bool(reason))
+        show_text(self.problem, reason)
         if reason:
             self.changed.emit()
 

@@ -14,7 +14,7 @@ from decodescope.app.views.inspector import inspector_rows
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.views.text.token_wording import is_remote_token
 from decodescope.app.widgets.bars import BarList
-from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.building import arrange, show_text
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.core import words
 from decodescope.resources.language import tr
@@ -54,8 +54,7 @@ class InspectorSection(Themed, QWidget):
     def set_title(self, title: str, remark: str = "") -> None:
         """Set the heading and the remark below it."""
         self._title.setText(_capitals(title))
-        self._remark.setText(remark)
-        self._remark.setVisible(bool(remark))
+        show_text(self._remark, remark)
 
 
 def _capitals(title: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from decodescope.app.state.cache_history import CacheHistory, CachePoint
 from decodescope.app.state.run import Run
@@ -21,6 +21,7 @@ from decodescope.app.views.memory.report import (
     reuse_line,
 )
 from decodescope.app.views.memory.token_cells import HOLLOW_STATES, STATE_COLOURS, TokenCells
+from decodescope.app.widgets.building import show_text
 from decodescope.app.widgets.legend import KeyLegend, LegendKey
 from decodescope.app.widgets.plain_text import PlainLabel, tooltip
 from decodescope.app.widgets.plots import PlotPanel
@@ -81,9 +82,9 @@ class MemoryCharts(Themed, QWidget):
         self._layers_title.setText(layers_title(point))
         self._formula.setToolTip(tooltip(sizes.format_names(history.plan.size) if history.plan is not None else ""))
         is_hidden = self._is_presenting or history.shared_rows(point) > 1
-        _set_or_hide(self._formula, "" if is_hidden else formula_line(history, history.length_at(position)))
-        _set_or_hide(self.notice, "\n".join(history.notices))
-        _set_or_hide(self.reuse, "" if self._is_presenting else reuse_line(run))
+        show_text(self._formula, "" if is_hidden else formula_line(history, history.length_at(position)))
+        show_text(self.notice, "\n".join(history.notices))
+        show_text(self.reuse, "" if self._is_presenting else reuse_line(run))
 
     def _draw_chart(self, run: Run) -> None:
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
@@ -121,9 +122,3 @@ class MemoryCharts(Themed, QWidget):
         if run is None or row >= len(rows) or index >= len(rows[row].states):
             return ""
         return memory_tokens.token_tooltip(self._history, run, rows[row], index)
-
-
-def _set_or_hide(label: QLabel, words: str) -> None:
-    """Set the text, and hide the label if the text is empty."""
-    label.setText(words)
-    label.setVisible(bool(words))

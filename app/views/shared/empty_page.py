@@ -14,7 +14,7 @@ from decodescope.app.state.run import Run
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.views.base import View
-from decodescope.app.widgets.building import arrange
+from decodescope.app.widgets.building import arrange, show_text
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import caption
 from decodescope.resources.language import tr
@@ -51,8 +51,7 @@ class FillButton(Themed, QWidget):
 
     def update_state(self, is_empty: bool, disabled_reason: str = "", description: str = "") -> None:
         """Show the button if the page is empty, with the page's description, or the reason why it cannot be filled."""
-        self.reason_label.setText(disabled_reason)
-        self.reason_label.setVisible(bool(disabled_reason))
+        show_text(self.reason_label, disabled_reason)
         self.button.setVisible(not disabled_reason)
         self.button.setAccessibleDescription(description)
         self.setVisible(is_empty)

@@ -239,7 +239,7 @@ def _shapes_from_config(model: LoadedModel) -> LayerShapes | None:
 def _layer_from_config(kind: str, detail: Mapping[str, int], config: object, size: int) -> LayerShape | None:
     if kind in ("linear_attention", "conv", "dummy"):
         return LayerShape()
-    if "config" in detail:  # compressed attention: only its own code knows what it keeps
+    if "config" in detail:  # compressed attention: only its own code determines what it keeps
         return None
     window = detail.get("sliding_window")
     rank, rope = (getattr(config, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim"))

@@ -25,6 +25,7 @@ from decodescope.core.caches.tensors.host_offload import HostOffloadedCache, Hos
 from decodescope.core.caches.tensors.static_layers import convert_static_layers
 from decodescope.core.errors import CacheError
 from decodescope.core.models.loaded_model import LoadedModel
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 
@@ -40,7 +41,9 @@ def disk_cache_folder(requested: str) -> Path:
             return folder
     except OSError as error:
         raise CacheError(
-            tr("The folder {folder} cannot be written to ({reason}).").format(folder=folder, reason=error.strerror),
+            tr("The folder {folder} cannot be written to ({reason}).").format(
+                folder=folder, reason=system_error_reason(error)
+            ),
             tr("Choose another folder for the file."),
         ) from error
 

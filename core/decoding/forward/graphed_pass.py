@@ -141,7 +141,7 @@ class KeyValueArena:
     def __init__(
         self, store: GraphStore, keys: torch.Tensor | list[torch.Tensor], values: torch.Tensor | list[torch.Tensor]
     ) -> None:  # fmt: skip
-        """Raise IndexError if the model does not know that many positions."""
+        """Raise IndexError if the model does not support that many positions."""
         self.store, self.keys, self.values = store, list(keys), list(values)
         self._joined = (keys, values) if isinstance(keys, torch.Tensor) and isinstance(values, torch.Tensor) else None
         self.rows, self.capacity = self.keys[0].shape[0], self.keys[0].shape[2]

@@ -154,11 +154,11 @@ def map_modules(network: Any, copies: bool) -> DecoderModules:
     width = _head_width(attention, config)
     embed = network.get_input_embeddings()
     widen, narrow = trunk._modules.get("project_in"), trunk._modules.get("project_out")
-    _reject(embed.weight.shape[-1] != config.hidden_size and widen is None, "the embedding is projected")
+    reject(embed.weight.shape[-1] != config.hidden_size and widen is None, "the embedding is projected")
     capped = config._attn_implementation == "eager"
     has_alibi = hasattr(trunk, "build_alibi_tensor")
     norm = next((trunk._modules[name] for name in _LAST_NORM if trunk._modules.get(name) is not None), None)
-    _reject(norm is None and not any(hasattr(trunk, name) for name in _LAST_NORM), "no last norm")
+    reject(norm is None and not any(hasattr(trunk, name) for name in _LAST_NORM), "no last norm")
     scaling = vars(attention).get("scaling", 1.0 if config.model_type in _UNSCALED else width**-0.5)
     return DecoderModules(
         device=embed.weight.device,
@@ -211,14 +211,14 @@ def _attention(layer: nn.Module) -> nn.Module:
 def _map_layer(layer: nn.Module, index: int, config: Any, copies: bool) -> DecoderLayer:
     attention, parts = _attention(layer), layer._modules
     names = next((names for names in _PROJECTIONS if names[0] in attention._modules), None)
-    _reject(names is None or not vars(attention).get("is_causal", True), "no projections of its own")
+    reject(names is None or not vars(attention).get("is_causal", True), "no projections of its own")
     assert names is not None
-    _reject(bool(_config_field(config, "apply_residual_connection_post_layernorm")), "residuals of normed states")
+    reject(bool(_config_field(config, "apply_residual_connection_post_layernorm")), "residuals of normed states")
     has_after = "post_feedforward_layernorm" in parts
     has_before = any(name in parts for name in _FIRST_NORM)
     second = None if has_after and not has_before else next((name for name in _SECOND_NORM if name in parts), None)
     has_one_norm = second is None and not has_after
-    _reject(not has_before and not has_after, "no norms")
+    reject(not has_before and not has_after, "no norms")
     q_norm, k_norm = (
         attention._modules.get(f"{kind}_norm") or attention._modules.get(f"{kind}_layernorm") for kind in "qk"
     )
@@ -274,7 +274,7 @@ def _has_activation(mlp: nn.Module) -> bool:
 
 def _activation(mlp: nn.Module) -> TensorFunction:
     found = next((mlp._modules.get(name) or vars(mlp).get(name) for name in _ACT if _has_member(mlp, name)), None)
-    _reject(not callable(found), "no activation")
+    reject(not callable(found), "no activation")
     return F.silu if isinstance(found, (nn.SiLU, SiLUActivation)) else cast("TensorFunction", found)
 
 
@@ -294,7 +294,7 @@ def _trunk(network: nn.Module) -> nn.Module:
 
 def _layers(trunk: nn.Module) -> Sequence[nn.Module]:
     layers = _submodule(trunk, ("layers", "h"))
-    _reject(not isinstance(layers, nn.ModuleList) or not len(layers), "no list of layers")
+    reject(not isinstance(layers, nn.ModuleList) or not len(layers), "no list of layers")
     assert isinstance(layers, nn.ModuleList)
     return list(layers)
 
@@ -303,7 +303,7 @@ def _positions(trunk: nn.Module) -> torch.Tensor | None:
     table = trunk._modules.get("wpe") or trunk._modules.get("embed_positions")
     if table is None:
         return None
-    _reject(not isinstance(table, nn.Embedding), "positions of another kind")
+    reject(not isinstance(table, nn.Embedding), "positions of another kind")
     assert isinstance(table, nn.Embedding)
     return table.weight[int(vars(table).get("offset", 0)) :]
 
@@ -333,7 +333,7 @@ def _rope(rotary: nn.Module, kind: str | None, settings: Any, config: Any, devic
         return RotaryEmbedding(angles, device, int(settings["original_max_position_embeddings"]))
     if name == "dynamic":
         return RotaryEmbedding(angles, device, int(config.max_position_embeddings), follows_length=True)
-    _reject(name not in _FIXED_ROPES, "angles that follow the length")
+    reject(name not in _FIXED_ROPES, "angles that follow the length")
     return RotaryEmbedding(angles, device)
 
 
@@ -360,7 +360,7 @@ def _window(attention: nn.Module, config: object, kind: str | None) -> int | Non
     window: int | None = _config_field(config, "sliding_window")
     if kind is None:
         return window
-    _reject(kind not in ("full_attention", "sliding_attention"), "layers of another kind")
+    reject(kind not in ("full_attention", "sliding_attention"), "layers of another kind")
     return window if kind == "sliding_attention" else None
 
 
@@ -390,7 +390,8 @@ def _config_field(config: object, name: str) -> Any:
     return getattr(config, name, None)
 
 
-def _reject(condition: bool, why: str) -> None:
+def reject(condition: bool, why: str) -> None:
+    """Raise UnsupportedArchitecture under a condition."""
     if condition:
         raise UnsupportedArchitecture(why)
 
@@ -427,28 +428,28 @@ def llama_weights(modules: DecoderModules) -> LlamaWeights:
     a gated MLP with SiLU, without windows or caps. Raises UnsupportedArchitecture for any other.
     """
     embed, ropes = _expect(modules.embed, TokenEmbedding).weight, {layer.rope for layer in modules.layers}
-    _reject(embed.dtype != torch.float32 or embed.device.type != "cpu", "weights of another kind")
-    _reject(modules.positions is not None or modules.slopes is not None or len(ropes) != 1, "positions of another kind")
-    _reject(modules.widen is not None or modules.narrow is not None or modules.embed_norm is not None, "embeddings")
-    _reject(modules.embed_scale != 1.0 or modules.logit_scale != 1.0, "multipliers")
-    _reject(modules.attention_cap is not None or modules.logit_cap is not None, "capped logits")
+    reject(embed.dtype != torch.float32 or embed.device.type != "cpu", "weights of another kind")
+    reject(modules.positions is not None or modules.slopes is not None or len(ropes) != 1, "positions of another kind")
+    reject(modules.widen is not None or modules.narrow is not None or modules.embed_norm is not None, "embeddings")
+    reject(modules.embed_scale != 1.0 or modules.logit_scale != 1.0, "multipliers")
+    reject(modules.attention_cap is not None or modules.logit_cap is not None, "capped logits")
     (rope,) = ropes
     is_plain = rope in modules.ropes and modules.ropes[rope].is_fixed and not modules.ropes[rope].is_adjacent
-    _reject(not is_plain or modules.rotary_table(rope, 1)[0].shape[-1] != modules.width, "another rotation")
-    _reject(modules.is_interleaved, "layers of another kind")
+    reject(not is_plain or modules.rotary_table(rope, 1)[0].shape[-1] != modules.width, "another rotation")
+    reject(modules.is_interleaved, "layers of another kind")
     layers, norm = tuple(map(_llama_layer, modules.layers)), _expect(modules.norm, RootMeanSquare)
     norms = (one for layer in layers for one in (layer.norm, layer.q_norm, layer.k_norm, layer.norm_mlp))
-    _reject(any(one is not None and one.eps != norm.eps for one in norms), "several epsilons")
+    reject(any(one is not None and one.eps != norm.eps for one in norms), "several epsilons")
     (head,) = _unbiased(modules.head)
     return LlamaWeights(embed, layers, norm, head, rope)
 
 
 def _llama_layer(layer: DecoderLayer) -> LlamaLayer:
     mlp = _expect(layer.mlp, GatedMlp)
-    _reject(activation_name(mlp.act) != "silu", "an activation of another kind")
-    _reject(layer.is_parallel or layer.window is not None or layer.residual_scale != 1.0, "layers of another kind")
-    _reject(layer.norm_out is not None or layer.norm_mlp_out is not None or layer.norms_sums, "norms after attention")
-    _reject(layer.has_joint_norms, "norms of all heads")
+    reject(activation_name(mlp.act) != "silu", "an activation of another kind")
+    reject(layer.is_parallel or layer.window is not None or layer.residual_scale != 1.0, "layers of another kind")
+    reject(layer.norm_out is not None or layer.norm_mlp_out is not None or layer.norms_sums, "norms after attention")
+    reject(layer.has_joint_norms, "norms of all heads")
     q_norm, k_norm = (
         None if norm is None else _expect(norm, RootMeanSquare) for norm in (layer.q_norm, layer.k_norm)
     )  # fmt: skip
@@ -461,10 +462,10 @@ def _llama_layer(layer: DecoderLayer) -> LlamaLayer:
 
 def _unbiased(maps: TensorFunction) -> tuple[torch.Tensor, ...]:
     parts = _expect(maps, FloatLinear).parts
-    _reject(any(bias is not None for _, bias in parts), "biases")
+    reject(any(bias is not None for _, bias in parts), "biases")
     return tuple(weight for weight, _ in parts)
 
 
 def _expect(part: object, kind: type[_Part]) -> _Part:
-    _reject(not isinstance(part, kind), "parts of another kind")
+    reject(not isinstance(part, kind), "parts of another kind")
     return cast("_Part", part)

@@ -23,7 +23,7 @@ from decodescope.core.decoding.forward.fused_layers import (
     WeightAndBias,
     activation_name,
 )
-from decodescope.core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
+from decodescope.core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture, reject
 from decodescope.core.decoding.forward.rotary import RotaryTable
 from decodescope.core.models.adapters.low_rank_path import LowRankPath
 from decodescope.core.models.gguf.block_formats import NATIVE
@@ -71,7 +71,7 @@ class NativeWeights:
         self._has_fixed_rotation = all(rope.is_fixed for rope in modules.ropes.values())
         self._layers = (native_library.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
         act = {_activation_name(layer.mlp) for layer in modules.layers}
-        _reject(len(act) != 1, "several activations")
+        reject(len(act) != 1, "several activations")
         (head,) = self._matrices(modules.head)
         self.vocabulary: int = head.outputs
         self._length = 0
@@ -115,7 +115,7 @@ class NativeWeights:
 
     def extend_tables(self, start: int, stop: int, positions: torch.Tensor | None = None) -> None:
         """Make the tables cover a pass over the positions from `start` to `stop`, or over `positions` in that range.
-        Raises IndexError for positions that the model does not know.
+        Raises IndexError for positions beyond the model's maximum.
         """
         length = stop
         if positions is not None and not self._has_fixed_rotation:
@@ -148,10 +148,10 @@ class NativeWeights:
         project = self._matrices(layer.project)
         (out,) = self._matrices(layer.out)
         rows = sum(matrix.outputs for matrix in project)
-        _reject(
+        reject(
             rows != (self._modules.heads + 2 * self._modules.kv_heads) * self._modules.width, "heads of another width"
         )
-        _reject(layer.has_joint_norms and self._modules.is_interleaved, "joint norms of interleaved heads")
+        reject(layer.has_joint_norms and self._modules.is_interleaved, "joint norms of interleaved heads")
         made = native_library.LayerStruct(
             norm=self._norm_struct(layer.norm),
             q_norm=self._norm_struct(layer.q_norm),
@@ -215,10 +215,10 @@ class NativeWeights:
         if isinstance(maps, FloatLinear):
             return [self._float_matrix(pair) for pair in maps.parts]
         if isinstance(maps, BlockLinears):
-            _reject(any(matrix.fmt.name not in NATIVE for matrix in maps.matrices), "blocks without a native kernel")
+            reject(any(matrix.fmt.name not in NATIVE for matrix in maps.matrices), "blocks without a native kernel")
             blocks = zip(maps.matrices, maps.biases, strict=True)
             return [matrix.to_struct(self._float32_address(bias)) for matrix, bias in blocks]
-        _reject(not isinstance(maps, QuantizedLinears), "linear maps of another kind")
+        reject(not isinstance(maps, QuantizedLinears), "linear maps of another kind")
         assert isinstance(maps, QuantizedLinears)
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
@@ -239,10 +239,10 @@ class NativeWeights:
 
     def _float_matrix(self, pair: WeightAndBias) -> Any:
         weight, bias = pair
-        _reject(weight.dtype not in _SUPPORTED_DTYPES or weight.device.type != "cpu", "weights of another kind")
+        reject(weight.dtype not in _SUPPORTED_DTYPES or weight.device.type != "cpu", "weights of another kind")
         layout = "in_panels" if self.is_in_panels else "row_major"
         if not weight.is_contiguous() and not self._copies:
-            _reject(not weight.t().is_contiguous(), "a large matrix in another order")
+            reject(not weight.t().is_contiguous(), "a large matrix in another order")
             laid, layout = weight, "column_major"
         else:
             short = self._to_exact_dtype(weight.contiguous())
@@ -309,8 +309,3 @@ def _activation_name(mlp: object) -> str:
     if name is None:
         raise UnsupportedArchitecture("an activation of another kind")
     return name
-
-
-def _reject(condition: bool, why: str) -> None:
-    if condition:
-        raise UnsupportedArchitecture(why)

@@ -57,11 +57,11 @@ class RotaryEmbedding:
 
     def lookup(self, start: int, stop: int) -> RotaryTable:
         """Return a table with the positions from `start` to `stop`, for a pass whose last position is before `stop`.
-        Raises IndexError for positions that the module does not know.
+        Raises IndexError for positions beyond the module's maximum.
         """
         is_beyond = self._switch is not None and stop > self._switch
         if is_beyond and self._follows_length:
-            self._compute(0, 1)  # a short text makes the module forget the length of a longer one before this one
+            self._compute(0, 1)  # a short text resets the module's record of the longest text
             return RotaryTable(*self._signed(start, stop), start)
         known = self._tables.get(is_beyond)
         if known is None or stop > len(known.cos):

@@ -353,7 +353,7 @@ class AutoLength:
         known = self._stats
         length = TRIAL_LENGTH
         if self._rounds == 1:
-            # A run always makes an attempt: its text may suit the draft, and the user wants to see what it proposes.
+            # A run always makes an attempt: its text may suit the draft, and its proposals are shown.
             # After failed ones it is shorter.
             length = max(TRIAL_LENGTH * INITIAL_PAUSE // known.pause_steps, 1)
         self._pause, known.pause_steps = known.pause_steps, min(known.pause_steps * 2, _MAX_PAUSE)

@@ -14,8 +14,8 @@ from decodescope.core.checks.arguments import check_path
 from decodescope.core.errors import PreferenceError
 from decodescope.core.labs.arguments import lab_object_list
 from decodescope.core.labs.preference.rankings import Pair, Ranking, pairs, parse_ranking
-from decodescope.core.labs.preference.training_arguments import not_written_error
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write, not_written_error
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant",
@@ -170,7 +170,7 @@ def read_json_lines(path: Path, parse: Callable[[dict[str, object]], T], remedy:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:  # invalid UTF-8, or an invalid path
         raise PreferenceError(
-            tr("{file} cannot be read: {error}.").format(file=path.name, error=error), remedy
+            tr("{file} cannot be read: {error}.").format(file=path.name, error=system_error_reason(error)), remedy
         ) from error
     lines: list[object] = [*text.split("\n")]
     if text.lstrip().startswith("["):

@@ -1,4 +1,4 @@
-"""Limits and folders of the trainings, and the error for a folder that cannot be written. Imports no torch."""
+"""Limits and folders of the trainings. Imports no torch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from decodescope.core.checks.arguments import argument_error, check_folder, check_integer, check_number
 from decodescope.core.common.program_name import user_folder
-from decodescope.core.errors import FileNotWrittenError, PreferenceError
+from decodescope.core.errors import PreferenceError
 from decodescope.core.models.catalog import BUNDLED
+from decodescope.core.system.file_writing import not_written_error
 from decodescope.resources.language import tr
 
 MAX_STEPS = 1_000_000
@@ -40,16 +41,6 @@ def check_text_count(name: str, count: int) -> None:
 def check_max_tokens(max_tokens: int) -> None:
     """Raise ParameterError for an invalid length."""
     check_integer("longest", max_tokens, 1, MAX_TOKENS)
-
-
-def not_written_error(target: Path | str, error: Exception | None = None) -> FileNotWrittenError:
-    """Return the error that names the target and the system's reason."""
-    reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
-    return FileNotWrittenError(
-        tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
-        tr("Choose a writable folder."),
-        str(error or ""),
-    )
 
 
 def lab_folder(folder: str | Path | None, name: str) -> Path:

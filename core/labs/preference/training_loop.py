@@ -20,10 +20,9 @@ from safetensors.torch import save_file
 from decodescope.core.checks.arguments import check_kind
 from decodescope.core.labs.preference.events import LabEvent, Stage, TrainingSaved, TrainingStarted, TrainingStopped
 from decodescope.core.labs.preference.model_saving import Savable, save_model
-from decodescope.core.labs.preference.training_arguments import not_written_error
 from decodescope.core.models.error_translation import translate_errors
 from decodescope.core.models.loaded_model import LoadedModel, load
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import atomic_write, not_written_error
 from decodescope.resources.language import tr
 
 CHECKPOINT_NAME = "training.safetensors"

@@ -18,6 +18,7 @@ import msgspec
 
 from decodescope.core.common.text import escape_streams
 from decodescope.core.errors import ScaleError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 M = TypeVar("M")
@@ -77,7 +78,9 @@ class LabProcesses(Generic[M]):
                 self._start(rank, job)
         except OSError as error:
             self._terminate()
-            raise ScaleError(tr("A process could not be started: {reason}.").format(reason=error.strerror)) from error
+            raise ScaleError(
+                tr("A process could not be started: {reason}.").format(reason=system_error_reason(error))
+            ) from error
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -164,7 +167,9 @@ def free_port(port: int) -> int:
             tried.bind(("127.0.0.1", port))
         except OSError as error:
             raise ScaleError(
-                tr("Port {port} of this machine is in use: {reason}.").format(port=port, reason=error.strerror),
+                tr("Port {port} of this machine is in use: {reason}.").format(
+                    port=port, reason=system_error_reason(error)
+                ),
                 tr("Choose another port, or 0 for any free one."),
             ) from error
         found: int = tried.getsockname()[1]

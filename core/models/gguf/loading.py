@@ -65,7 +65,7 @@ def stored_parameters(file: GgufFile, config: PreTrainedConfig) -> dict[str, lis
 
 
 def check_shapes(file: GgufFile, outline: Network, stored: Mapping[str, list[GgufParameter]]) -> None:
-    """Check that every stored tensor has the shape that the module wants. Raises CorruptWeightsError."""
+    """Check that every stored tensor has the shape that the module requires. Raises CorruptWeightsError."""
     expected = {name: tuple(tensor.shape) for name, tensor in (*outline.named_parameters(), *outline.named_buffers())}
     for name, parts in stored.items():
         if name not in expected:

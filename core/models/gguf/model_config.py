@@ -111,7 +111,7 @@ def transformers_config(file: GgufFile) -> Config:
     if config.get("sliding_window") == 0:
         config["sliding_window"] = None
     _check_layers(file)
-    _check_heads(file, config)
+    _check_heads(file)
     words = file.tensors.get("token_embd.weight")
     if words is None or len(words.shape) != 2:
         raise ConfigInvalidError(
@@ -283,7 +283,7 @@ def _checked_number(file: GgufFile, key: str) -> int | float | None:
     return int(value)
 
 
-def _check_heads(file: GgufFile, config: Config) -> None:
+def _check_heads(file: GgufFile) -> None:
     """Check that numbers of heads divide what they split, and that rotated numbers are part of a head.
 
     Raises ConfigInvalidError.

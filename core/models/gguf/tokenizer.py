@@ -146,18 +146,34 @@ def _sentencepiece(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     return backend
 
 
-class ScoredMerging:
-    """Joins characters to tokens by their scores, from left to right where scores are equal.
-
-    A pre-tokenizer whose words are the tokens: converters that know no scores write the same one for all tokens.
-    """
-
-    def __init__(self, scores: Mapping[str, float]) -> None:
-        self._scores = scores
+class _TokenCutter:
+    """A pre-tokenizer of a Tokenizer whose words are the tokens."""
 
     def pre_tokenize(self, text: Any) -> None:
         """Split a PreTokenizedString into tokens."""
         text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+
+    def token_ends(self, text: str) -> list[int]:
+        """Return the positions in a text where its tokens end."""
+        raise NotImplementedError
+
+    @staticmethod
+    def sizes_by_start(words: Iterable[str]) -> dict[str, list[int]]:
+        """Return the lengths of the words by their first letter, longest first."""
+        sizes: dict[str, set[int]] = {}
+        for word in words:
+            sizes.setdefault(word[:1], set()).add(len(word))
+        return {start: sorted(found, reverse=True) for start, found in sizes.items()}
+
+
+class ScoredMerging(_TokenCutter):
+    """Joins characters to tokens by their scores, from left to right where scores are equal.
+
+    Converters without scores write the same one for all tokens.
+    """
+
+    def __init__(self, scores: Mapping[str, float]) -> None:
+        self._scores = scores
 
     def token_ends(self, text: str) -> list[int]:
         """Return the positions in a text where its tokens end."""
@@ -384,19 +400,12 @@ def _unescaped(word: str) -> bytes:
     )  # fmt: skip
 
 
-class LongestMatching:
-    """Cuts a text into the longest tokens, from left to right. A pre-tokenizer whose words are the tokens."""
+class LongestMatching(_TokenCutter):
+    """Cuts a text into the longest tokens, from left to right."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(words)
-        lengths: dict[str, set[int]] = {}
-        for word in self._words:
-            lengths.setdefault(word[:1], set()).add(len(word))
-        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
-
-    def pre_tokenize(self, text: Any) -> None:
-        """Split a PreTokenizedString into tokens."""
-        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+        self._lengths = self.sizes_by_start(self._words)
 
     def token_ends(self, text: str) -> list[int]:
         """Return the positions in a text where its tokens end; a character that begins none is a word of its own."""
@@ -427,23 +436,16 @@ def _best_sum(file: GgufFile, vocabulary: GgufVocabulary) -> Tokenizer:
     return backend
 
 
-class BestSum:
+class BestSum(_TokenCutter):
     """Cuts a text so that the sum of the tokens' scores, in ten-thousandths, is highest; of equal ones, takes the
-    longest first token. A pre-tokenizer whose words are the tokens.
+    longest first token.
     """
 
     _UNKNOWN_SCORE, _LOWEST_SCORE = -10_000_000, -20_000_000
 
     def __init__(self, scores: Mapping[str, int]) -> None:
         self._scores = {word: score for word, score in scores.items() if score > self._LOWEST_SCORE}
-        lengths: dict[str, set[int]] = {}
-        for word in self._scores:
-            lengths.setdefault(word[:1], set()).add(len(word))
-        self._lengths = {start: sorted(found, reverse=True) for start, found in lengths.items()}
-
-    def pre_tokenize(self, text: Any) -> None:
-        """Split a PreTokenizedString into tokens."""
-        text.split(lambda _, part: _slices(part, 0, self.token_ends(str(part))))
+        self._lengths = self.sizes_by_start(self._scores)
 
     def token_ends(self, text: str) -> list[int]:
         """Return the positions in a text where its tokens end; an unknown character is a word of its own."""

@@ -158,7 +158,7 @@ def _frame(tokenizer: Any) -> tuple[bool, bool]:
 
 
 def _texts_with_special_tokens(written: Mapping[str, Any], limit: int = 40) -> Iterator[str]:
-    """Yield texts with the tokenizer's own added tokens: some swallow white space, or match whole words only."""
+    """Yield texts with the tokenizer's own added tokens: some absorb white space, or match whole words only."""
     for token in written["added_tokens"][:limit]:
         word = token["content"]
         yield from (word, f"a {word} b", f"a{word}\n b", f"a\n {word}b{word}")

@@ -110,9 +110,9 @@ class GgufVocabulary(NamedTuple):
     ends: list[int]
     """Ids of the tokens that end a text."""
     strips_left: frozenset[int]
-    """Tokens that swallow white space before them."""
+    """Tokens that absorb white space before them."""
     strips_right: frozenset[int]
-    """Tokens that swallow white space after them."""
+    """Tokens that absorb white space after them."""
 
 
 def read_vocabulary(file: GgufFile) -> GgufVocabulary | None:
@@ -296,7 +296,7 @@ def _has_format_of_turns(ends: set[str]) -> bool:
 def _stripping_tokens(
     file: GgufFile, words: Sequence[str], kinds: Sequence[int]
 ) -> tuple[frozenset[int], frozenset[int]]:  # fmt: skip
-    """Return the tokens that swallow white space before and after them; GGUF has no key for that."""
+    """Return the tokens that absorb white space before and after them; GGUF has no key for that."""
     rule, name = file.text("tokenizer.ggml.pre") or "", (file.text("general.name") or "").lower()
     masks: Iterable[str] = ()
     if any(part in rule for part in ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or any(

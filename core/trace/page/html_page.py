@@ -16,9 +16,8 @@ from string import Template
 from typing import NamedTuple
 
 from decodescope.core.checks.arguments import check_events, check_kind, check_path
-from decodescope.core.errors import FileNotWrittenError
 from decodescope.core.events import Event
-from decodescope.core.system.file_writing import atomic_write
+from decodescope.core.system.file_writing import save_text
 from decodescope.core.trace.page.json_values import PageValues
 from decodescope.core.trace.page.page_data import collect_page_data
 from decodescope.core.trace.page.search_values import with_node_columns
@@ -137,27 +136,12 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     it is empty, the beginning of the prompt is used. Raises FileNotWrittenError if the file cannot be written.
     """
     check_path("path", path)
-    return save_page(page_text(events, title=title), Path(path))
+    return save_text(page_text(events, title=title), Path(path))
 
 
 def runs_page(runs: Iterable[PageRun], path: str | Path) -> Path:
     """Write several runs as one page with a selector and return its path. Raises FileNotWrittenError."""
-    return save_page(runs_page_text(runs), Path(path))
-
-
-def save_page(text: str, target: Path) -> Path:
-    """Write a page or another text, whole or not at all, and return its path. Raises FileNotWrittenError."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(target) as part:
-            part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-    except (OSError, ValueError) as error:  # ValueError for invalid characters in the path
-        reason = (error.strerror if isinstance(error, OSError) else None) or tr("writing failed")
-        raise FileNotWrittenError(
-            tr("{target} could not be saved: {reason}.").format(target=target, reason=reason),
-            tr("Choose a folder with write permission."),
-        ) from None
-    return target
+    return save_text(runs_page_text(runs), Path(path))
 
 
 def page_text(events: Iterable[Event], *, title: str = "", is_inline: bool = False) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from trial import Trial, share
+from trial import ComparedTexts, share
 
 from describer import words
 from describer.drawing import draw, pixels
@@ -37,14 +37,14 @@ def captions(model: Any, pictures: Sequence[Tensor]) -> list[str]:
     return captions
 
 
-def look(model: Any, count: int, new_pairs: bool = False) -> Trial:
+def look(model: Any, count: int, new_pairs: bool = False) -> ComparedTexts:
     """Try `count` held-out scenes."""
     return tried(model, [held_out(number, new_pairs) for number in range(count)])
 
 
-def tried(model: Any, drawn: Sequence[tuple[Scene, Tensor]]) -> Trial:
+def tried(model: Any, drawn: Sequence[tuple[Scene, Tensor]]) -> ComparedTexts:
     """What the model says of these scenes."""
-    return Trial([scene.caption for scene, _ in drawn], captions(model, [picture for _, picture in drawn]))
+    return ComparedTexts([scene.caption for scene, _ in drawn], captions(model, [picture for _, picture in drawn]))
 
 
 def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from describer.drawing import PATCH, SIDE
 from describer.scenes import LEGEND
 
 if TYPE_CHECKING:
-    from shapes import Shape
+    from shapes import ModelRecipe
 
 POSITIONS = 512
 NAMED = 0.5  # weight of the patches in the loss
@@ -24,7 +24,7 @@ GRID = SIDE // PATCH  # patches in a row
 
 
 class Seeing(nn.Module):
-    """The model to be shipped, and a head on its eyes that only training uses.
+    """The model to be shipped, and a head on its encoder that only training uses.
 
     It names shape, colour and size of what each patch shows, which the recipe knows, and the patch's row and column;
     captions alone take many times as many pictures to teach that.
@@ -71,7 +71,7 @@ def placing_loss(row: Tensor, column: Tensor) -> Tensor:
     return rows + functional.cross_entropy(column.flatten(0, 1), (patch % GRID).flatten())
 
 
-def new_describer(shape: Shape) -> Any:
+def new_describer(shape: ModelRecipe) -> Any:
     """A GIT of this shape with fresh weights: ``layers`` see, ``decoder_layers`` write."""
     from transformers import GitConfig, GitForCausalLM
 

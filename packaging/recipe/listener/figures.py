@@ -1,4 +1,4 @@
-"""What the listener hears of held-out sentences from held-out speakers: word errors, sentences exact."""
+"""Accuracy of the listener on held-out sentences of held-out speakers: word errors, exact sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from trial import Trial, share
+from trial import ComparedTexts, share
 
 from listener import words
 from listener.batches import features
@@ -54,15 +54,15 @@ def different(count: int, accent: str | None = None, below: float | None = None)
             return
 
 
-def listen(model: Any, count: int, accent: str | None = None, below: float | None = None) -> Trial:
+def listen(model: Any, count: int, accent: str | None = None, below: float | None = None) -> ComparedTexts:
     """Try `count` different held-out sentences."""
     return tried(model, different(count, accent, below))
 
 
-def tried(model: Any, spoken: Iterable[tuple[str, Wave]]) -> Trial:
+def tried(model: Any, spoken: Iterable[tuple[str, Wave]]) -> ComparedTexts:
     """What the model makes of these sentences."""
     said, waves = zip(*spoken, strict=True)
-    return Trial(list(said), transcribe(model, list(waves)))
+    return ComparedTexts(list(said), transcribe(model, list(waves)))
 
 
 def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:

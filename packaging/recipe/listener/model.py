@@ -1,4 +1,4 @@
-"""A small Whisper, and what teaches it: next tokens, and beside them what is heard when."""
+"""A small Whisper and its training targets: next tokens, and the sound at each moment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from listener.aligned import POSITIONS, legend
 from listener.batches import PADDING, Heard
 
 if TYPE_CHECKING:
-    from shapes import Shape
+    from shapes import ModelRecipe
 
 NAMED = 0.5  # weight of phones and words in the loss
 SILENT = 0.1  # weight of positions without speech among them
 
 
 class Listening(nn.Module):
-    """The model to be shipped, and a head on its ears that only training uses.
+    """The model to be shipped, and a head on its encoder that only training uses.
 
     It names the phone and the word at each moment, from espeak-ng; sentences alone take many times as many
     sounds to teach that, for a decoder must first find out which part of a sound a word is.
@@ -61,7 +61,7 @@ def naming_loss(named: Tensor, aligned: Tensor) -> Tensor:
     return torch.stack(losses).sum()
 
 
-def new_listener(shape: Shape) -> Any:
+def new_listener(shape: ModelRecipe) -> Any:
     """A Whisper of this shape with fresh weights; English only, no times."""
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 

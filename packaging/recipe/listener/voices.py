@@ -38,7 +38,7 @@ class Speaker:
 
 
 def draw_speaker(rng: random.Random, held_out: bool, accent: str | None = None) -> Speaker:
-    """A speaker of the wanted split: the held-out ones have voices that training never hears."""
+    """A speaker of the wanted split: the held-out ones have voices that are not in the training."""
     variant = rng.choice(NEW_VARIANTS if held_out else VARIANTS)
     voice = f"{accent or rng.choice(ACCENTS)}+{variant}"
     return Speaker(voice, rng.randint(130, 215), rng.randint(25, 75), rng.choice((0, 0, 0, 2, 5)))
@@ -65,7 +65,7 @@ class _Name(ctypes.Union):
     _fields_ = [("number", ctypes.c_int), ("name", ctypes.c_char_p), ("string", ctypes.c_char * 8)]
 
 
-class _Event(ctypes.Structure):
+class _SpeechEvent(ctypes.Structure):
     """``espeak_EVENT``: an event that the library reports with the sound."""
 
     _fields_ = [
@@ -97,7 +97,7 @@ class Espeak:
         self.library = ctypes.CDLL(name)
         self.rate: int = self.library.espeak_Initialize(self.SYNCHRONOUS, self.WHOLE_CLAUSE, None, self.TELL_PHONES)
         kind = ctypes.CFUNCTYPE(
-            ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event)
+            ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_SpeechEvent)
         )  # fmt: skip
         self.parts: list[Sound] = []
         self.moments: list[Moment] = []

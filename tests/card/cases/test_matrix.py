@@ -15,29 +15,29 @@ from decodescope import core
 from decodescope.core.caches import registry as caches
 from decodescope.core.strategies import registry as strategies
 from tests.card import matrix, matrix_run
-from tests.card.matrix import Cell
+from tests.card.matrix import MatrixCell
 from tests.card.pretend_card import PretendCard
 from tests.core import tiny
 
 SHORT = [
-    Cell("llama", "float32", True, "greedy", "static"),
-    Cell("llama", "float32", False, "sampling ×3", "offloaded"),
-    Cell("llama", "float32", True, "beam_search", "dynamic", "cuda:1"),
-    Cell("llama", "float32", True, "assisted, sampled", "dynamic", "mps"),
-    Cell("t5", "bfloat16", True, "greedy", "encoder_decoder"),
-    Cell("mistral", "float32", False, "dola", "quantized"),
-    Cell("whisper", "float32", True, "assisted", "dynamic"),
+    MatrixCell("llama", "float32", True, "greedy", "static"),
+    MatrixCell("llama", "float32", False, "sampling ×3", "offloaded"),
+    MatrixCell("llama", "float32", True, "beam_search", "dynamic", "cuda:1"),
+    MatrixCell("llama", "float32", True, "assisted, sampled", "dynamic", "mps"),
+    MatrixCell("t5", "bfloat16", True, "greedy", "encoder_decoder"),
+    MatrixCell("mistral", "float32", False, "dola", "quantized"),
+    MatrixCell("whisper", "float32", True, "assisted", "dynamic"),
 ]
 """The short form."""
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> matrix.Comparison:
-    return matrix.Comparison(tmp_path_factory.mktemp("media"))
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> matrix.CellComparison:
+    return matrix.CellComparison(tmp_path_factory.mktemp("media"))
 
 
 @pytest.mark.parametrize("cell", SHORT, ids=str)
-def test_short_matrix_cells_match_the_cpu(cell: Cell, comparison: matrix.Comparison) -> None:
+def test_short_matrix_cells_match_the_cpu(cell: MatrixCell, comparison: matrix.CellComparison) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # transformers on settings that a strategy does not use
         result, differences = comparison.compare(cell)

@@ -31,11 +31,6 @@ PLAIN = Claim(
 REPETITION = claims.MEASURES["repetition"]
 
 
-@pytest.fixture(scope="module")
-def storyteller() -> core.LoadedModel:
-    return core.load("storyteller")
-
-
 @pytest.fixture
 def with_strategy() -> Iterator[Callable[..., None]]:
     """Add a strategy as a plug-in does."""

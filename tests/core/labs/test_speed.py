@@ -24,7 +24,7 @@ QUICK = MeasurementRequest("storyteller", threads=1, seconds=0.01, repeats=1)
 
 
 def run_rows(asked: MeasurementRequest) -> dict[str, RowMeasurement | speed.SkippedRow]:
-    """What became of each row, by its name; measured in this process."""
+    """Return the result of each row by name, measured in this process."""
     events = list(measure_rows(asked, threading.Event()))
     assert events[0] == plan_rows(asked)
     assert isinstance(events[-1], speed.MeasurementFinished)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScr
 
 from decodescope.app.state.worker_messages import DownloadStatus
 from decodescope.app.widgets.banner import Banner
-from decodescope.app.widgets.building import arrange, set_up
+from decodescope.app.widgets.building import arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.inputs import ComboBox
 from decodescope.app.widgets.labels import WrappedLabel
@@ -120,24 +120,14 @@ def _transfer_text(status: DownloadStatus, progress_text: str) -> str:
     if now is None:
         return tr("Contacting the hub…") if status.status == "fetching" else tr("Reading…")
     if now.state == "waiting":
-        return tr("Rate limited by the hub: resuming in {time}").format(time=duration_text(now.left or 0))
+        return tr("Rate limited by the hub: resuming in {time}").format(time=words.rounded_duration(now.left or 0))
     if now.state == "verifying":
         return (
             tr("Checking {file}: {there}").format(file=now.file, there=progress_text) if now.file else tr("Checking…")
         )
     speed = tr("{size}/s").format(size=words.size(now.speed)) if now.speed else ""
-    left = tr("{time} left").format(time=duration_text(now.left)) if now.left is not None else ""
+    left = tr("{time} left").format(time=words.rounded_duration(now.left)) if now.left is not None else ""
     return " · ".join(part for part in (progress_text, speed, left) if part)
-
-
-def duration_text(seconds: float) -> str:
-    """Format a duration: `40 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 60:
-        return tr("{n} s").format(n=round(seconds))
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return tr("{n} min").format(n=minutes)
-    return tr("{h} h {m} min").format(h=minutes // 60, m=minutes % 60)
 
 
 def files_text(model: catalog.HubModel) -> str:
@@ -218,8 +208,7 @@ class ModelPage(QScrollArea):
             (self.verdict, fit_text(model) if model is not None else ""),
             (self.files, files_text(model) if model is not None and model.files else ""),
         ):
-            label.setText(text)
-            label.setVisible(bool(text))
+            show_text(label, text)
         self.files_heading.setVisible(not self.files.isHidden())
         if model is not None:
             self.files_heading.setText(tr("FILES: {size}").format(size=words.size(model.size)))
@@ -286,8 +275,7 @@ class ModelPage(QScrollArea):
         self.setWidget(page)
 
     def _show_status(self, status: DownloadStatus, is_other: bool) -> None:
-        self.progress_label.setText(progress_text(status))
-        self.progress_label.setVisible(bool(self.progress_label.text()))
+        show_text(self.progress_label, progress_text(status))
         is_going = status.is_busy or status.status in ("paused", "failed")
         self.bar.setVisible(is_going and status.total > 0)
         self.bar.setValue(round(1000 * status.done / status.total) if status.total else 0)

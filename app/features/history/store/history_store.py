@@ -29,6 +29,7 @@ from decodescope.app.features.history.store.history_tables import HistoryTables
 from decodescope.app.storage.json_files import StorageError, acquire_folder
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.system.file_writing import HeldLock
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
 
 T = TypeVar("T")
@@ -311,6 +312,8 @@ def _remove_if_empty(lock: HeldLock) -> None:
 
 def _write_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
-        tr("{path} cannot be written ({why}), so this run is not saved.").format(path=path, why=error.strerror),
+        tr("{path} cannot be written ({why}), so this run is not saved.").format(
+            path=path, why=system_error_reason(error)
+        ),
         tr("Free up disk space, or make the folder writable."),
     )

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QVBoxLayo
 from decodescope.app.state.media import KINDS, PICTURE, SOUND, BundledMedium, Medium
 from decodescope.app.theme.theme import Theme, theme_for
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
@@ -130,10 +130,8 @@ class MediaCard(Themed, QFrame):
             join_sentences(medium.error.cause, medium.error.remedy) if medium.error is not None else unsupported_reason
         )
         self.name.setText(medium.name)
-        self.facts.setText("" if medium.error is not None else medium.facts or tr("reading…"))
-        self.facts.setVisible(bool(self.facts.text()))
-        self.reason.setText(reason)
-        self.reason.setVisible(bool(reason))
+        show_text(self.facts, "" if medium.error is not None else medium.facts or tr("reading…"))
+        show_text(self.reason, reason)
         for part in (self.thumbnail, self.name, self.facts):
             part.setEnabled(not reason)
         self.play.setVisible(medium.kind == SOUND and can_play)
@@ -223,8 +221,7 @@ class MediaBar(Themed, QWidget):
 
     def show_required(self, text: str) -> None:
         """Show which media the model requires; an empty text hides the message."""
-        self.required_label.setText(text)
-        self.required_label.setVisible(bool(text))
+        show_text(self.required_label, text)
 
     def show_playback(self, path: str, fraction: float) -> None:
         """Show the playback position of an audio file."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import Any
 
 from decodescope.core.errors import DecodescopeError
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import mark, tr
 
 PACKAGE = "sounddevice"
@@ -54,7 +54,7 @@ def to_audio_error(error: Exception) -> DecodescopeError:
         return error
     if isinstance(error, OSError) and error.errno:  # an error of the system, not of the library
         return RecordingWriteError(
-            tr("The recording cannot be written: {reason}.").format(reason=os.strerror(error.errno).lower()),
+            tr("The recording cannot be written: {reason}.").format(reason=system_error_reason(error)),
             tr("Free space on that disk, or make the folder writable."),
         )
     return SoundDeviceError(

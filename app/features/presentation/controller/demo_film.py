@@ -35,6 +35,7 @@ from decodescope.app.widgets.file_dialogs import open_save_dialog
 from decodescope.app.widgets.overlays import SpotlightOverlay
 from decodescope.app.widgets.plain_text import as_plain_text
 from decodescope.app.widgets.widget_pictures import render_widget
+from decodescope.core.system.file_writing import not_written_error
 from decodescope.resources.language import tr
 
 FIRST_MS, LAST_MS = 1500, 3000
@@ -216,9 +217,7 @@ def failure_text(error: OSError | FilmError, path: Path) -> str:
     """Return why there is no film, and the remedy."""
     if isinstance(error, FilmError):
         return str(error)
-    cause = error.strerror or tr("writing failed")
-    text = tr("{path} was not saved: {cause}. Choose a folder you can write to.")
-    return text.format(path=path, cause=cause)
+    return str(not_written_error(path, error))
 
 
 class DemoRecorder(QObject):

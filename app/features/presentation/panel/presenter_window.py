@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollA
 from decodescope.app.theme.theme import Theme, panel_stylesheet
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility.accessible_widget import announce
-from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up, show_text
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.icons import IconButton
 from decodescope.app.widgets.labels import ElidedLabel, WrappedLabel
@@ -115,8 +115,7 @@ class PresenterWindow(Themed, QWidget):
             (self.notes, content.notes),
             (self.next_step, content.next_step),
         ):
-            label.setText(words)
-            label.setVisible(bool(words))
+            show_text(label, words)
         self._notes_heading.setVisible(bool(content.notes))
         self._after_heading.setVisible(bool(content.next_step))
         self.progress.setText(content.progress)

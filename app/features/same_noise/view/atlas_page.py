@@ -228,9 +228,9 @@ class AtlasPage(NoisePage):
                 Cell(shown + (" …" if one.ending == "unfinished" else ""), shown, marked.start if marked else None),
             ))  # fmt: skip
         self.table.show_cells(rows)
-        self._show_text(self._start_number(atlas))
+        self._show_text(self._start_number())
 
-    def _start_number(self, atlas: Sequence[object]) -> int:
+    def _start_number(self) -> int:
         """Return the widest text: the one that most values give."""
         assert self._result is not None
         widths = [one.high - one.low for one in self._result.atlas]

@@ -27,9 +27,10 @@ from PySide6.QtWidgets import (
 from decodescope.app.features.studies import state
 from decodescope.app.features.studies.state import StudyResults, TableCell, TableColumn, TableRow
 from decodescope.app.features.studies.view.study_plots import HeatMap, IntervalPlot, legend_keys
+from decodescope.app.state.setting_values import is_number
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed, inherit_theme
-from decodescope.app.widgets.building import STRETCH, Item, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Item, arrange, set_up, show_text
 from decodescope.app.widgets.buttons import SegmentedControl
 from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
 from decodescope.app.widgets.inputs import ComboBox, ScrollArea
@@ -465,7 +466,7 @@ class ChartPage(ResultPage):
         measure = _measure(summary, fill_choice(self.measure, _measures(summary)))
         names = state.factor_names(summary, varying=True) or state.factor_names(summary)
         numeric = next(
-            (n for n, name in enumerate(names) if all(map(state.is_number, state.factor_values(summary, name)))), 0
+            (n for n, name in enumerate(names) if all(map(is_number, state.factor_values(summary, name)))), 0
         )
         x_name = fill_choice(self.over, [(name, name) for name in names], numeric)
         data = state.plot_of(summary, measure, x_name) if measure is not None else state.PlotData()
@@ -681,8 +682,7 @@ class AnswersPage(ResultPage):
             reason = tr("Choose a measure under “Best of k texts by”.")
         elif kind == "votes" and not has_votes:
             reason = tr("A majority needs several texts of each prompt: use several seeds.")
-        self.empty.setText(reason)
-        self.empty.setVisible(bool(reason))
+        show_text(self.empty, reason)
         self.plot.setVisible(is_curve and not reason)
         self.table.setVisible(not is_curve and not reason)
         self.plot.show_data(data)

@@ -26,7 +26,7 @@ from decodescope.app.features.studies import state
 from decodescope.app.features.studies.state import Edit, SettingRow
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed, inherit_theme
-from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up, show_text
 from decodescope.app.widgets.file_dialogs import open_file_dialog
 from decodescope.app.widgets.flow_layout import FlowRow, clear_layout
 from decodescope.app.widgets.icons import IconButton
@@ -368,7 +368,7 @@ class StudyForm(ScrollArea):
         self.settings.show_rows([(row.name, row.values) for row in state.setting_rows(table)])
         cells = table.get("cells")
         count = len(cells) if isinstance(cells, list) else 0
-        self._set_note(
+        show_text(
             self.cells_note,
             trn("{count} cell is listed in the text.", "{count} cells are listed in the text.", count).format(
                 count=count
@@ -388,7 +388,7 @@ class StudyForm(ScrollArea):
         columns = list(dict.fromkeys(name for prompt in plan.prompts[:200] for name in prompt.variables))
         has_columns = columns != ["prompt"]
         listed = " ".join(f"{{{name}}}" for name in columns[:12])
-        self._set_note(self.variables, tr("Variables: {names}").format(names=listed) if columns else "")
+        show_text(self.variables, tr("Variables: {names}").format(names=listed) if columns else "")
         wanted = str(state.sub_table(self._table, "prompts").get("answer") or "")
         _fill(self.answer, [ComboItem(tr("None, or “answer”"), ""), *(ComboItem(one, one) for one in columns)], wanted)
         self.answer.setEnabled(has_columns)
@@ -420,7 +420,7 @@ class StudyForm(ScrollArea):
         self.source.set_value(FILE if is_file else WRITTEN)
         self.texts.setVisible(not is_file and not note)
         self.file_row.setVisible(is_file)
-        self._set_note(self.prompt_note, note)
+        show_text(self.prompt_note, note)
         shown = [line for line in self.texts.toPlainText().split("\n") if line.strip()]
         if shown != lines and not is_multiline:
             self._set_text(self.texts, "\n".join(lines))
@@ -437,7 +437,7 @@ class StudyForm(ScrollArea):
         plain = [one for one in listed if isinstance(one, str)]
         self.models.show_rows([(one, "") for one in plain])
         more = len(listed) - len(plain)
-        self._set_note(
+        show_text(
             self.models_note,
             trn(
                 "{count} model with options is listed in the text.",
@@ -468,7 +468,7 @@ class StudyForm(ScrollArea):
         pattern = next((one.get("pattern") for one in tables if _is_regex(one)), None)
         _set_line(self.regex, pattern)
         more = sum(not _is_judge(one) and not _is_regex(one) for one in tables)
-        self._set_note(
+        show_text(
             self.measures_note,
             trn(
                 "{count} measure with options is listed in the text.",
@@ -481,10 +481,6 @@ class StudyForm(ScrollArea):
         line = self.texts.fontMetrics().lineSpacing()
         self.texts.setFixedHeight(line * 8 + theme.px(22))
         self.engines.setFixedHeight(line * 3 + theme.px(22))
-
-    def _set_note(self, label: WrappedLabel, text: str) -> None:
-        label.setText(text)
-        label.setVisible(bool(text))
 
     def _set_text(self, field: ExactTextEdit, text: str) -> None:
         field.blockSignals(True)
@@ -682,8 +678,7 @@ class SetupPage(Themed, QWidget):
     def show_problem(self, text: str, line: int) -> None:
         """Show why the text is no study, and mark the line (from 1; 0 for none)."""
         self._line = line if 0 < line <= self.editor.blockCount() else 0
-        self.problem.setText(text)
-        self.problem.setVisible(bool(text))
+        show_text(self.problem, text)
         self.size_label.setVisible(not text)
         self.go_to.setVisible(bool(self._line))
         self.go_to.setText(tr("Go to line {line}").format(line=self._line))

@@ -34,7 +34,7 @@ class TourSpotlight(Themed, QWidget):
     """Ring that follows its target when it is scrolled, moved or repainted."""
 
     def __init__(self, parent_window: QWidget, undimmed: QWidget) -> None:
-        """Lie over the widget `parent_window`; the widget `undimmed` is not dimmed."""
+        """Cover the widget `parent_window`; the widget `undimmed` is not dimmed."""
         super().__init__(parent_window)
         self._undimmed = undimmed
         self.setObjectName("tourSpotlight")

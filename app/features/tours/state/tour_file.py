@@ -29,6 +29,7 @@ from decodescope.app.state.suggestions import truncate_name, unknown_name_messag
 from decodescope.core import caches, strategies
 from decodescope.core.checks.name_suggestions import did_you_mean
 from decodescope.core.strategies import Parameter
+from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import LANGUAGES, current_language, join_names, mark, tr
 
 QUESTION, GUESS, RUN, EXPLANATION, HOME = (
@@ -112,7 +113,7 @@ def _read(path: Path, parse: Callable[[Mapping[str, Any]], TourType]) -> TourTyp
     try:
         return parse(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        cause = str(error.strerror or error)
+        cause = system_error_reason(error)
     except (ValueError, RecursionError) as error:  # not text, not TOML, a number of thousands of digits, or invalid
         cause = str(error)
     raise TourError(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from decodescope.app.features.labs.state import LabRequest, Task
 from decodescope.app.state.worker_messages import ErrorReport
-from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.building import STRETCH, arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
@@ -67,10 +66,6 @@ class LabPage(Themed, QFrame):
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Return the curves of the events."""
         return ()
-
-    def restyle(self, theme: Theme) -> None:
-        for spin in self.findChildren(QAbstractSpinBox):
-            spin.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def show_busy(self, is_running: bool, other_task: str) -> None:
         """Show whether this step is running, or which other one prevents it from starting."""

@@ -14,7 +14,7 @@ from decodescope.app.features.labs.view.scale.lanes import ScheduleComparison
 from decodescope.app.features.labs.view.scale.scale_page import ScaleForm, ScalePage, parts_row
 from decodescope.app.state.worker_messages import ErrorReport
 from decodescope.app.views.base import Table
-from decodescope.app.widgets.building import STRETCH, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, arrange, set_up, show_text
 from decodescope.app.widgets.labels import DetailsText, WrappedLabel
 from decodescope.core import catalog
 from decodescope.core.labs import scale
@@ -95,8 +95,7 @@ class ProcessPage(ScalePage):
         self.bar.setRange(0, self.form.number_value("processes") * (len(_STAGES) + self._steps))
         self.bar.setValue(sum(map(_progress_value, self._progress_by_rank.values())))
         self.show_result()
-        self.details.setText(error.details if error is not None else "")
-        self.details.setVisible(bool(self.details.text()))
+        show_text(self.details, error.details if error is not None else "")
 
     def sentence_text(self) -> str:
         """Return the introduction, or the result in words."""

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QScrollArea, QSpinBo
 from decodescope.app.features.labs.view.scale.device_bars import PartLegend
 from decodescope.app.features.labs.view.settings_column import SettingsColumn, lay_out_beside_settings
 from decodescope.app.state.glossary_terms import find_term
-from decodescope.app.theme.theme import Theme
 from decodescope.app.views.base import Excerpt, Table, View
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
 from decodescope.app.widgets.building import arrange, set_up
@@ -34,12 +33,6 @@ class ScaleForm(SettingsColumn):
         self.column.addStretch(1)
         self._always_enabled: list[QWidget] = []
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
-
-    def restyle(self, theme: Theme) -> None:
-        super().restyle(theme)
-        for editor in self._editors.values():
-            if isinstance(editor, QSpinBox):
-                editor.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def add_heading(self, text: str) -> None:
         """Add a heading."""

@@ -16,7 +16,7 @@ from decodescope.app.theme.theme import theme_for
 from decodescope.app.views.base import Excerpt, Table, View
 from decodescope.app.views.compare.charts import ChartGrid
 from decodescope.app.views.shared.glossary_tooltip import add_glossary_tooltip
-from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up
+from decodescope.app.widgets.building import STRETCH, Gap, arrange, set_up, show_text
 from decodescope.app.widgets.buttons import MenuButton
 from decodescope.app.widgets.labels import DetailsText, WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
@@ -44,8 +44,7 @@ class TechniqueCard(QFrame):
     def show_speeds(self, speeds: SpeedResults) -> None:
         """Show the results of its rows so far."""
         found, left = speeds.measurements_of(self.way), speeds.skipped_of(self.way)
-        self.sentence.setText(str(speed.explain_way(self.way, found)) if len(found) > 1 else "")
-        self.sentence.setVisible(bool(self.sentence.text()))
+        show_text(self.sentence, str(speed.explain_way(self.way, found)) if len(found) > 1 else "")
         self.charts.show_figures(technique_plots(self.way, found))
         self.charts.setVisible(bool(found))
         template = tr("{row} skipped: {reason}")
@@ -204,9 +203,9 @@ class SpeedView(View):
         self.heading.setText((tr("Limiting factor") if speeds.ground is not None else tr("No results yet")).upper())
         self._show_progress()
         error = speeds.error
-        _set_or_hide(self.problem, join_sentences(error.cause, error.remedy) if error is not None else "")
-        _set_or_hide(self.details, error.details if error is not None else "")
-        _set_or_hide(
+        show_text(self.problem, join_sentences(error.cause, error.remedy) if error is not None else "")
+        show_text(self.details, error.details if error is not None else "")
+        show_text(
             self.legend, legend_text(any(one.predicted for one in speeds.measured.values())) if speeds.measured else ""
         )
         self.export_button.setEnabled(not speeds.is_empty)
@@ -226,7 +225,7 @@ class SpeedView(View):
         self.bar.setVisible(speeds.is_running)
         self.bar.setRange(0, len(speeds.rows))
         self.bar.setValue(speeds.done_count)
-        _set_or_hide(self.progress, _progress_text(speeds))
+        show_text(self.progress, _progress_text(speeds))
 
     @Slot()
     def _on_pressed(self) -> None:
@@ -260,8 +259,3 @@ def _label(parent: QWidget) -> WrappedLabel:
     label = WrappedLabel("", parent)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
-
-
-def _set_or_hide(label: WrappedLabel | DetailsText, text: str) -> None:
-    label.setText(text)
-    label.setVisible(bool(text))
