@@ -417,9 +417,9 @@ def _sampler_names(value: object) -> list[str]:
 
 def _stages_in_order(names: Sequence[str]) -> list[str]:
     """Return the setting `stages` with which these stages act in this order, after all bans; [] for the usual order."""
-    from decodescope.core.processors.pipeline_stages import stage_order
+    from decodescope import core
 
-    usual = stage_order()
+    usual = core.stage_order()
     if list(names) == [name for name in usual if name in names]:
         return []
     own = {stage for one in SAMPLERS.values() for stage in one.stages}
