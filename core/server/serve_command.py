@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
     except DecodescopeError as error:
         if server is not None:
             server.stop()
-        print(f"{error}", file=sys.stderr)
+        _print(f"{parser.prog}: {error}")
         return _INVALID if isinstance(error, ServerError | ParameterError) else _FAILED
     _describe(server)
     try:
