@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
@@ -39,6 +39,19 @@ class EngineInput(NamedTuple):
     allows_plain_http: bool
 
 
+class _EngineModels(QListWidget):
+    """The models of an engine; a sentence in its place while it is empty."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self.count():
+            room = self.viewport().rect().adjusted(16, 16, -16, -16)
+            painter = QPainter(self.viewport())
+            painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(room, flags, self.accessibleDescription())
+
+
 class EngineDialog(BaseDialog):
     """Dialog to connect to an engine.
 
@@ -58,7 +71,8 @@ class EngineDialog(BaseDialog):
         self.keep_key_box = QCheckBox(tr("Store the key in the system keyring"))
         self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network to that machine"))
         self.list_button = QPushButton(tr("List models"))
-        self.models = QListWidget()
+        self.models = _EngineModels()
+        self.models.setAccessibleDescription(tr("The models of the engine are listed here."))
         self.status = WrappedLabel("")
         self._about = WrappedLabel(tr(
             "A model on another machine with an OpenAI-compatible API: vLLM, SGLang, llama.cpp server, "
@@ -118,6 +132,9 @@ class EngineDialog(BaseDialog):
 
     def restyle(self, theme: Theme) -> None:
         self.models.setMinimumHeight(theme.px(96))
+        palette = self.models.palette()
+        palette.setColor(QPalette.ColorRole.PlaceholderText, theme.color("muted"))
+        self.models.setPalette(palette)
         self.setMinimumWidth(min(theme.px(520), available_rect(self).width() - WINDOW_FRAME.width()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -101,13 +101,13 @@ def used_settings_dialog(run: Run, changes: Sequence[SettingChange], parent: QWi
 def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
     """Rows for a run on a local model."""
     return [
-        (tr("model"), started.model),
-        (tr("strategy"), strategy_title(started)),
-        (tr("cache"), cache_title(started)),
-        (tr("device"), f"{started.device}, {started.dtype}"),
-        (tr("seed"), seed_text(started)),
-        (tr("prompt"), words.count(len(started.prompt), "token")),
-        *((tr("captured call"), sentence) for sentence in explain_call_facts(started.call_facts)),
+        (tr("Model"), started.model),
+        (tr("Strategy"), strategy_title(started)),
+        (tr("Cache"), cache_title(started)),
+        (tr("Device"), f"{started.device}, {started.dtype}"),
+        (tr("Seed"), seed_text(started)),
+        (tr("Prompt"), words.count(len(started.prompt), "token")),
+        *((tr("Captured call"), sentence) for sentence in explain_call_facts(started.call_facts)),
     ]
 
 
@@ -115,12 +115,12 @@ def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     """Rows for a run on a remote engine; the prompt's length is shown if the engine counted it."""
     read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
     rows = [
-        (tr("model"), started.model),
-        (tr("strategy"), strategy_title(started)),
-        (tr("engine"), f"{started.engine}, {started.device}"),
-        (tr("seed"), str(started.seed)),
+        (tr("Model"), started.model),
+        (tr("Strategy"), strategy_title(started)),
+        (tr("Engine"), f"{started.engine}, {started.device}"),
+        (tr("Seed"), str(started.seed)),
     ]
-    return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows
+    return [*rows, (tr("Prompt"), words.count(read, "token"))] if read else rows
 
 
 def about_dialog(version: str, native_code: str, parent: QWidget | None) -> TableDialog:

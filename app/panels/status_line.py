@@ -50,6 +50,7 @@ class StatusLine(Themed, QFrame):
         self._backend: DecodeBackend | None = None
         self._shown_start: RunStarted | None = None
         self._state, self._is_loading, self._shows_failure = "", False, False
+        self._details = ""
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
         self.device = self._label(tr("Model"), ElidedLabel())
@@ -160,8 +161,9 @@ class StatusLine(Themed, QFrame):
             details = _model_hardware(model, self._backend)
         else:
             return
+        self._details = details
         self.device.setText(f"● {name}")
-        self.device.setToolTip(tooltip(details))
+        self._fit()
 
     def stop_timer(self) -> None:
         """Stop the timer."""
@@ -201,16 +203,25 @@ class StatusLine(Themed, QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Show the available numbers, dropping the least important ones in a narrow window."""
+        """Show the available numbers, dropping the least important ones in a narrow window.
+
+        A long name of a model leaves them their room: it is cut, and its tooltip begins with the whole name.
+        """
         names = [name for name, label in self.number_labels.items() if label.text()]
         widths = {name: self.number_labels[name].sizeHint().width() + GAP for name in names}
-        always = (self.device, self.outcome, self.settings_button, self.history_button, *self.toggles)
+        always = (self.outcome, self.settings_button, self.history_button, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
+        name_width = self.device.sizeHint().width()
+        least = min(name_width, round(self.width() * _NAME_SHARE)) + GAP
         for name in _DROP_ORDER:
-            if name in widths and others + sum(widths.values()) > self.width():
+            if name in widths and others + least + sum(widths.values()) > self.width():
                 del widths[name]
         for name, label in self.number_labels.items():
             label.setVisible(name in widths)
+        room = max(least, self.width() - others - sum(widths.values())) - GAP
+        self.device.setMaximumWidth(room)
+        whole_name = f"{self.device.text()}\n" if name_width > room else ""
+        self.device.setToolTip(tooltip(whole_name + self._details))
 
     def restyle(self, theme: Theme) -> None:
         font = theme.font(12, tabular=True)
@@ -244,6 +255,8 @@ _TITLES = {
 
 
 _DROP_ORDER = ("prefill", "cache", "first_token", "acceptance")
+_NAME_SHARE = 0.25
+"""Part of the line that a long name of a model gets before numbers are dropped."""
 
 
 def _is_run_by(started: RunStarted, model: ModelInfo) -> bool:

@@ -324,12 +324,18 @@ def _distribute(widths: Sequence[tuple[int, int]], available_width: int) -> list
     if missing <= 0:
         return preferred
     if sum(minimums) > available_width:
-        return [max(0, width * available_width // max(1, sum(minimums))) for width in minimums]
-    slack = sorted(most - least for most, least in zip(preferred, minimums, strict=True))
-    keeps, left, count = 0, sum(slack) - missing, len(slack)
-    for n, one in enumerate(slack):  # the largest slack that all may keep
-        keeps = max(0, left) // (count - n)
-        if one >= keeps:
+        return _cut_longest(minimums, available_width)
+    slack = [most - least for most, least in zip(preferred, minimums, strict=True)]
+    kept = _cut_longest(slack, sum(slack) - missing)
+    return [least + more for least, more in zip(minimums, kept, strict=True)]
+
+
+def _cut_longest(lengths: Sequence[int], available: int) -> list[int]:
+    """Return the lengths, of which the longest are cut to one length so that all are at most `available` together."""
+    limit, left = 0, max(0, available)
+    for n, length in enumerate(sorted(lengths)):
+        limit = left // (len(lengths) - n)
+        if length >= limit:
             break
-        left -= one
-    return [least + min(most - least, keeps) for most, least in zip(preferred, minimums, strict=True)]
+        left -= length
+    return [min(length, limit) for length in lengths]

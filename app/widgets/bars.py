@@ -24,14 +24,13 @@ from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
 from decodescope.app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from decodescope.app.widgets.plain_text import show_tooltip
-from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.resources.language import join_names, tr, trn
 
 MIN_BAR_WIDTH = 40
 """Minimum track width in pixels at 100 % to be placed beside its label."""
 
 
-@plain(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BarRow:
     """One row. `lengths` are fractions of the track: the upper bar is grey, the lower one has the accent colour."""
 

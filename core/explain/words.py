@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -38,6 +39,8 @@ _OTHER_WHITE, _EMPTY = mark("whitespace"), mark("an empty token")
 # Control characters are invisible or end a line; show each as one visible character.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
+# Overrides and isolates would show the text around them in another order than that of its tokens.
+_VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), ord("↔"))
 _CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 
 
@@ -263,6 +266,21 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
+def _named(piece: str) -> str:
+    """Return a piece that can be read: one that is not drawn, as a joiner of emoji or a control character, is named
+    `U+200D`, and a combining mark at the beginning stands on a dotted circle.
+    """
+    signs = piece.lstrip(" ")
+    if signs and all(_is_unseen(sign) for sign in signs):
+        return piece[: -len(signs)] + " ".join(f"U+{ord(sign):04X}" for sign in signs)
+    return f"◌{piece}" if unicodedata.category(piece[:1] or " ") in ("Mn", "Me") else piece
+
+
+def _is_unseen(sign: str) -> bool:
+    is_selector = "\ufe00" <= sign <= "\ufe0f"
+    return is_selector or (unicodedata.category(sign) in ("Cc", "Cf") and sign not in "\t\n\r")
+
+
 _VISIBLE_WHITESPACE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
 
 
@@ -272,7 +290,7 @@ def label(piece: str, special: bool | None = None) -> str:
     `special`: as in `control_name`.
     """
     name = control_name(piece, special)
-    return f"⟨{name}⟩" if name else visible(piece).translate(_VISIBLE_WHITESPACE)
+    return f"⟨{name}⟩" if name else visible(_named(piece)).translate(_VISIBLE_WHITESPACE)
 
 
 def control_name(piece: str, special: bool | None = None) -> str:
@@ -296,7 +314,7 @@ def quote(piece: str, special: bool | None = None) -> str:
     if name := control_name(piece, special):
         return f"⟨{name}⟩"
     if word := piece.strip():
-        return f"“{visible(word)}”"
+        return f"“{visible(_named(word))}”"
     return tr(_WHITESPACE_NAMES.get(piece, _OTHER_WHITE if piece else _EMPTY))
 
 

@@ -327,4 +327,7 @@ def _safe_str(message: object) -> str:
 
 
 def _reason(error: BrokenConnectionError) -> str:
-    return system_error_reason(error.error)
+    inner = error.error
+    if isinstance(inner, http.client.IncompleteRead):  # an answer in chunks without its last one
+        inner = ConnectionResetError()
+    return system_error_reason(inner)

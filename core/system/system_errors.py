@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 
 from decodescope.resources.language import mark, tr
@@ -22,10 +23,13 @@ def system_error_reason(error: BaseException) -> str:
         return tr("it is not UTF-8 text")
     if isinstance(error, socket.gaierror):  # its numbers are not those of `errno`
         return tr("no computer with that name was found")
-    if (number := _error_number(error)) in _REASONS:
+    number = _number(error)
+    if number in _REASONS:
         return tr(_REASONS[number])
     if isinstance(error, TimeoutError):
         return tr(_TIMEOUT)
+    if isinstance(error, ConnectionError) and number is None:  # of Python's own HTTP client
+        return tr(_CLOSED)
     words = ((error.strerror if isinstance(error, OSError) else None) or str(error)).rstrip(".")
     if not words:
         return type(error).__name__
@@ -34,21 +38,23 @@ def system_error_reason(error: BaseException) -> str:
 
 def writing_remedy(error: BaseException | None, otherwise: str) -> str:
     """Return what helps when a file could not be written: `otherwise` where neither disk nor name is the cause."""
-    number = _error_number(error)
+    number = _number(error)
     if number in DISK_FULL_ERRORS:
         return tr("Free up space on that disk, or choose a folder on another one.")
     return tr("Choose a shorter name.") if number == errno.ENAMETOOLONG else otherwise
 
 
-def _error_number(error: BaseException | None) -> int | None:
-    """Return the number of a system error; those of libraries written in Rust are in their text."""
-    if isinstance(error, OSError):
-        # an error of TLS is one of the system too, but its numbers are those of OpenSSL
-        return None if any(kind.__name__ == "SSLError" for kind in type(error).__mro__) else error.errno
-    found = re.search(r"\(os error (\d+)\)$", str(error))
-    return int(found.group(1)) if found else None
+def _number(error: BaseException | None) -> int | None:
+    """Return the system's number of an error; libraries in Rust have it in the message: `(os error 28)`."""
+    if any(kind.__name__ == "SSLError" for kind in type(error).__mro__):  # its numbers are those of OpenSSL
+        return None
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = _RUST_ERROR.search(str(error)) if os.name == "posix" else None
+    return int(found[1]) if found else None
 
 
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 _DISK_FULL = mark("no space left on the disk")
 _DENIED = mark("permission denied")
 _TIMEOUT = mark("no answer in time")

@@ -118,10 +118,17 @@ def test_times_rates_counts_and_decimals() -> None:
 @pytest.mark.parametrize(
     ("piece", "said"),
     [(" fox", "“fox”"), ("\n", "a line break"), (" ", "a space"), ("  \n", "whitespace"), ("", "an empty token"),
-     ("<|eos|>", "⟨eos⟩"), ("</s>", "⟨/s⟩"), ("\x07", "“␇”")],
+     ("<|eos|>", "⟨eos⟩"), ("</s>", "⟨/s⟩"), ("\x07", "“U+0007”"),
+     (" \u200d", "“U+200D”"), ("\u202e", "“U+202E”"), ("\u202eevil", "“↔evil”"), ("\u0301", "“◌\u0301”"),
+     ("👩\u200d👩", "“👩\u200d👩”")],
 )  # fmt: skip
 def test_tokens_are_quoted_by_one_name(piece: str, said: str) -> None:
     assert words.quote(piece) == said
+
+
+def test_pieces_that_are_not_drawn_have_a_label() -> None:
+    labels = [words.label(piece) for piece in (" \u200f", "\ufe0f", "\u200b", "\ufeff\u00ad", "\r\n", "\t", "e\u0301")]
+    assert labels == ["␣U+200F", "U+FE0F", "U+200B", "U+FEFF␣U+00AD", "␍↵", "⇥", "e\u0301"]
 
 
 def test_every_ending_has_a_text() -> None:

@@ -49,7 +49,7 @@ def test_closing_the_stream_closes_the_connection(machine: FakeEngine) -> None:
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ({"dies_after": 3}, EngineCutError, "was lost during the text"),
+        ({"dies_after": 3}, EngineCutError, "was lost during the text: the other side closed the connection"),
         ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
         ({"garbage_after": 3}, EngineReplyError, "is not a valid response"),
         ({"pause": 1.0}, EngineCutError, "no more data"),

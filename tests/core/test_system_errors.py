@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,27 @@ def test_reason_of_an_unknown_host_names_it() -> None:
     assert system_error_reason(error) == "no computer with that name was found"
 
 
+def test_reason_of_an_invalid_certificate_is_not_that_of_its_number() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    assert system_error_reason(error) == "certificate verify failed: self-signed certificate"
+
+
+def test_reason_of_a_connection_that_ends_early_is_the_programs() -> None:
+    assert system_error_reason(http.client.RemoteDisconnected("Remote end closed connection without response")) == (
+        "the other side closed the connection"
+    )
+
+
 def test_reason_without_number_is_the_message_of_the_error() -> None:
     assert system_error_reason(OSError("The folder is gone.")) == "the folder is gone"
     assert system_error_reason(ValueError()) == "ValueError"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other numbers")
+def test_reason_of_a_rust_library_is_the_programs() -> None:
+    error = ValueError("Error while serializing: I/O error: No space left on device (os error 28)")
+    assert system_error_reason(error) == "no space left on the disk"
+    assert "space" in writing_remedy(error, "")
 
 
 def test_remedy_of_a_full_disk_offers_space() -> None:

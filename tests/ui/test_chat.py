@@ -21,6 +21,8 @@ from decodescope.app.state import run_history
 from decodescope.app.state.conversation import CONTINUE
 from decodescope.app.state.run import Run
 from decodescope.app.state.worker_messages import RunRequest
+from decodescope.app.theme.theme import theme_for
+from decodescope.app.views.chat.formatted_answer import markdown_document, shown_text
 from decodescope.app.views.chat.turn_tools import made_with_rows
 from decodescope.app.views.chat.view import ChatView
 from decodescope.app.window.main_window import MainWindow
@@ -176,6 +178,11 @@ def test_list_that_covers_the_chat_closes_when_a_message_is_sent_or_a_chat_begin
     view.chats.newRequested.emit()
     assert view.area.isVisible()
     assert contents(window) == []
+    say(qtbot, window, "Hi")
+    press(qtbot, window, "chatsButton")
+    assert view.chats.search.mapTo(view, QPoint()).x() == view._footer.contentsMargins().left()
+    press(qtbot, window, "newChatButton")
+    assert view.area.isVisible()
 
 
 def test_answer_of_earlier_turn_regenerates_without_later_turns(
@@ -628,3 +635,10 @@ def test_reused_tokens_increase_with_every_turn(qtbot: QtBot, config_dir: Path) 
     for before, after in pairwise(answers):
         assert after.reused >= before.reused + before.computed, "everything before the new turn is reused"
     assert f"{reused[-1]:,} reused" in window.parts.status.number_labels["prefill"].text()
+
+
+def test_messages_show_control_characters_and_keep_the_order_of_letters() -> None:
+    assert shown_text("a\r\nb\rc\u2028d") == "a\nb\nc\nd"
+    assert shown_text("\x1b[31m \u202eevil") == "␛[31m ↔evil"
+    document = markdown_document("**bold**\x07 \u202eevil", theme_for("light"), 400)
+    assert document.toPlainText().strip() == "bold␇ ↔evil"

@@ -167,6 +167,7 @@ def test_search_without_network_shows_note_only(
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads)
     assert "cannot be reached" in dialog.note.text()
+    assert dialog.note.property("role") == "danger"
     assert window.parts.messages.error is None
 
 

@@ -233,7 +233,9 @@ def test_missing_width_is_taken_from_the_longest_text_first() -> None:
     assert _distribute([(50, 100), (50, 400)], 600) == [100, 400]
     assert _distribute([(50, 100), (50, 400)], 300) == [100, 200]
     assert _distribute([(50, 100), (50, 400)], 140) == [70, 70]
-    assert _distribute([(100, 100), (300, 400)], 200) == [50, 150]
+    assert _distribute([(100, 100), (300, 400)], 200) == [100, 100]
+    assert _distribute([(90, 100), (440, 440), (95, 150)], 500) == [90, 315, 95], "a long name leaves short ones whole"
+    assert _distribute([(90, 100), (440, 440), (95, 150)], 150) == [50, 50, 50]
 
 
 def test_draft_that_no_longer_fits_is_removed_with_a_sentence(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

@@ -79,3 +79,22 @@ def test_recorded_run_without_a_loaded_model_shows_its_own_model(qtbot: QtBot) -
     line.show_run(run)
     line.stop_timer()
     assert (line.device.text(), line.device.toolTip()) == ("● tale", "CUDA, float32")
+
+
+def test_long_model_name_leaves_room_for_the_numbers(qtbot: QtBot) -> None:
+    line = StatusLine()
+    qtbot.addWidget(line)
+    line.resize(1000, 28)
+    name = "a name that says everything about a model, its size, its bits and its author " * 2
+    run = Run(RunRequest("Once"))
+    run.apply([_started(name), Prefilled(13, 0.5)])
+    with qtbot.waitExposed(line):
+        line.show()
+    line.show_run(run)
+    line.stop_timer()
+    assert line.number_labels["prefill"].isVisible()
+    assert line.device.width() < line.device.sizeHint().width()
+    assert line.device.geometry().right() < line.number_labels["prefill"].geometry().left()
+    assert line.device.toolTip().startswith("● a name that says everything")
+    line.resize(3000, 28)
+    assert line.device.toolTip().startswith("CPU")

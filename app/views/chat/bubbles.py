@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 
 from decodescope.app.state.conversation import Conversation, ConversationTurn
 from decodescope.app.theme.theme import Theme, tab_distance
-from decodescope.app.views.chat.formatted_answer import FormattedAnswer, has_formatting, plain_text_reason
+from decodescope.app.views.chat.formatted_answer import FormattedAnswer, has_formatting, plain_text_reason, shown_text
 from decodescope.app.views.text.column import TokenColumn
 from decodescope.app.views.text.row_painting import PaintOptions, paint_rows
 from decodescope.app.views.tokens.token_columns import drawn_count
@@ -285,7 +285,7 @@ def plain_document(text: str, font: QFont, width: float) -> QTextDocument:
     result.setDocumentMargin(0)
     result.setDefaultFont(font)
     result.setDefaultTextOption(option)
-    result.setPlainText(text)
+    result.setPlainText(shown_text(text))
     result.setTextWidth(width)
     result.setTextWidth(min(width, math.ceil(result.idealWidth()) + 1))
     return result

@@ -56,7 +56,7 @@ class ChatList(Themed, QFrame):
         super().__init__(parent)
         set_up(self, name="chatList", role="panel")
         self._chats: Sequence[ChatSummary] = ()
-        self._open_id = ""
+        self._open_id, self._is_covering = "", False
         self.new = IconButton("plus", tr("New chat"))
         set_up(self.new, name="newChatInList", clicked=self.newRequested)
         self.more = IconButton("more", tr("Chats"))
@@ -105,12 +105,20 @@ class ChatList(Themed, QFrame):
         width = self._theme.px(WIDTH)
         self.setMinimumWidth(0 if on else width)
         self.setMaximumWidth(QWIDGETSIZE_MAX if on else width)
+        if on != self._is_covering:
+            self._is_covering = on
+            self._set_margins(self._theme)
 
     def restyle(self, theme: Theme) -> None:
-        self._column.setContentsMargins(theme.space(12), theme.space(10), theme.space(8), theme.space(8))
+        self._set_margins(theme)
         self.items.setFont(theme.font(13))
         self.search.setFont(theme.font(13))
         self._fill()
+
+    def _set_margins(self, theme: Theme) -> None:
+        """Align the list with the conversation and the message below, where it takes their place."""
+        left, right = (theme.px(26), theme.px(26)) if self._is_covering else (theme.space(12), theme.space(8))
+        self._column.setContentsMargins(left, theme.space(10), right, theme.space(8))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Rename with F2 and delete with Del."""

@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 
 from decodescope.app.state.answer_thinking import thinking_summary
 from decodescope.app.theme.theme import Theme, tab_distance
+from decodescope.core import words
 from decodescope.core.thinking import NO_THINKING, AnswerThinking
 from decodescope.resources.language import tr
 
@@ -104,16 +105,26 @@ def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the Markdown text, laid out to `width` in the theme's colours."""
     document = _document(theme, theme.font(15))
     features = QTextDocument.MarkdownFeature
-    document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
+    document.setMarkdown(
+        words.visible(_prepare_markdown(text)), features.MarkdownDialectGitHub | features.MarkdownNoHTML
+    )
     _style_document(document, theme)
     document.setTextWidth(width)
     return document
 
 
+def shown_text(text: str) -> str:
+    """Return a text for a document: control characters are visible, and line breaks of all kinds stay."""
+    return words.visible(_LINE_BREAK.sub("\n", text))
+
+
+_LINE_BREAK = re.compile("\r\n?|[\u2028\u2029]")
+
+
 def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Return a document with the thinking as plain, small text."""
     document = _document(theme, theme.font(13))
-    document.setPlainText(text)
+    document.setPlainText(shown_text(text))
     document.setTextWidth(width)
     return document
 

@@ -253,7 +253,7 @@ class ChatView(View):
     def _connect(self) -> None:
         signals, tools, bar, chats = self.signals, self._tools, self.area.bar, self.chats
         for signal, slot in (
-            (tools.newChatRequested, signals.newChatRequested),
+            (tools.newChatRequested, self._on_new_chat),
             (tools.formattingToggled, self.area.set_formatting_enabled),
             (tools.listToggled, self._on_list_toggled),
             (self._footer.overflowPolicyChosen, signals.overflowPolicyChosen),

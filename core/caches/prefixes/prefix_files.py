@@ -21,7 +21,7 @@ from decodescope.core.models.loaded_model import LoadedModel
 from decodescope.core.models.model_files import is_file
 from decodescope.core.models.quantized.packed_layers import content_hashes
 from decodescope.core.system.file_writing import atomic_write
-from decodescope.core.system.system_errors import system_error_reason
+from decodescope.core.system.system_errors import system_error_reason, writing_remedy
 from decodescope.core.system.torch_state import isolated
 from decodescope.resources.language import tr
 
@@ -164,10 +164,10 @@ def save_prefix(path: str | Path, model: LoadedModel, token_ids: Sequence[int], 
             save_file(tensors, str(part), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
-            tr("The prefix could not be written to {path}: {error}").format(
+            tr("The prefix could not be written to {path}: {error}.").format(
                 path=path, error=system_error_reason(error)
             ),
-            tr("Choose another location."),
+            writing_remedy(error, tr("Choose another location.")),
         ) from error
 
 
@@ -208,7 +208,7 @@ def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[st
             return about, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
-            tr("{path} could not be read: {error}").format(path=path, error=system_error_reason(error)), remedy
+            tr("{path} could not be read: {error}.").format(path=path, error=system_error_reason(error)), remedy
         ) from error
 
 

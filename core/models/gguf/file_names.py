@@ -80,17 +80,20 @@ def split_files(path: Path) -> tuple[Path, ...]:
         return (path,)
     count = int(found["count"])
     if not 0 < count <= _MAX_SPLITS or not 0 < int(found["number"]) <= count:
-        raise unreadable_error(path, tr("its name claims part {number} of {count}").format(**found.groupdict()))
+        raise UnreadableGgufError(path, tr("its name claims part {number} of {count}").format(**found.groupdict()))
     names = (f"{found['stem']}-{number:05}-of-{count:05}{path.suffix}" for number in range(1, count + 1))
     return tuple(map(path.with_name, names))
 
 
-def unreadable_error(file: Path, reason: str) -> CorruptWeightsError:
-    """Return the error of a file that is not read, with the reason as a clause."""
-    return CorruptWeightsError(
-        tr("{file} cannot be read as GGUF: {reason}.").format(file=file.name, reason=reason),
-        tr("Copy or download the file again."),
-    )
+class UnreadableGgufError(CorruptWeightsError):
+    """A file is not read as GGUF; `reason` says why, as a clause."""
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            tr("{file} cannot be read as GGUF: {reason}.").format(file=file.name, reason=reason),
+            tr("Copy or download the file again."),
+        )
+        self.reason = reason
 
 
 class GgufNames(NamedTuple):

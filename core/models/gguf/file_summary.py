@@ -13,7 +13,13 @@ from typing import NamedTuple
 from decodescope.core.common.text import cut_short
 from decodescope.core.errors import ModelError
 from decodescope.core.models.gguf.architectures import ARCHITECTURES, unsupported_reason
-from decodescope.core.models.gguf.file_names import is_companion, is_gguf, is_later_split, split_files
+from decodescope.core.models.gguf.file_names import (
+    UnreadableGgufError,
+    is_companion,
+    is_gguf,
+    is_later_split,
+    split_files,
+)
 from decodescope.core.models.gguf.gguf_file import FILE_TYPES, Value, hash_vocabulary, read_summary
 from decodescope.core.models.model_files import JsonObject, size_of
 from decodescope.resources.language import mark, tr
@@ -41,7 +47,8 @@ def summarize_gguf(path: Path) -> GgufSummary:
         files = split_files(path)
         metadata = read_summary(files[0])
     except ModelError as error:
-        return GgufSummary({}, "", None, size_of(path), error.cause)
+        problem = error.reason if isinstance(error, UnreadableGgufError) else error.cause
+        return GgufSummary({}, "", None, size_of(path), problem)
     if metadata.get("general.type") == "adapter":
         problem = tr("it is an adapter: add it to the model that it was trained for")
         return GgufSummary({}, "", None, sum(map(size_of, files)), problem)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from decodescope.core.errors import ModelFileError
-from decodescope.core.models.gguf.file_names import MAGIC, split_files, unreadable_error
+from decodescope.core.models.gguf.file_names import MAGIC, UnreadableGgufError, split_files
 from decodescope.core.models.mapped_files import MappedFile, MappedFiles
 from decodescope.core.system.system_errors import system_error_reason
 from decodescope.resources.language import tr
@@ -356,13 +356,13 @@ def read_gguf(path: Path) -> GgufFile:
         metadata = metadata or own
         for entry in entries:
             if entry.name in tensors:
-                raise unreadable_error(file, tr("the tensor {name} is there twice").format(name=entry.name))
+                raise UnreadableGgufError(file, tr("the tensor {name} is there twice").format(name=entry.name))
             tensors[entry.name] = entry
     if not isinstance(metadata.get("general.architecture"), str):
-        raise unreadable_error(files[0], tr("it does not name its architecture (general.architecture)"))
+        raise UnreadableGgufError(files[0], tr("it does not name its architecture (general.architecture)"))
     expected = metadata.get("split.tensors.count")
     if len(files) > 1 and isinstance(expected, int) and expected != len(tensors):
-        raise unreadable_error(
+        raise UnreadableGgufError(
             files[0],
             tr("its parts have {count:,} tensors instead of {expected:,}").format(
                 count=len(tensors), expected=expected
@@ -387,7 +387,7 @@ def read_summary(path: Path) -> Mapping[str, Value]:
             if not isinstance(value, (TextArray, memoryview)):
                 metadata[key] = value
     except _InvalidError as error:
-        raise unreadable_error(path, str(error)) from None
+        raise UnreadableGgufError(path, str(error)) from None
     return metadata
 
 
@@ -406,7 +406,7 @@ def hash_vocabulary(path: Path) -> bytes:
                 return hashlib.sha256(cursor.peek(_VOCABULARY_BYTES)).digest()
             cursor.value(key, kind)
     except _InvalidError as error:
-        raise unreadable_error(path, str(error)) from None
+        raise UnreadableGgufError(path, str(error)) from None
     return b""
 
 
@@ -418,7 +418,7 @@ def _cursor(path: Path) -> _Cursor:
 def _check_split(file: Path, metadata: Mapping[str, Value], number: int, count: int) -> None:
     there = metadata.get("split.no", number), metadata.get("split.count", count)
     if there != (number, count):
-        raise unreadable_error(
+        raise UnreadableGgufError(
             file,
             tr("it is part {there} of {total} inside, but part {number} of {count} by its name").format(
                 there=there[0], total=there[1], number=number, count=count
@@ -432,7 +432,7 @@ def _read_one(file: MappedFile) -> tuple[dict[str, Value], list[GgufTensor]]:
         metadata, entries = _read_header(cursor)
         return metadata, _place(file.path, cursor, metadata, entries)
     except _InvalidError as error:
-        raise unreadable_error(file.path, str(error)) from None
+        raise UnreadableGgufError(file.path, str(error)) from None
 
 
 def _opened(files: Sequence[Path]) -> MappedFiles:
@@ -451,9 +451,9 @@ def _opened(files: Sequence[Path]) -> MappedFiles:
 
 def _checked_cursor(file: MappedFile) -> _Cursor:
     if sys.byteorder != "little":
-        raise unreadable_error(file.path, tr("this computer's processor stores numbers in another order"))
+        raise UnreadableGgufError(file.path, tr("this computer's processor stores numbers in another order"))
     if file.size < len(MAGIC):
-        raise unreadable_error(file.path, tr("it is empty"))
+        raise UnreadableGgufError(file.path, tr("it is empty") if not file.size else tr("it is too short"))
     return _Cursor(file)
 
 

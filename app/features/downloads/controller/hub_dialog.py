@@ -52,7 +52,8 @@ class HubDialog(QObject):
         names = [*busy, *(name for name in results if name not in busy)]
         if self._hub.query is None:
             names += [name for name in known if name not in names]
-        self.dialog.show_rows([self._row(name) for name in names], self._list_note(len(results)))
+        role = "muted" if self._hub.error is None else "danger"
+        self.dialog.show_rows([self._row(name) for name in names], self._list_note(len(results)), role)
         self._show_page()
 
     def _list_note(self, count: int) -> str:

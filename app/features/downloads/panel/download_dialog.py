@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from decodescope.app.features.downloads.panel.model_page import ModelPage
 from decodescope.app.theme.theme import Theme
 from decodescope.app.theme.themed import Themed
-from decodescope.app.widgets.building import arrange, set_up, show_text
+from decodescope.app.widgets.building import arrange, set_role, set_up, show_text
 from decodescope.app.widgets.dialog import BaseDialog
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
@@ -200,9 +200,10 @@ class DownloadDialog(BaseDialog):
         self._empty = QWidget(self)
         self._lay_out()
 
-    def show_rows(self, rows: Sequence[HubModelRow], note: str) -> None:
-        """List these models; `note` says what they are, or why there are none."""
+    def show_rows(self, rows: Sequence[HubModelRow], note: str, role: str = "muted") -> None:
+        """List these models; `note` says what they are, or why there are none; its `role` is danger for an error."""
         self.list.show_rows(rows)
+        set_role(self.note, role)
         show_text(self.note, note)
         self.list.setVisible(bool(rows))
         self._results_heading.setVisible(bool(rows))
