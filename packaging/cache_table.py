@@ -1,4 +1,4 @@
-"""Writes docs/cache-compatibility.md: which cache serves which kind of model and which strategy, as the core says.
+"""Write docs/cache-compatibility.md: which cache supports which kind of model and which strategy.
 
 Run from the repository's root: python packaging/cache_table.py [--check]
 """

@@ -17,7 +17,7 @@ CUES = {
     "refused": ((233.1, 0.15),),
     "finished": ((659.3, 0.08), (784.0, 0.08), (1046.5, 0.16)),
 }
-"""(hertz, seconds), one tone after another."""
+"""Tones in order: (hertz, seconds)."""
 LOUDNESS = 0.35
 
 

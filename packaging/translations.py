@@ -218,7 +218,7 @@ def is_translated(message: Message) -> bool:
 
 
 def as_po(catalogue: Catalog) -> bytes:
-    """A catalogue as text, without what changes from day to day."""
+    """Return a catalogue as text, without dates."""
     file = io.BytesIO()
     write_po(file, catalogue, width=120, sort_by_file=True, omit_header=False, include_lineno=False)
     return CHANGING.sub(b"", file.getvalue())

@@ -9,12 +9,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 LARGE = 10_000
 """Bytes from which on a file is stored as the hub stores large ones: elsewhere, by its SHA-256."""
@@ -36,7 +35,7 @@ class Repository:
     cuts: dict[str, list[int]] = field(default_factory=dict)
     """Bytes after which the connection ends, a number for each answer in turn."""
     lies: dict[str, bytes] = field(default_factory=dict)
-    """What is sent in the place of a file."""
+    """Response that replaces a file."""
 
     def config(self) -> dict[str, Any]:
         return json.loads(self.files.get("config.json", b"{}"))
@@ -83,11 +82,8 @@ def digest(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-class _HubHandler(BaseHTTPRequestHandler):
+class _HubHandler(RequestHandler):
     hub: Hub
-
-    def log_message(self, *args: object) -> None:
-        """Nothing."""
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)

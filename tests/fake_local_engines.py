@@ -8,10 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 STORY = ((" there", {" there": 0.7, " a": 0.2}), (" was", {" was": 0.9, " lived": 0.08}),
          (" a", {" a": 0.6, " one": 0.3}), (" 🦊", {" 🦊": 0.5, " dog": 0.4}), (".", {".": 0.8, "!": 0.1}))  # fmt: skip
@@ -54,7 +53,7 @@ class LocalServer:
     version: str = "0.13.0"
     story: tuple[tuple[str, dict[str, float]], ...] = STORY
     bodies: dict[str, object] = field(default_factory=dict)
-    """Path → JSON, or bytes, that is answered in the place of the right answer."""
+    """Path → JSON or bytes that replace the right answer."""
     key: str = ""
     is_old: bool = False
     """LM Studio without `/api/v1`."""
@@ -105,11 +104,8 @@ def running(kind: str, **more: Any) -> Iterator[LocalServer]:
         yield server
 
 
-class _LocalEngineHandler(BaseHTTPRequestHandler):
+class _LocalEngineHandler(RequestHandler):
     server_state: LocalServer
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
 
     def version_string(self) -> str:
         return ""

@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests import fake_generate, fake_tokenizer
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 STORY = (
     (" there", 0.7, {" there": 0.7, " a": 0.2, " in": 0.05}),
@@ -97,12 +96,9 @@ _OWN_PATHS = {
 _NO_LOGITS = "logprobs is not supported for models created with logits_all=False"
 
 
-class _EngineHandler(BaseHTTPRequestHandler):
+class _EngineHandler(RequestHandler):
     machine: FakeEngine
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
 
     def version_string(self) -> str:
         return {"llama.cpp": "llama.cpp", "other": "nginx"}.get(self.machine.kind, "uvicorn")

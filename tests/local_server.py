@@ -8,6 +8,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+class RequestHandler(BaseHTTPRequestHandler):
+    """Handler that prints no line for each request."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 

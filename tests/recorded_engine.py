@@ -13,11 +13,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from decodescope import core
+from tests.local_server import RequestHandler, serving
 
 FOLDER = Path(__file__).parent / "core" / "recorded_engines"
 GREEDY = core.Request("The capital of France is", {"max_new_tokens": 8, "do_sample": False}, top_n=3)
@@ -47,7 +47,7 @@ def _key(method: str, path: str, body: bytes) -> str:
 def _serving(answer: Callable[[str, str, bytes], Reply]) -> Iterator[str]:
     """Serve on this computer and yield the address."""
 
-    class RecordedHandler(BaseHTTPRequestHandler):
+    class RecordedHandler(RequestHandler):
         def _respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, kind, text = answer(self.command, self.path, body)
@@ -60,17 +60,8 @@ def _serving(answer: Callable[[str, str, bytes], Reply]) -> Iterator[str]:
 
         do_GET = do_POST = _respond
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), RecordedHandler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(RecordedHandler, threading.Event()) as address:
+        yield address
 
 
 @contextmanager

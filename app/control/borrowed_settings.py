@@ -136,10 +136,6 @@ class BorrowedSettings(QObject):
         now = self._loans[later[0]] if later else take_snapshot(self._sources)
         return _without_view(now) != _without_view(self._applied_example)
 
-    def is_lent_to(self, borrower: str) -> bool:
-        """Return whether `borrower` has the settings now."""
-        return borrower in self._loans
-
     def borrow(self, borrower: str) -> None:
         """Save the current settings for `borrower`, unless they are saved already."""
         if borrower == EXAMPLE and self.is_example_changed:

@@ -415,11 +415,6 @@ class Conversation:
         turns = self.turns
         return len(turns) > 1 and turns[-1].role == "assistant" and not turns[-1].is_open
 
-    @property
-    def can_edit(self) -> bool:
-        """Whether there is a user message to edit and no answer is being written."""
-        return not self.is_open and any(turn.role == "user" for turn in self.turns_in_context)
-
     def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
         """Return the messages for the next run: the system prompt, the held turns and the `new` ones; empty if there is
         nothing to answer.

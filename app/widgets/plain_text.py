@@ -92,19 +92,15 @@ def window_title(text: str) -> str:
 
 def show_tooltip(position: QPoint, text: str, widget: QWidget, within: QRect | None = None) -> None:
     """Show `text` literally at a screen position; hide the tooltip if it is empty."""
-    _show_text(position, tooltip(text), widget, within)
-
-
-def show_rich_tooltip(position: QPoint, html: str, widget: QWidget, within: QRect | None = None) -> None:
-    """Show the program's own HTML; foreign parts must have gone through `html.escape`."""
-    _show_text(position, html, widget, within)
-
-
-def _show_text(position: QPoint, text: str, widget: QWidget, within: QRect | None) -> None:
     if within is None:
-        QToolTip.showText(position, text, widget)
+        QToolTip.showText(position, tooltip(text), widget)
     else:
-        QToolTip.showText(position, text, widget, within)
+        QToolTip.showText(position, tooltip(text), widget, within)
+
+
+def show_rich_tooltip(position: QPoint, html: str, widget: QWidget) -> None:
+    """Show the program's own HTML; foreign parts must have gone through `html.escape`."""
+    QToolTip.showText(position, html, widget)
 
 
 class PlainLabel(QLabel):

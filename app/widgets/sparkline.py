@@ -85,11 +85,6 @@ class Sparkline(Themed, QWidget, AccessibleWidget):
         """The curves over the bars."""
         return self._curves
 
-    @property
-    def cursor_position(self) -> int:
-        """Number of values before the cursor."""
-        return self._cursor
-
     def accessible_value(self) -> AccessibleValue:
         """Return the cursor position; its meaning is in the accessible description."""
         return AccessibleValue(self._cursor, 0, self._count, set_value=lambda place: self._request_cursor(round(place)))

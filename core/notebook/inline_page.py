@@ -13,12 +13,12 @@ _HEIGHT = 640
 """Height of the frame in pixels; the page scrolls inside it."""
 
 
-def inline_page(events: Iterable[Event], title: str = "", failure: str = "") -> str:
+def inline_page(events: Iterable[Event], failure: str = "") -> str:
     """Return a frame with the interactive page; it follows the notebook's theme. `failure`: the error that ended the
     run, shown above the frame.
     """
     error = f"<p>{html.escape(tr('The call failed: {error}').format(error=failure))}</p>" if failure else ""
-    return error + _frame(page_text(events, title=title, is_inline=True))
+    return error + _frame(page_text(events, is_inline=True))
 
 
 def inline_runs(runs: Sequence[PageRun]) -> str:

@@ -627,12 +627,12 @@ class _StudyReader:
 
     # --- measures
 
-    def _check_pattern(self, key: str, pattern: str, index: int = 0) -> None:
+    def _check_pattern(self, key: str, pattern: str) -> None:
         try:
             re.compile(pattern)
         except re.error as error:
             raise self.fail(
-                key, tr("The regular expression is invalid: {reason}.").format(reason=error), tr("Correct it."), index
+                key, tr("The regular expression is invalid: {reason}.").format(reason=error), tr("Correct it.")
             ) from None
 
     def _read_measures(self, has_answers: bool) -> tuple[StudyMeasure, ...]:

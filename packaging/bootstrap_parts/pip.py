@@ -41,7 +41,7 @@ class Progress:
                 print(f"  {status}", file=self.out, flush=True)
 
     def tick(self) -> None:
-        """Show that time goes on."""
+        """Show the elapsed time."""
         if self.live:
             text = f"  {time.monotonic() - self.started:4.0f} s  {self.status}{self.share}"
             width = shutil.get_terminal_size().columns - 1

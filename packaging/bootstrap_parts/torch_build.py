@@ -336,7 +336,7 @@ class Links(html.parser.HTMLParser):
         self.page, self.found = page, []
 
     def handle_starttag(self, tag: str, attributes: list) -> None:
-        """Take in a link."""
+        """Store a link."""
         address = dict(attributes).get("href") if tag == "a" else None
         if address:
             whole = urllib.parse.urldefrag(urllib.parse.urljoin(self.page, address)).url

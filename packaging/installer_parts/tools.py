@@ -30,7 +30,7 @@ class Build:
     root: Path
     """The checkout."""
     python: Path
-    """The interpreter of the environment that the program was built from."""
+    """Return the interpreter of the environment that the program was built from."""
     output: Path
     """Folder for the packages."""
     epoch: int

@@ -1,4 +1,4 @@
-"""The tokenizer: byte-level BPE of 2,048 tokens, one for all the models."""
+"""Tokenizer of all models: byte-level BPE with 2,048 tokens."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ STORY_BEGINNINGS = {"english": "Once upon a time, there was a little", "chinese"
 
 @torch.no_grad()
 def held_out_loss(model: Any, tokenizer: Any, count: int = 120) -> float:
-    """Mean cross entropy of a story token, in nats, over held-out stories."""
+    """Return the mean cross entropy of a token in nats over held-out stories."""
     total, tokens, index, found = 0.0, 0, 0, 0
     while found < count:
         doc = document(HELD_OUT_SEED, index, held_out=True)

@@ -21,7 +21,7 @@ from networks import new_model
 from shapes import ModelRecipe
 from train import Trainer, decoder_loss, pair_loss
 
-HILL_SEED = 1000  # added to the seed for every hill, so that no document comes again
+HILL_SEED = 1000  # added to the seed for every hill, so that no document is repeated
 
 
 def say(line: str) -> None:
@@ -30,7 +30,7 @@ def say(line: str) -> None:
 
 
 def starting_model(shape: ModelRecipe, output: Path) -> Any:
-    """Fresh weights, or those of the model that this one continues."""
+    """Return a model with random weights, or the one that this one continues."""
     model = new_model(shape)
     if shape.family in MEDIA:
         return MEDIA[shape.family].training(model)

@@ -50,17 +50,17 @@ def test_with_turns_without_new_message_is_empty() -> None:
     assert talk.with_turns([]) == ()
 
 
-def test_unfinished_answer_is_open_and_cannot_be_edited() -> None:
+def test_unfinished_answer_is_open_and_cannot_be_regenerated() -> None:
     talk = Conversation()
     run = Run(RunRequest((user("Hi"),)))
     assert talk.start_answer(run) == (user("Hi"),)
     assert talk.is_open
-    assert (talk.can_edit, talk.can_regenerate) == (False, False)
+    assert not talk.can_regenerate
     run.apply([chosen(0, "He")])
     run.outcome = Outcome("stopped")
     talk.finish_answer(run)
     assert talk.turns[-1].content == "He"
-    assert (talk.is_open, talk.can_edit, talk.can_regenerate) == (False, True, True)
+    assert (talk.is_open, talk.can_regenerate) == (False, True)
 
 
 def test_failed_answer_keeps_question_for_retry() -> None:

@@ -58,35 +58,35 @@ def test_stage_explanation_has_numbers_of_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_sample_tree_node_explanation_has_numbers_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
+    run, sample_tree = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
     run.apply(list(_events("sampling", num_return_sequences=8)))
-    chorus.update(run)
+    sample_tree.update(run)
     recorder = TemplateRecorder(monkeypatch)
-    for node in chorus.nodes:
-        passed = [text.tokens for text in run.sequences if node.id in _path(chorus, text.tokens)]
-        came = [text.tokens for text in run.sequences if node.parent in (0, *_path(chorus, text.tokens))]
+    for node in sample_tree.nodes:
+        passed = [text.tokens for text in run.sequences if node.id in _path(sample_tree, text.tokens)]
+        came = [text.tokens for text in run.sequences if node.parent in (0, *_path(sample_tree, text.tokens))]
         own = passed[0][node.depth - 1]
         figures = {"probability": own.raw_probability, "settings": own.probability, "rank": own.rank, "id": own.id,
                    "depth": node.depth, "count": len(passed), "total": 8, "came": len(came)}  # fmt: skip
         for each, code in LEVELS_AND_LANGUAGES:
             with explanations_at(each, code):
                 reported = [
-                    *recorder.claims(lambda n=node: sample_report._sentence(chorus, n))[1],
-                    *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
-                    *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(chorus, n.id))[1],
+                    *recorder.claims(lambda n=node: sample_report._sentence(sample_tree, n))[1],
+                    *recorder.claims(lambda n=node: sample_report._facts(sample_tree, n))[1],
+                    *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(sample_tree, n.id))[1],
                 ]
             share = {"_COUNTS": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
             for claim in reported:
                 assert _holds(claim, figures | {"share": share.get(claim.name.split(".")[1], 1.0)}), (each, claim)
             assert [claim.name.split(".")[1] for claim in reported][2:] == ["_FACTS", "_TIP"]
-    assert len(chorus.nodes) > 12
+    assert len(sample_tree.nodes) > 12
 
 
-def _path(chorus: SampleTree, tokens: list[TokenChosen]) -> list[int]:
+def _path(sample_tree: SampleTree, tokens: list[TokenChosen]) -> list[int]:
     """Numbers of the nodes that a text passes."""
     path, at = [], 0
     for token in tokens:
-        at = next(node.id for node in chorus.nodes if node.parent == at and node.token == token.id)
+        at = next(node.id for node in sample_tree.nodes if node.parent == at and node.token == token.id)
         path.append(at)
     return path
 

@@ -34,14 +34,14 @@ def run_of(texts: Sequence[Sequence[str]], ended: bool = True) -> Run:
 
 
 def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
-    chorus = SampleTree()
-    chorus.update(run_of(texts))
-    return chorus
+    sample_tree = SampleTree()
+    sample_tree.update(run_of(texts))
+    return sample_tree
 
 
 def test_tree_of_samples_matches_hand_computed_counts() -> None:
-    chorus = grown(TEXTS)
-    reported = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
+    sample_tree = grown(TEXTS)
+    reported = [(n.id, n.parent, n.text, n.count, n.samples) for n in sample_tree.nodes]
     assert reported == [
         (1, 0, "a", 4, (0, 1, 3, 4)),
         (2, 0, "x", 1, (2,)),
@@ -50,65 +50,65 @@ def test_tree_of_samples_matches_hand_computed_counts() -> None:
         (5, 3, "c", 2, (0, 4)),
         (6, 3, "d", 1, (1,)),
     ]
-    assert chorus.fraction(1) == 0.8
-    assert chorus.fraction(ROOT) == 1.0
-    assert chorus.text(5) == "abc"
-    assert dict(chorus.endings()) == {2: 1, 4: 1, 5: 2, 6: 1}
+    assert sample_tree.fraction(1) == 0.8
+    assert sample_tree.fraction(ROOT) == 1.0
+    assert sample_tree.text(5) == "abc"
+    assert dict(sample_tree.endings()) == {2: 1, 4: 1, 5: 2, 6: 1}
     with pytest.raises(KeyError):
-        chorus.node(7)
+        sample_tree.node(7)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), min_size=1, max_size=12))
 def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
-    chorus = grown(texts)
-    assert sum(chorus.endings().values()) == len(texts)
-    ends = chorus.endings()
-    for node in chorus.nodes:
-        assert node.count == ends.get(node.id, 0) + sum(child.count for child in chorus.children(node.id))
-        assert [child.count for child in chorus.children(node.id)] == sorted(
-            (child.count for child in chorus.children(node.id)), reverse=True
+    sample_tree = grown(texts)
+    assert sum(sample_tree.endings().values()) == len(texts)
+    ends = sample_tree.endings()
+    for node in sample_tree.nodes:
+        assert node.count == ends.get(node.id, 0) + sum(child.count for child in sample_tree.children(node.id))
+        assert [child.count for child in sample_tree.children(node.id)] == sorted(
+            (child.count for child in sample_tree.children(node.id)), reverse=True
         )
     for number, text in enumerate(texts):
-        assert chorus.text(chorus.end_of(number)) == "".join(text)
+        assert sample_tree.text(sample_tree.end_of(number)) == "".join(text)
 
 
 def test_incremental_updates_add_whole_depths_and_equal_full_tree() -> None:
-    whole, run, chorus = grown(TEXTS), run_of(TEXTS), SampleTree()
+    whole, run, sample_tree = grown(TEXTS), run_of(TEXTS), SampleTree()
     part = Run(run.request)
     sizes = []
     for event in run.events:
         part.apply([event])
-        chorus.update(part)
-        assert sum(chorus.endings().values()) == part.started.sequences if part.started else True
-        sizes.append(len(chorus.nodes))
-    assert repr(chorus.nodes).encode() == repr(whole.nodes).encode()
+        sample_tree.update(part)
+        assert sum(sample_tree.endings().values()) == part.started.sequences if part.started else True
+        sizes.append(len(sample_tree.nodes))
+    assert repr(sample_tree.nodes).encode() == repr(whole.nodes).encode()
     assert set(sizes) == {0, 2, 4, 6}, "a depth comes when every text is there"
 
 
 def test_the_same_seeds_grow_the_same_tree() -> None:
     trees = []
     for _ in range(2):
-        run, chorus = Run(RunRequest("")), SampleTree()
+        run, sample_tree = Run(RunRequest("")), SampleTree()
         config = {"do_sample": True, "max_new_tokens": 12, "num_return_sequences": 8}
         request = core.Request(tiny.prompt(), config, "sampling", {"seed_each": True})
         run.apply(core.stream(tiny.shared("llama"), request))
-        chorus.update(run)
-        trees.append(repr(chorus.nodes).encode())
-        assert sum(chorus.endings().values()) == 8
+        sample_tree.update(run)
+        trees.append(repr(sample_tree.nodes).encode())
+        assert sum(sample_tree.endings().values()) == 8
     assert trees[0] == trees[1]
 
 
 def test_samples_have_seeds_nodes_and_states() -> None:
     run = run_of(TEXTS)
-    chorus = SampleTree()
-    chorus.update(run)
-    rows = list_samples(run, chorus)
+    sample_tree = SampleTree()
+    sample_tree.update(run)
+    rows = list_samples(run, sample_tree)
     assert [row.seed for row in rows] == [40, 41, 42, 43, 44]
     assert [row.node for row in rows] == [5, 6, 2, 4, 5]
     assert (rows[2].text, rows[2].length, rows[2].state) == ("x", 1, "finished")
     run.request = RunRequest("Once", strategy="sampling")
-    assert list_samples(run, chorus)[0].seed is None
+    assert list_samples(run, sample_tree)[0].seed is None
 
 
 def test_make_samples_request_converts_to_sampling() -> None:

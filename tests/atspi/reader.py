@@ -41,7 +41,7 @@ def below(node, depth=40):
 
 
 def find(root, role, name):
-    """The first node of that role and name."""
+    """Return the first node of that role and name."""
     return next((n for n in below(root) if n.get_role() == role and n.get_name() == name), None)
 
 

@@ -68,7 +68,7 @@ TARGETS: dict[str, str] = {
     "mirostat on ÷ off": "≥ 0.95",
     "dynamic temperature on ÷ off": "≥ 0.95",
     "window ÷ core": "≥ 0.90",
-    "64-sample chorus ÷ 64 single runs": "≥ 4",
+    "64 samples in one run ÷ 64 single runs": "≥ 4",
     "grammar ÷ none, greedy": "≥ 0.85",
     "grammar ÷ none, sampling": "≥ 0.85",
     "lens of 120 tokens ÷ a pass": "≤ 1.50",

@@ -147,7 +147,7 @@ def reference_drafts(
 
 
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-"""Gone with the process."""
+"""Deleted at the end of the process."""
 
 
 @cache

@@ -96,7 +96,7 @@ def test_predictions_of_every_architecture_are_within_ten_percent(kind: str) -> 
 @pytest.mark.every(2)
 @pytest.mark.parametrize("rows", [1, 3])
 def test_rows_of_compressed_attention_are_predicted(rows: int) -> None:
-    """The estimate, the plan of a run and its measurement agree, for every row and at every place of a block."""
+    """The estimate, the plan of a run and its measurement agree, for every row and every position in a block."""
     model = zoo.make("deepseek_v4")
     more = {"do_sample": True, "num_return_sequences": rows} if rows > 1 else {}
     config = GenerationConfig(max_new_tokens=140, min_new_tokens=140, **more)

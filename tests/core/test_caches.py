@@ -51,7 +51,7 @@ def reachable_storages(thing: Any, seen: set[int], found: dict[int, int]) -> Non
 
 
 def feed(model: core.LoadedModel, cache: Any, ids: list[int]) -> torch.Tensor:
-    """Last logits after feeding ids to a decoder on `cache`."""
+    """Return the last logits after a pass over the ids with `cache`."""
     name = model.cache_name
     with torch.inference_mode():
         return model.model(torch.tensor([ids]), use_cache=True, **{name: cache}).logits[0, -1]

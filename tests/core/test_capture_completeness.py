@@ -125,7 +125,7 @@ def cached(model: Any, input_ids: torch.Tensor, generation_config: Any, **_: Any
 
 
 def wider(model: Any, input_ids: torch.Tensor, generation_config: Any, **_: Any) -> torch.Tensor:
-    """A loop that rates three candidates in a second, wider pass."""
+    """Generate with a loop that scores three candidates in a second, wider pass."""
     for _step in range(generation_config.max_new_tokens):
         best = model(input_ids).logits[:, -1].topk(3).indices[0]
         tried = torch.cat([input_ids.repeat(3, 1), best[:, None]], 1)

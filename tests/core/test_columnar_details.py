@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by each alternative that is made."""
+    """Return a list with an item for each created alternative."""
     made, alternative = list[int](), step_details.build_alternative
 
     def counting(*figures: Any) -> Any:

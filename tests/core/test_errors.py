@@ -211,7 +211,7 @@ def test_invalid_vocabulary_error_is_a_full_sentence(folder: Path, model: dict[s
 
 
 def test_empty_prompt_without_bos_raises_an_error() -> None:
-    """A BOS is enough to begin; without one there is nothing."""
+    """A BOS token is enough to begin; without one the prompt is empty."""
     assert core.run(tiny.shared("llama"), core.Request([], GenerationConfig(max_new_tokens=2))).sequences[0]
     for model in (tiny.make("llama", bos_token_id=None), tiny.shared("t5")):
         with pytest.raises(errors.EmptyPromptError) as caught:

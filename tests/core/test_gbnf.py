@@ -117,7 +117,7 @@ BYTES = GrammarVocabulary([bytes([byte]) for byte in range(256)], str)
 
 
 def acceptor(grammar: str) -> Callable[[str], bool | None]:
-    """Return the same function for our reader."""
+    """Return the same function for the program's reader."""
     matcher = matcher_for(BYTES, {"gbnf": grammar}, False)
 
     def accepts(text: str) -> bool | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -18,7 +17,7 @@ from decodescope.core import catalog
 from decodescope.core.catalog import hub_errors, hub_requests
 from decodescope.core.catalog.hub_requests import InvalidResponseError, read_limited
 from decodescope.core.errors import DecodescopeError, HubError
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 GOOD: dict[str, Any] = {
     "id": "o/m", "modelId": "o/m", "sha": "a" * 40, "downloads": 5, "tags": ["license:mit"],
@@ -30,7 +29,7 @@ ODD: list[Any] = [5, -1, 1.5, 10**400, None, True, "x", "x" * 5000, [], [None], 
 FIELDS = ("id", "sha", "downloads", "tags", "config", "gated", "private", "siblings")
 
 
-class Answers(BaseHTTPRequestHandler):
+class Answers(RequestHandler):
     """Handler that sends the same body for every request."""
 
     body: ClassVar[bytes] = b""
@@ -38,9 +37,6 @@ class Answers(BaseHTTPRequestHandler):
     headers_sent: ClassVar[dict[str, str]] = {}
     endless: ClassVar[bool] = False
     sent: ClassVar[int] = 0
-
-    def log_message(self, *args: object) -> None:
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         body = b"[" + self.body + b"]" if "/api/models?" in self.path and self.body[:1] == b"{" else self.body

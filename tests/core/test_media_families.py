@@ -115,7 +115,7 @@ def test_family_without_its_library_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_families_listed_with_a_library_still_require_it() -> None:
-    """Fails when transformers learns to do without, so that the family can be tried."""
+    """Fails if transformers no longer requires the library, so that the family can be tried."""
     for kind, library in _LIBRARIES.items():
         known = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind, {})
         whole = getattr(transformers, PROCESSOR_MAPPING_NAMES[kind])

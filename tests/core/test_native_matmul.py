@@ -35,7 +35,7 @@ def wide_of(model: core.LoadedModel) -> NativeTextPass:
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
 @torch.inference_mode()
 def test_native_pass_over_several_texts_equals_torch(kind: str, threads: int) -> None:
-    """Between the layers and behind texts that begin alike what the module itself finds."""
+    """Compare with the module between the layers, also for texts with a common beginning."""
     torch.set_num_threads(threads)  # put back for every test
     model = wide_model(kind)
     reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()

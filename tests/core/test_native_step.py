@@ -130,7 +130,7 @@ def test_tree_and_chain_after_the_text_equal_single_passes() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_native_step_reads_drafts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, prompt = tiny.make("llama"), tiny.prompt(6) * 3  # its own: how long drafts become is remembered with it
+    model, prompt = tiny.make("llama"), tiny.prompt(6) * 3  # the model stores the length of drafts
     step_of(model)
     calls = calls_of(monkeypatch)
     request = core.Request(prompt, GREEDY, strategy="prompt_lookup")

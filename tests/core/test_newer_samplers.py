@@ -27,7 +27,7 @@ NO_IDS = torch.zeros(1, 0, dtype=torch.long)
 
 
 def stage(name: str, start: int = 2, dice: float = 0.0, **options: Any) -> Any:
-    """The function on scores of one option that is switched on."""
+    """Return the function on scores of one enabled option."""
     model, settings = tiny.shared("llama"), {"do_sample": True, **options}
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([2])
     made = Context(model, settings, start, 12, ids, eos, 1, lambda rows: torch.full((rows,), dice))

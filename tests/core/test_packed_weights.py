@@ -205,7 +205,7 @@ def test_invalid_packed_format_or_model_raises_an_error(folders: Callable[[str],
 
 
 def test_weights_are_converted_to_the_requested_dtype_on_loading(tmp_path: Path) -> None:
-    """The numbers are those of transformers' own loader, merged experts and settings for decoding included."""
+    """Weights, merged experts and decoding settings equal those of transformers' own loader."""
     network = _MORE["mixtral"]().bfloat16()
     network.generation_config.max_new_tokens = 7
     network.save_pretrained(tmp_path)

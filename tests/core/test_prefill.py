@@ -75,7 +75,7 @@ SERVED: dict[str, tuple[str, ...]] = {
     "sink": ("llama", "qwen3"),
     "offloaded": ATTENDING,
 }
-"""The families that each cache serves."""
+"""The families that each cache supports."""
 
 
 @pytest.mark.parametrize("cache", SERVED)

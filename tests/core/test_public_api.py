@@ -84,7 +84,7 @@ def test_streamer_is_ended_by_an_error() -> None:
 
 
 def test_importing_core_is_fast() -> None:
-    """Names, registries and the catalogue are there before torch is."""
+    """Names, registries and the catalogue are available before torch is imported."""
     code = (
         "import sys; from decodescope import core; "
         "list(core.strategies.registry), list(core.caches.registry), core.catalog.available();"

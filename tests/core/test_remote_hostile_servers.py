@@ -24,7 +24,7 @@ from decodescope.core.errors import (
 from decodescope.core.remote import address, client, parse
 from decodescope.core.remote.client import EngineClient
 from decodescope.core.remote.http_stream import CancelledError, Timeouts
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 QUICK = Timeouts(connect=2, first_byte=20, between_chunks=20, max_attempts=1, pause=0.01)
 IMPATIENT = Timeouts(connect=2, first_byte=0.2, between_chunks=0.2, max_attempts=1, pause=0.01)
@@ -80,10 +80,7 @@ def answering(*pieces: bytes, endless: bytes = b"", is_silent_after: bool = Fals
         while endless and server.sent_bytes < MAX_LOOPBACK_BYTES:
             yield endless
 
-    class HostileHandler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
+    class HostileHandler(RequestHandler):
         def do_GET(self) -> None:
             server.answer(self)
             if is_silent_after:

@@ -121,7 +121,7 @@ def test_interval_of_a_count_contains_at_least_95_percent() -> None:
 
 
 def test_effects_of_a_recording_agree_with_the_exact_ones() -> None:
-    """Bounds contain the exact values; what removed nothing is known."""
+    """Bounds contain the exact values, and settings that removed nothing are found."""
     model, request, result, scores = _traced()
     exact = {one.name: one for one in core.setting_effects(result, scores, model, request)}
     recorded = core.setting_effects(result)

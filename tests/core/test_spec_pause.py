@@ -108,7 +108,7 @@ def test_run_with_pauses_equals_greedy_decoding(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_pause_ends_where_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of a pause: by the limit, by Stop."""
+    """End a run during a pause, by the length limit and by Stop."""
     monkeypatch.setattr(speculation_factory, "ConstantLength", PausingLength)
     model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [similar_model("llama")]
     whole = greedy(model)

@@ -65,7 +65,7 @@ def test_invalid_stage_order_is_refused_before_the_run(names: Any, said: str) ->
 
 
 def by_hand(names: list[str], ids: torch.Tensor, scores: torch.Tensor, settings: Any = SETTINGS) -> torch.Tensor:
-    """Each stage built by itself, applied in this order."""
+    """Apply the stages in this order, each built alone."""
     for name in names:
         own = {"do_sample": True, name: settings[name]}
         made = Context(tiny.shared("llama"), own, len(PROMPT), 40, ids, None, 1, torch.zeros)

@@ -61,7 +61,7 @@ def _pixels(side: int) -> Any:
 
 
 def _captioner() -> tuple[Any, Any]:
-    """A ViT and a GPT-2 that looks at it (TrOCR and its like)."""
+    """Create a ViT and a GPT-2 that attends to it, as in TrOCR."""
     sizes = {**_SIZES, "num_hidden_layers": 2}
     eyes = t.ViTConfig(**sizes, image_size=48, patch_size=16)
     writer = t.GPT2Config(

@@ -199,7 +199,7 @@ def test_versions_sort_in_debian_as_in_python(python, debian):
 
 @pytest.fixture
 def program(tmp_path) -> Path:
-    """A small folder in the place of the program's."""
+    """Create a small folder that replaces the program's."""
     folder = tmp_path / "work" / "decodescope"
     (folder / "_internal").mkdir(parents=True)
     (folder / "decodescope").write_text("#!/bin/sh\n")

@@ -52,7 +52,7 @@ class FolderHandler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path):
-    """Two indexes: PyTorch's with CPU builds, and one in the place of PyPI."""
+    """Serve two indexes: PyTorch's with CPU builds, and one instead of PyPI."""
     folder = tmp_path / "indexes"
     for name in ("cpu", "pypi"):
         (folder / name / "torch").mkdir(parents=True)

@@ -3,7 +3,6 @@
 import base64
 import json
 import threading
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -15,7 +14,7 @@ from decodescope.app.control.messages import Messages
 from decodescope.app.features.updates import controller, session, state
 from decodescope.app.features.updates.state import ReleaseNotice, UpdateError, UpdateSource
 from decodescope.app.storage.settings import UpdatesSection
-from tests.local_server import serving
+from tests.local_server import RequestHandler, serving
 
 PAGE = "https://example.org/decodescope/1.2.0"
 
@@ -40,7 +39,7 @@ class Publisher:
 def publisher(tmp_path):
     published = Publisher(tmp_path)
 
-    class ReleaseHandler(BaseHTTPRequestHandler):
+    class ReleaseHandler(RequestHandler):
         def do_GET(self) -> None:
             published.requests.append((self.path, dict(self.headers)))
             self.send_response(published.status)
@@ -48,9 +47,6 @@ def publisher(tmp_path):
                 self.send_header("Location", published.location)
             self.end_headers()
             self.wfile.write(published.document)
-
-        def log_message(self, *args: object) -> None:
-            """Print nothing."""
 
     with serving(ReleaseHandler, threading.Event()) as address:
         published.address = f"{address}/notice.json"

@@ -23,7 +23,7 @@ from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import story
 from tests.ui.test_compare_view import CompareViewSession, fill, finished
-from tests.ui.test_sample_tree_view import chorus_run
+from tests.ui.test_sample_tree_view import samples_run
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import run
 
@@ -70,10 +70,10 @@ def test_chinese_views_are_not_clipped(qtbot: QtBot, window: MainWindow, size: t
 
 
 def check_trees(window: MainWindow) -> None:
-    """A search with groups, then a chorus, and what the inspector says of their nodes."""
+    """A search with groups, then several samples, and what the inspector says of their nodes."""
     view = view_of(window, "tree")
     assert isinstance(view, TreeView)
-    for found in (beam_run(beam_steps(6, beams=4, groups=2)), chorus_run()):
+    for found in (beam_run(beam_steps(6, beams=4, groups=2)), samples_run()):
         view.show_run(found)
         with QSignalBlocker(view.signals):  # the session does not have this run
             view.canvas.selection.pick(2)

@@ -1,4 +1,4 @@
-"""Comparisons and a chorus through the window, over the bundled models."""
+"""Comparisons and several samples through the window, over the bundled models."""
 
 from __future__ import annotations
 

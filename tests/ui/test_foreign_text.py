@@ -39,7 +39,7 @@ ROLES = (
 
 
 def faults(top: QWidget) -> list[str]:
-    """Every place of a window where Qt would take foreign text for HTML, or its `&` for a mnemonic."""
+    """Return the texts of a window that Qt would render as HTML, or whose `&` it would use as a mnemonic."""
     found = []
     for part in (top, *top.findChildren(QWidget)):
         where = f"{type(part).__name__} {part.objectName()}"

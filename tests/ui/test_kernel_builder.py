@@ -171,7 +171,7 @@ def test_screenshot_window_builds_nothing(qtbot: QtBot, config_dir: Path, builde
 
 @pytest.fixture
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine's own compiler, in a hurry; nothing of it stays."""
+    """Use this machine's compiler without optimization, in a temporary cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(library_choice.LEVEL_VARIABLE, library_choice.COMPILED)
     monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))

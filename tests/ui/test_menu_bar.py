@@ -129,7 +129,7 @@ def test_disabled_item_shows_reason_and_is_enabled_when_menu_closes(qtbot: QtBot
 
 
 def test_keys_work_while_the_menu_bar_is_hidden(window: MainWindow) -> None:
-    """A presentation hides it."""
+    """The menu bar is hidden during a presentation."""
     window.parts.menu_bar.hide()
     scale = window.parts.settings.appearance.font_scale
     QTest.keyClick(window, Qt.Key.Key_Plus, CTRL)

@@ -52,7 +52,7 @@ class TreeViewSession:
         self.view.cursor_moved(self.run)
 
 
-def chorus_run(ended: bool = True) -> Run:
+def samples_run(ended: bool = True) -> Run:
     run = Run(RunRequest("Once", strategy="sampling", options={"seed_each": True}, seed=40))
     run.apply([started(sequences=len(TEXTS))])
     for step in range(3):
@@ -81,7 +81,7 @@ def cells(view: TreeView, column: int) -> list[str]:
 
 
 def test_samples_are_shown_as_tree_with_list(view: TreeView) -> None:
-    TreeViewSession(view, chorus_run())
+    TreeViewSession(view, samples_run())
     assert labels(view) == {
         0: "…little", 1: "␣a", 2: "␣the", 3: "␣red", 4: "␣blue", 5: "␣end", 6: "␣fox", 7: "␣owl", 8: "␣hen",
     }  # fmt: skip
@@ -97,7 +97,7 @@ def test_samples_are_shown_as_tree_with_list(view: TreeView) -> None:
 
 
 def test_single_sample_branches_are_hidden_by_default(view: TreeView) -> None:
-    TreeViewSession(view, chorus_run())
+    TreeViewSession(view, samples_run())
     shown = view.canvas.canvas_state.scene.is_shown
     assert [n for n in labels(view) if shown(n)] == [0, 1, 3]
     view.tree.set_pruned("shown")
@@ -105,7 +105,7 @@ def test_single_sample_branches_are_hidden_by_default(view: TreeView) -> None:
 
 
 def test_node_report_has_fraction_count_text_and_probability(view: TreeView) -> None:
-    session = TreeViewSession(view, chorus_run())
+    session = TreeViewSession(view, samples_run())
     view.canvas.selection.pick(3)
     report = session.reports[-1]
     assert report is not None
@@ -126,7 +126,7 @@ def test_node_report_has_fraction_count_text_and_probability(view: TreeView) -> 
 
 
 def test_selecting_node_of_other_sample_shows_that_sample(view: TreeView) -> None:
-    session = TreeViewSession(view, chorus_run())
+    session = TreeViewSession(view, samples_run())
     view.tree.set_pruned("shown")
     view.canvas.selection.pick(4)
     assert session.run.shown_index == 2
@@ -135,7 +135,7 @@ def test_selecting_node_of_other_sample_shows_that_sample(view: TreeView) -> Non
 
 
 def test_click_on_sample_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
-    session = TreeViewSession(view, chorus_run())
+    session = TreeViewSession(view, samples_run())
     index = view.samples.rows_model.index(2, TEXT)
     rect = view.samples.visualRect(index)
     qtbot.mouseClick(view.samples.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
@@ -149,7 +149,7 @@ def test_click_on_sample_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
 
 
 def test_tree_grows_while_streaming_and_follows_timeline(view: TreeView) -> None:
-    whole, run = chorus_run(), Run(RunRequest("Once"))
+    whole, run = samples_run(), Run(RunRequest("Once"))
     session = TreeViewSession(view, run)
     sizes = []
     for event in whole.events:
@@ -167,7 +167,7 @@ def test_tree_grows_while_streaming_and_follows_timeline(view: TreeView) -> None
 
 
 def test_sample_list_sorts_and_tree_can_be_exported(view: TreeView) -> None:
-    TreeViewSession(view, chorus_run())
+    TreeViewSession(view, samples_run())
     view.samples.sortByColumn(LENGTH, Qt.SortOrder.AscendingOrder)
     assert cells(view, LENGTH) == ["2", "3", "3", "3"]
     head, first = view.export_table()[:2]
@@ -176,19 +176,19 @@ def test_sample_list_sorts_and_tree_can_be_exported(view: TreeView) -> None:
 
 
 def test_view_switches_between_samples_and_other_runs(view: TreeView) -> None:
-    TreeViewSession(view, chorus_run())
+    TreeViewSession(view, samples_run())
     view.show_run(make_run(story(5)))
     assert not view.samples.isVisible()
     assert not view.actions_bar.repeat_bar.isVisible()
     assert view.canvas.canvas_state.scene.last_depth < 0
-    view.show_run(chorus_run())
+    view.show_run(samples_run())
     assert len(labels(view)) == 9
 
 
 @pytest.mark.parametrize(("width", "scale"), [(1100, 1.0), (700, 1.0), (560, 1.5), (325, 1.5)])
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_view_is_not_clipped(view: TreeView, width: int, scale: float, is_empty: bool) -> None:
-    view.show_run(None if is_empty else chorus_run())
+    view.show_run(None if is_empty else samples_run())
     view.set_theme(theme_for("light", scale))
     view.resize(width, 301 if is_empty else 640)
     layout.settle(view)
@@ -201,8 +201,8 @@ def test_samples_can_be_started_from_empty_view(qtbot: QtBot, config_dir: Path) 
     window: MainWindow = open_window(qtbot, config_dir, engine)
     window.parts.centre.show_view("tree")
     view = next(view for view in window.parts.centre.views if isinstance(view, TreeView))
-    spin = view.findChildren(QSpinBox, "chorusCount")
-    button = next(part for part in view.findChildren(QPushButton, "chorusButton") if part.isVisible())
+    spin = view.findChildren(QSpinBox, "samplesCount")
+    button = next(part for part in view.findChildren(QPushButton, "samplesButton") if part.isVisible())
     spin[0].setValue(12)
     assert {part.value() for part in spin} == {12}
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):

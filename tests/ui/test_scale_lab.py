@@ -166,7 +166,7 @@ STOPPED = threading.Event()
 def measuring(
     model: str, scheme: str, processes: int, options: scale.Options, cancel: threading.Event
 ) -> Iterator[scale.RankProgress | scale.RankMeasurement]:
-    """In the core's place: waits to be stopped, fails or measures, as the scheme says."""
+    """Replace the measurement of the core: wait to be stopped, fail or measure, by the scheme."""
     yield scale.RankProgress(0, "step", 2, 3, 4711)
     if scheme == "ddp":
         assert cancel.wait(WAIT_MS / 1000)

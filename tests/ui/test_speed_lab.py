@@ -51,12 +51,12 @@ STOPPED = threading.Event()
 
 
 def to_the_end(_asked: MeasurementRequest, _cancel: threading.Event) -> Iterator[speed.Event]:
-    """In the core's place: all of it."""
+    """Replace the measurement of the core; yield all events."""
     yield from TOLD
 
 
 def until_stopped(_asked: MeasurementRequest, cancel: threading.Event) -> Iterator[speed.Event]:
-    """Two rows, and then it goes on and on."""
+    """Replace the measurement of the core; yield two rows and wait to be stopped."""
     yield from TOLD[:7]
     assert cancel.wait(WAIT_MS / 1000)
     STOPPED.set()

@@ -61,7 +61,7 @@ def place(timeline: Timeline, count: int) -> QPoint:
 
 @pytest.mark.slow
 def test_new_tokens_cause_no_relayout(timeline: Timeline) -> None:
-    """The window would be, with all that stands in it, at each batch of tokens."""
+    """A relayout would include the whole window at each batch of tokens."""
     player = TimelineSession(timeline, make_run(story(50)))
     QApplication.sendPostedEvents()
     requested: list[QEvent] = []
@@ -83,7 +83,7 @@ def test_click_and_drag_move_cursor(timeline: Timeline) -> None:
     QTest.mouseMove(line, place(timeline, 12))
     QTest.mouseRelease(line, Qt.MouseButton.LeftButton, pos=place(timeline, 12))
     assert player.wishes[0] == 20
-    assert player.run.cursor == line.cursor_position
+    assert player.run.cursor == line.accessible_value().value
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(0, 5))
     assert player.run.cursor == 0
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(line.width() - 1, 5))

@@ -1,4 +1,4 @@
-"""The setting for new versions: off, with a question before it is switched on for the first time."""
+"""The setting for new versions: off by default, with a confirmation the first time that it is switched on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chinese, emoji, Arabic, Hebrew: tokens stand where their letters do, nothing is cut, texts run as they are read."""
+"""Chinese, emoji, Arabic, Hebrew: tokens are at their letters, nothing is cut, and the reading direction is right."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class CompareSetup(QWidget):
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seeds.setRange(2, _MAX_SEEDS)
         self.seeds.setValue(_SEEDS)
-        self.samples_button.setObjectName("compareChorus")
+        self.samples_button.setObjectName("compareSamples")
         self.samples_button.setProperty("role", "quiet")
         self.samples_button.setToolTip(
             tr("Generate this many samples with the current settings and merge them into one tree in the tree view")

@@ -94,20 +94,17 @@ def waiting_title(run: Run | None) -> str:
 
 
 def add_fill_button(
-    view: View, parent: QWidget, text: str, action: str, title_and_hint: Callable[[], TitleAndHint], offset: int = 0
+    view: View, parent: QWidget, text: str, action: str, title_and_hint: Callable[[], TitleAndHint]
 ) -> FillButton:
-    """Add the button below the text of an empty page, which requests `action`.
-
-    `title_and_hint()` returns the current text, and `offset` moves the button down by that many pixels at 100 %.
-    """
-    offer = FillButton(text, parent, lambda area, theme: button_top(area, theme, title_and_hint(), offset))
+    """Add the button below the text of an empty page, which requests `action`. `title_and_hint()` returns the text."""
+    offer = FillButton(text, parent, lambda area, theme: button_top(area, theme, title_and_hint()))
     offer.fillRequested.connect(lambda: view.signals.fillRequested.emit(action))
     return offer
 
 
-def button_top(area: QRect, theme: Theme, title_and_hint: TitleAndHint, offset: int = 0) -> float:
+def button_top(area: QRect, theme: Theme, title_and_hint: TitleAndHint) -> float:
     """Return the y position below the text of an empty page, with a gap."""
-    return title_and_hint_rects(area, theme, title_and_hint)[1].bottom() + theme.px(GAP + offset)
+    return title_and_hint_rects(area, theme, title_and_hint)[1].bottom() + theme.px(GAP)
 
 
 def title_and_hint_rects(

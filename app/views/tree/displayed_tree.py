@@ -150,11 +150,11 @@ class NodePicker(QObject):
 
     @Slot(int)
     def _on_node(self, node: int) -> None:
-        run, content, chorus = self._tree.run, self._tree.content, self._tree.samples
+        run, content, samples = self._tree.run, self._tree.content, self._tree.samples
         if run is None or content is None:
             return
         self._canvas.navigation.set_follow(False)  # keep the selected position while the run continues
-        passing = chorus.samples_through(node) if self._tree.shows_samples else ()
+        passing = samples.samples_through(node) if self._tree.shows_samples else ()
         if passing and run.shown_index not in passing:
             self._view.signals.sequenceActivated.emit(passing[0])
         self.report_node(node)
@@ -166,16 +166,16 @@ class NodePicker(QObject):
     @Slot(int)
     def select_sample(self, number: int) -> None:
         """Show a sample in all views, and its path in the tree."""
-        chorus = self._tree.samples
+        samples = self._tree.samples
         self._canvas.navigation.set_follow(False)
-        chorus.draw_full_path(number)
+        samples.draw_full_path(number)
         self._view.signals.sequenceActivated.emit(number)
-        path = chorus.path_of(number)
+        path = samples.path_of(number)
         self._canvas.canvas_state.unfold(path)
         self._canvas.selection.select(path[-1])
-        chorus.select_row(path[-1])
+        samples.select_row(path[-1])
         self.report_node(path[-1])
-        self._canvas.navigation.ensure_visible(chorus.branch_point(number))
+        self._canvas.navigation.ensure_visible(samples.branch_point(number))
 
     @Slot()
     def _on_nothing(self) -> None:

@@ -184,22 +184,22 @@ class SampleContent(TreeContent):
 
     def update(self, run: Run) -> int:
         """Add new depths, and return the node of the shown sample at the cursor."""
-        chorus = self.sample_tree
-        new = chorus.update(run)
+        sample_tree = self.sample_tree
+        new = sample_tree.update(run)
         if not self._stage.scene.model.nodes:
             self._stage.add_nodes([_root_node(run)])
         if new:
-            self._stage.fold(node.id for node in new if _starts_single_path(node, chorus))
-            self._stage.add_nodes([_tree_node(node, chorus) for node in new])
+            self._stage.fold(node.id for node in new if _starts_single_path(node, sample_tree))
+            self._stage.add_nodes([_tree_node(node, sample_tree) for node in new])
         if run.outcome is not None and not self._is_settled:
             self._is_settled = True
             self._mark_cut_ends(run)
             self._stage.lay_out_evenly()
         self._stage.set_max_depth(None if run.cursor >= run.length else run.cursor)
-        path = [node.id for node in chorus.path(chorus.end_of(run.shown_index))]
+        path = [node.id for node in sample_tree.path(sample_tree.end_of(run.shown_index))]
         here = ([ROOT, *path][: run.cursor + 1] or [ROOT])[-1]
         self._stage.set_best_path([ROOT, *path])
-        self.table.show_rows(list_samples(run, chorus), run.shown_index)
+        self.table.show_rows(list_samples(run, sample_tree), run.shown_index)
         return here
 
     def _mark_cut_ends(self, run: Run) -> None:

@@ -44,7 +44,7 @@ def sample_node_report(tree: SampleTree, number: int) -> NodeReport:
     siblings = tree.children(node.parent)
     return NodeReport(
         heading=tr("Sample tree node"),
-        term="chorus",
+        term="several_samples",
         token=token_text(node.piece, node.special),
         facts=_facts(tree, node),
         sentence=_sentence(tree, node),
@@ -61,7 +61,7 @@ def sample_root_report(tree: SampleTree, last_word: str) -> NodeReport:
     first = tree.children(ROOT)
     return NodeReport(
         heading=tr("Start of the samples"),
-        term="chorus",
+        term="several_samples",
         token=last_word,
         facts=format_text_count(tree.total),
         sentence=_first_tokens_text(len(first)),

@@ -43,7 +43,7 @@ class Thing:
 
     @property
     def is_new(self) -> bool:
-        """Whether no training scene has this shape in this colour."""
+        """Return whether no training scene has this shape in this colour."""
         return (self.colour, self.shape) in NEW_PAIRS
 
 

@@ -1,4 +1,4 @@
-"""What is said: numbers, digits, times, sums and commands, in lower-case words without marks."""
+"""Spoken texts: numbers, digits, times, sums and commands, in lower-case words without marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a spoken sentence to what a microphone might hear: silence around it, another loudness, noise."""
+"""Vary a spoken sentence as in recordings: silence around it, another loudness, noise."""
 
 from __future__ import annotations
 
