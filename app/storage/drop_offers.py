@@ -13,7 +13,7 @@ from decodescope.app.state.media import kind_by_name
 from decodescope.core import adapters, catalog
 from decodescope.core.common.program_name import RUN_SUFFIX
 from decodescope.core.system.system_errors import system_error_reason
-from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, start_sentence, tr, trn
+from decodescope.resources.language import join_alternatives, join_names, join_sentences, mark, tr, trn
 
 RECORDING, MODEL, ADAPTER, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE, GRAMMAR, CHATS, STUDY = (
     "recording", "model", "adapter", "settings", "media", "text", "hub", "engine", "learn", "picture", "grammar",
@@ -254,7 +254,7 @@ def _offer_for_gguf(path: Path) -> DropOffer:
     problem = catalog.gguf_problem(path)
     if problem is None:
         return DropOffer(MODEL, tr("Open this model"), path.name, (str(path),))
-    reason = start_sentence(problem.rstrip(".")) + tr(".")
+    reason = tr("{name}: {reason}.").format(name=path.name, reason=problem.rstrip("."))
     return _reject(tr("This file cannot be opened"), join_sentences(reason, catalog.gguf_remedy(path)))
 
 

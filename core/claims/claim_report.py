@@ -17,7 +17,14 @@ from decodescope.core.claims.claim_outcome import (
 from decodescope.core.claims.claim_registry import ClaimEntry
 from decodescope.core.common.csv_text import CsvRows
 from decodescope.core.common.text import cut_short
-from decodescope.core.studies.study_report import escaped, fact_list, report_page, report_section, sortable_table
+from decodescope.core.studies.study_report import (
+    escaped,
+    fact_list,
+    report_page,
+    report_section,
+    sortable_table,
+    text_group,
+)
 from decodescope.resources.language import tr, trn
 
 TestedClaim = tuple[ClaimEntry, ClaimOutcome]
@@ -92,4 +99,4 @@ def _example(entry: ClaimEntry, example: ClaimExample) -> str:
         heading = f"<h3>{escaped(tr(cell.title))} · {escaped(number(value, digits))}</h3>"
         columns += f"<div>{heading}<p>{escaped(cut_short(text, MAX_TEXT))}</p></div>"
     about = tr("{prompt} · seed {seed}").format(prompt=cut_short(example.prompt, 160), seed=example.seed)
-    return f'<details><summary>{escaped(about)}</summary><div class="texts" dir="auto">{columns}</div></details>'
+    return text_group(about, columns)

@@ -16,9 +16,9 @@ import builtins
 import contextlib
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class LazyImport(NamedTuple):
@@ -88,6 +88,8 @@ def lazy_imports(namespace: dict[str, object]) -> Iterator[dict[str, LazyImport]
     namespace["__dir__"] = lambda: sorted({*namespace, *collected})
 
 
-def _has_submodule(namespace: Mapping[str, Any], name: str) -> bool:
-    places = [os.path.join(folder, name) for folder in namespace.get("__path__", ())]
+def _has_submodule(namespace: Mapping[str, object], name: str) -> bool:
+    folders = namespace.get("__path__", ())
+    assert isinstance(folders, Iterable)
+    places = [os.path.join(folder, name) for folder in folders]
     return any(os.path.exists(place) or os.path.exists(f"{place}.py") for place in places)

@@ -86,6 +86,10 @@ class SettingEffect(NamedTuple):
             return join_sentences(first, tr("This recording does not determine which tokens would differ without it."))
         if not self.differing:
             return join_sentences(first, tr("Without it, no token would differ."))
+        if self.differing < 0.05:
+            second = tr("Without it, fewer than 0.1 of {count:,} tokens would differ on average ({low:,} to {high:,}).")
+            second = second.format(count=self.steps, low=self.interval[0], high=self.interval[1])
+            return join_sentences(first, second)
         second = tr("Without it, about {number:.1f} of {count:,} tokens would differ ({low:,} to {high:,}).")
         low, high = self.interval
         return join_sentences(first, second.format(number=self.differing, count=self.steps, low=low, high=high))

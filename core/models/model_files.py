@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from decodescope.core.errors import CorruptWeightsError, ModelFileError, PickledWeightsError
 from decodescope.core.system.system_errors import system_error_reason
@@ -283,8 +283,10 @@ def read_header(file: Path, about: os.stat_result | None = None) -> dict[str, Te
         return None
 
 
-def _tensor_header(entry: Mapping[str, Any]) -> TensorHeader:
+def _tensor_header(entry: object) -> TensorHeader:
     """Raises KeyError, TypeError and ValueError for an invalid entry."""
+    if not isinstance(entry, dict):
+        raise TypeError(entry)
     shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry.get("dtype", "")
     start, end = offsets
     sizes = (*shape, start, end)

@@ -417,9 +417,9 @@ def _sampler_names(value: object) -> list[str]:
 
 def _stages_in_order(names: Sequence[str]) -> list[str]:
     """Return the setting `stages` with which these stages act in this order, after all bans; [] for the usual order."""
-    from decodescope.core.processors.pipeline_stages import stage_order
+    from decodescope import core
 
-    usual = stage_order()
+    usual = core.stage_order()
     if list(names) == [name for name in usual if name in names]:
         return []
     own = {stage for one in SAMPLERS.values() for stage in one.stages}
@@ -436,7 +436,7 @@ def _translate_dry(fields: CallFields) -> None:
         fields.give(dry_range=tokens)
     breakers = fields.take("dry_sequence_breakers")
     if isinstance(breakers, str):  # SillyTavern and KoboldCpp send the list as text
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             breakers = json.loads(breakers)
     if breakers is not None and not (isinstance(breakers, list) and sorted(map(str, breakers)) == sorted(_BREAKERS)):
         if fields.has("dry_multiplier"):
@@ -520,7 +520,7 @@ def _structured_outputs(value: object) -> Iterable[tuple[str, Json]]:
             yield name, {"json_schema": {"type": "object"}}
         elif kind in _STRUCTURED:
             if kind == "json" and isinstance(content, str):
-                with suppress(ValueError):
+                with suppress(ValueError, RecursionError):
                     content = json.loads(content)
             yield name, {_STRUCTURED[kind]: content}
         else:

@@ -157,7 +157,7 @@ class CompletionCall:
     splits_thinking: bool = False
     """Whether thinking is no part of the content."""
     returns_thinking: bool = True
-    """Whether thinking that is no part of the content is returned beside it."""
+    """Whether thinking that is no part of the content is returned."""
 
     @property
     def samples(self) -> bool:

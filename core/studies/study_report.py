@@ -412,13 +412,17 @@ def _texts(rows: Sequence[Row]) -> str:
             f"<div><h3>{escaped(label)}</h3>{''.join(map(_one_text, own[:MAX_SHOWN_TEXTS]))}</div>"
             for label, own in list(cells.items())[:MAX_SHOWN_CELLS]
         )
-        parts.append(
-            f"<details{' open' if not parts else ''}><summary>{escaped(prompt_id)} · {escaped(cut_short(shown, 160))}"
-            f'{escaped(answers)}</summary><div class="texts" dir="auto">{columns}</div></details>'
-        )
+        about = f"{prompt_id} · {cut_short(shown, 160)}{answers}"
+        parts.append(text_group(about, columns, is_open=not parts))
     hidden = len(by_prompt) - len(parts)
     more = trn("{count} further prompt is in the table.", "{count} further prompts are in the table.", hidden)
     return "".join(parts) + (_note(more.format(count=hidden)) if hidden else "")
+
+
+def text_group(about: str, columns: str, is_open: bool = False) -> str:
+    """Return texts side by side below a line that opens them; `columns` are HTML."""
+    state = " open" if is_open else ""
+    return f'<details{state}><summary>{escaped(about)}</summary><div class="texts" dir="auto">{columns}</div></details>'
 
 
 def _one_text(row: Row) -> str:

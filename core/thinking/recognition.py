@@ -156,8 +156,8 @@ def split_answer(
 class ThinkingStream:
     """Splits an answer while it is written. What was returned once keeps its place.
 
-    Two rules of `split_answer` need the whole answer and do not apply here: thinking that ends without having begun,
-    and a closing mark inside a sentence that turns out to be the only one.
+    Rules of `split_answer` that need the whole answer do not apply here: thinking that ends without having begun, a
+    closing mark inside a sentence that turns out to be the only one, and channels whose special tokens were left out.
     """
 
     def __init__(self, marks: Sequence[ThinkingMark], is_open: bool) -> None:
@@ -252,11 +252,16 @@ class ThinkingStream:
             found = _next_opening(text, self._segment, self._marks, self._special, is_first=not self._has_thinking)
             if found is not None:
                 mark, place = found
+                self._has_thinking |= not text[:place].strip()  # white space before it is no part of the rest
                 part = self._advance(False, place)
                 self._position = place + len(mark.opening)
                 self._closers, self._has_thinking, self._is_blank[True] = [mark], True, True
                 return part
-        return self._advance(False, self._safe_end(text, [mark.opening for mark in self._marks], has_ended))
+        end = self._safe_end(text, [mark.opening for mark in self._marks], has_ended)
+        may_open = self._is_blank[False] and not self._has_thinking and not has_ended
+        if may_open and self._marks and not self._shown(start, end).strip():
+            return None
+        return self._advance(False, end)
 
     def _safe_end(self, text: str, marks: Sequence[str], has_ended: bool) -> int:
         """Return the end of the text that no mark can begin before."""
@@ -270,15 +275,19 @@ class ThinkingStream:
         )
         return len(text) - max(lengths, default=0)
 
+    def _shown(self, start: int, end: int) -> str:
+        """Return the shown text between two positions."""
+        shown, place = "", start
+        for name_start, name_end in self._names:
+            if name_start < end and name_end > place:
+                shown += self._text[place : max(name_start, place)]
+                place = min(name_end, end)
+        return shown + self._text[place:end]
+
     def _advance(self, is_thinking: bool, end: int) -> tuple[bool, str]:
         """Return the shown text up to `end`, without white space around thinking."""
         start, self._position = self._position, max(end, self._position)
-        shown, place = "", start
-        for name_start, name_end in self._names:
-            if name_start < self._position and name_end > place:
-                shown += self._text[place : max(name_start, place)]
-                place = min(name_end, self._position)
-        shown += self._text[place : self._position]
+        shown = self._shown(start, self._position)
         if is_thinking:
             shown = self._space + shown
             if self._is_blank[True]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -257,6 +258,15 @@ def test_full_disk_ends_with_cause_and_remedy(
     text = capsys.readouterr().err
     check_message(text)
     assert "Free up space" in text
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/fd")
+def test_table_is_written_to_a_pipe(quick_work: None) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, encoding="utf-8") as reader:
+        assert program.main(["atlas", "Once", "--csv", f"/dev/fd/{writing}"]) == commands.DONE
+        os.close(writing)
+        assert reader.read().split() == ["text", "a"]
 
 
 def test_full_output_ends_with_cause_and_remedy(

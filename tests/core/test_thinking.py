@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -12,7 +15,15 @@ import torch
 from decodescope import core
 from decodescope.core.events import RunStarted, TokenChosen
 from decodescope.core.models.chat_templates import render_chat
-from decodescope.core.thinking import KNOWN_MARKS, ThinkingMark, derive_marks, find_thinking, split_answer, split_text
+from decodescope.core.thinking import (
+    KNOWN_MARKS,
+    ThinkingMark,
+    ThinkingStream,
+    derive_marks,
+    find_thinking,
+    split_answer,
+    split_text,
+)
 from decodescope.core.trace.page.page_data import collect_page_data
 from tests.core import thinking_models
 
@@ -48,6 +59,47 @@ TEMPLATES = {
         ThinkingMark("<ponder-thought>", "</ponder-thought>"),
     ),
 }
+
+
+STREAMED = (
+    ("Two < three.\n</think>\n\nYes, <b>a</b>.", True),
+    ("<think>\nHm, is `</think>` a mark?\n</think>\n\nIt is.", False),
+    ("\n<think>One.</think>\n<think>Two.</think> Yes.", False),
+    ("<think></think>Yes.\n", False),
+    ("<think>One. Cut off <", False),
+    ("  Yes, `<think>` is a mark. ", False),
+    ("```\n<think>\n```\nand <think> are text", False),
+    ("<think>repeated</think> Yes", True),
+)
+
+
+@pytest.mark.parametrize(("text", "is_open"), STREAMED)
+def test_streamed_thinking_is_that_of_the_complete_answer_however_the_text_is_divided(text: str, is_open: bool) -> None:
+    marks = KNOWN_MARKS[:1]
+    random = Random(1)
+    for held_back in (0, 1, 5):
+        for _ in range(40):
+            cuts = sorted(random.sample(range(len(text) + 1), random.randint(0, min(9, len(text)))))
+            parts = [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
+            stream, found = ThinkingStream(marks, is_open), []
+            for part in parts:
+                stream.add(part, part, is_special=False)
+                found += stream.take(held_back)
+            found += stream.take(has_ended=True)
+            whole = split_answer(parts, parts, marks, is_open)
+            assert "".join(part for is_thinking, part in found if is_thinking) == whole.thinking
+            assert "".join(part for is_thinking, part in found if not is_thinking) == whole.body
+
+
+def test_streamed_channels_of_special_tokens_are_split_without_their_names() -> None:
+    mark = KNOWN_MARKS[-1]
+    parts = re.findall(r"<[^>]*>|\w+", "<|channel|>analysis<|message|>Hm" + mark.closing + mark.header + "Yes")
+    stream, found = ThinkingStream([mark], is_open=False), []
+    for part in parts:
+        is_special = part.startswith("<|")
+        stream.add(part, "" if is_special else part, is_special)
+        found += stream.take()
+    assert [*found, *stream.take(has_ended=True)] == [(True, "Hm"), (False, "Yes")]
 
 
 def _render(template: str) -> Callable[[Sequence[Mapping[str, object]]], str]:

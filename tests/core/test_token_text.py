@@ -79,7 +79,7 @@ def test_prompt_tokens_add_up_to_the_text(tokenizer: Any) -> None:
             assert joined == whole, tokenizer.convert_ids_to_tokens(ids)
 
 
-class Counted:
+class CountingTokenizer:
     """A tokenizer that counts the ids it decodes."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -132,7 +132,7 @@ def test_cost_per_token_is_constant(family: str, kind: str) -> None:
     assert token is not None
     costs = []
     for count in (200, 400):
-        counted = Counted(tokenizer)
+        counted = CountingTokenizer(tokenizer)
         stream = TextStream(counted, [], TokenSpellings(tokenizer))  # type: ignore[arg-type]
         for _ in range(count):
             stream.push(token)

@@ -614,6 +614,7 @@ OWN_DATA: dict[str, str] = {
     "core.glossary": "the glossary that the program is shipped with",
     "core.labs.preference.training_loop": "its own checkpoint, with a checksum: tests/core/labs/test_training.py",
     "core.decoding.keyed_noise": "digests that it has just computed",
+    "core.server.call_fields": "texts in bodies of calls, refused by name: tests/core/test_server_api.py",
     "core.server.http_server": "bodies of calls, refused by name: tests/core/test_http_server.py, test_server_api.py",
     "core.studies.text_measures": "asks whether a text is JSON, whatever it is",
     "core.labs.scale.ranks.residual": "what torch's profiler has just written",

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,13 +20,14 @@ from decodescope.app.session.local_models import LocalModels
 from decodescope.app.session.queries.base import Answer, Query, Report
 from decodescope.app.session.session import Session
 from decodescope.app.state.worker_messages import LoadRequest, RunRequest
+from decodescope.core.common.lightweight_dataclass import plain
 from decodescope.core.errors import CacheError
 from tests.packaging.test_code_blocks import ROOT, blocks_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class BlockingQuery(Query):
     """Keeps the worker busy until it is released."""
 
@@ -36,7 +37,7 @@ class BlockingQuery(Query):
         self.release.wait()
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class EchoQuery(Query):
     """Reports its text and returns the id of its thread, or fails."""
 
@@ -53,17 +54,17 @@ class EchoQuery(Query):
         return f"{self.text} {model}"
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class LatestQuery(EchoQuery):
     replaces_earlier = True
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class InterruptibleQuery(EchoQuery):
     yields_to_runs = True
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class MeasurementQuery(EchoQuery):
     is_reproducible = False
 

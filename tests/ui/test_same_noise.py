@@ -222,6 +222,12 @@ def test_amounts_of_an_effect_are_written_alike_in_bars_and_words(share: float) 
         assert all(amount in effect.sentence for amount in amounts.split(" – ")), effect.sentence
 
 
+def test_expected_words_below_a_tenth_are_not_written_as_none() -> None:
+    effect = SettingEffect("top_p", "top-p 0.9995", 40, 0.001, (0.001, 0.001), 0.001, 0.01, (0, 0), 0.001)
+    assert effects_page._bars(effect)[3].text == "< 0.1 (0 to 0)"
+    assert "fewer than 0.1 of 40 tokens" in effect.sentence
+
+
 def test_effects_follow_the_shown_run(qtbot: QtBot, window: MainWindow) -> None:
     page = window.parts.same_noise.open_effects().effects
     assert "Run something first" in page.status.text()

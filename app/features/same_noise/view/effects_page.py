@@ -143,7 +143,8 @@ def _bars(row: SettingEffect) -> list[_Bar]:
     differing = _Bar("–", None, "refused")
     if row.differing is not None and row.interval is not None:
         first, last = row.interval
-        text = tr("{number:.1f} ({low:,} to {high:,})").format(number=row.differing, low=first, high=last)
+        number = f"{row.differing:.1f}" if row.differing >= 0.05 else "< 0.1"
+        text = tr("{number} ({low:,} to {high:,})").format(number=number, low=first, high=last)
         text = text if row.differing else "0"
         differing = _Bar(text, row.differing / row.steps, "refused", first / row.steps, last / row.steps)
     return [
