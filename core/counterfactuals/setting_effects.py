@@ -22,7 +22,7 @@ from decodescope.core.explain import words
 from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import Settings
 from decodescope.core.processors.pipeline_stages import stage_label
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_sentences, tr, trn
 
 if TYPE_CHECKING:
     import torch
@@ -83,15 +83,16 @@ class SettingEffect(NamedTuple):
             first = tr("{label} moved {low} to {high} of the probability on average.")
             first = first.format(label=self.label, low=words.percent(self.moved[0]), high=words.percent(self.moved[1]))
         if self.differing is None or self.interval is None:
-            return f"{first} {tr('This recording does not determine which tokens would differ without it.')}"
+            return join_sentences(first, tr("This recording does not determine which tokens would differ without it."))
         if not self.differing:
-            return f"{first} {tr('Without it, no token would differ.')}"
+            return join_sentences(first, tr("Without it, no token would differ."))
         if self.differing < 0.05:
             second = tr("Without it, fewer than 0.1 of {count:,} tokens would differ on average ({low:,} to {high:,}).")
-            return f"{first} {second.format(count=self.steps, low=self.interval[0], high=self.interval[1])}"
+            second = second.format(count=self.steps, low=self.interval[0], high=self.interval[1])
+            return join_sentences(first, second)
         second = tr("Without it, about {number:.1f} of {count:,} tokens would differ ({low:,} to {high:,}).")
         low, high = self.interval
-        return f"{first} {second.format(number=self.differing, count=self.steps, low=low, high=high)}"
+        return join_sentences(first, second.format(number=self.differing, count=self.steps, low=low, high=high))
 
 
 class SettingEffects(ResultRows[SettingEffect]):
@@ -314,7 +315,7 @@ def _compute_effects(
                 most=MAX_SHAPLEY_STAGES, count=len(names)
             )
         )
-    result.missing = " ".join(notes)
+    result.missing = join_sentences(*notes)
     return result
 
 

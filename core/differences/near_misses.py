@@ -26,7 +26,7 @@ from decodescope.core.notebook.result_rows import ResultRows
 from decodescope.core.parameter import Settings
 from decodescope.core.request import Request, check_request
 from decodescope.core.settings import resolve_settings
-from decodescope.resources.language import tr, trn
+from decodescope.resources.language import join_sentences, tr, trn
 
 MIN_PROBABILITY = 0.01
 """Predicted probability from which a word counts as a near miss."""
@@ -96,7 +96,7 @@ class NearMisses(ResultRows[NearMiss]):
         foreseen = sum(row.probability >= MIN_PROBABILITY for row in self.hits)
         second = trn("{count:,} word differs, {foreseen:,} of them foreseen.",
             "{count:,} words differ, {foreseen:,} of them foreseen.", len(self.hits))  # fmt: skip
-        return f"{first} {second.format(count=len(self.hits), foreseen=foreseen)}"
+        return join_sentences(first, second.format(count=len(self.hits), foreseen=foreseen))
 
     def columns(self) -> dict[str, list[object]]:
         """Return the table's columns by name."""

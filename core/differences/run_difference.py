@@ -319,7 +319,7 @@ class _Elimination:
     def _no_difference(self) -> RunDifference:
         for subject, (verdict, evidence) in self.rows.items():
             if verdict == "possible":
-                self.rows[subject] = ("excluded", f"{evidence} {tr('It did not change this text.')}")
+                self.rows[subject] = ("excluded", join_sentences(evidence, tr("It did not change this text.")))
         count = len(self.a.ids)
         sentence = trn(
             "There is no difference: the token of both texts is equal.",

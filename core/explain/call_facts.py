@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from decodescope.resources.language import join_names, mark, tr
+from decodescope.resources.language import join_names, join_sentences, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import CallFacts, RunStarted
@@ -50,7 +50,7 @@ def expected_weights(facts: CallFacts) -> str:
 
 def why_not_repeated(facts: CallFacts) -> str:
     """Return why a run of the same request may give another text, in sentences; empty if it gives the same."""
-    return " ".join(explain_call_facts((*missing_facts(facts), *inexact_facts(facts))))
+    return join_sentences(*explain_call_facts((*missing_facts(facts), *inexact_facts(facts))))
 
 
 def seed_text(started: RunStarted) -> str:

@@ -25,7 +25,7 @@ from decodescope.core.explain.words import (
 )
 from decodescope.core.processors import registry
 from decodescope.core.processors.pipeline_stages import stage_phrase
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
     from decodescope.core.events import Origin, TokenChosen
@@ -242,7 +242,7 @@ def _explain_withdrawn(event: TokenChosen) -> str:
         )
         for one in event.withdrawn[-3:]
     ]
-    return " ".join(map(str, shown))
+    return join_sentences(*map(str, shown))
 
 
 def _explain_forced(event: TokenChosen) -> Sentence:

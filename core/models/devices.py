@@ -18,7 +18,7 @@ from decodescope.core.models.quantized.card_quantization import can_quantize_on_
 from decodescope.core.native.native_library import library
 from decodescope.core.parameter import display_name
 from decodescope.core.system.optional_deps import why_missing
-from decodescope.resources.language import join_names, tr
+from decodescope.resources.language import join_names, join_sentences, tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -168,7 +168,7 @@ def choose_weights(
             tr("{kind} weights on {device} need torchao; without it they are supported on the CPU only.").format(
                 kind=requested, device=device
             ),
-            f"{reason} {tr('Or choose bfloat16 weights or the device “cpu”.')}",
+            join_sentences(reason, tr("Or choose bfloat16 weights or the device “cpu”.")),
             "weights",
         )
     if requested not in PACKED:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from decodescope import core
 from decodescope.core.counterfactuals import twin_runs
-from decodescope.core.counterfactuals.setting_effects import count_interval
+from decodescope.core.counterfactuals.setting_effects import SettingEffect, count_interval
 from decodescope.core.decoding.keyed_noise import (
     KeyedNoise,
     TextNoise,
@@ -22,7 +22,9 @@ from decodescope.core.decoding.keyed_noise import (
     posterior_noise,
     token_keys,
 )
+from decodescope.resources import depth
 from tests.core import tiny as models
+from tests.core.recorded_claims import explanations_at
 
 SETTINGS = {"do_sample": True, "temperature": 0.8, "top_k": 12, "top_p": 0.85, "min_p": 1e-9, "max_new_tokens": 25}
 
@@ -349,3 +351,13 @@ def test_twin_reports_its_progress_and_stops_with_the_tokens_so_far() -> None:
     first, changed = _request(min_new_tokens=8), _request(min_new_tokens=8, temperature=1.3)
     found = core.twin(first, changed, model=model, progress=stop, cancel=cancel)
     assert (len(found), counts) == (4, [1, 2, 3, 4])
+
+
+def test_sentences_of_an_effect_have_no_space_between_them_in_chinese() -> None:
+    effects = [
+        SettingEffect("top_k", "top-k 5", 20, 0.1, (0.1, 0.1), 0.1, differing, (0, 3), None)
+        for differing in (None, 0.0, 2.5)
+    ]
+    assert all(". " in effect.sentence for effect in effects)
+    with explanations_at(depth.USUAL, "zh_CN"):
+        assert all("。 " not in effect.sentence and "。" in effect.sentence for effect in effects)

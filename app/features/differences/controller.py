@@ -220,7 +220,7 @@ class DifferenceController(QObject):
         if remote.is_address(request.model):
             problems = [tr("An engine returns only some probabilities. Select a model on this computer.")]
         if problems:
-            page.show_message(" ".join(problems), "danger")
+            page.show_message(join_sentences(*problems), "danger")
             return None
         config: dict[str, Any] = {"max_new_tokens": tokens}
         options: Mapping[str, Any] = {}

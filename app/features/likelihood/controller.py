@@ -94,7 +94,7 @@ class LikelihoodController(QObject):
         if dialog is None:
             return
         if problems:
-            dialog.pattern.show_problem(" ".join(problems))
+            dialog.pattern.show_problem(join_sentences(*problems))
             return
         request = self._requests.current_request()
         dialog.model.setText(request.load.model)

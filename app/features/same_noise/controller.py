@@ -147,7 +147,7 @@ class SameNoiseController(QObject):
         page, run = self._window.pages[name], self._parts.session.run
         state = self._state(name)
         if name == "atlas":
-            problems = " ".join(self._parts.requests.problems)
+            problems = join_sentences(*self._parts.requests.problems)
             if state.result is not None and isinstance(state.result.atlas.request, RunRequest):
                 text = tr("Shown: {facts}").format(facts=_facts(state.result.atlas.request))
             else:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from decodescope.app.state.setting_values import is_number
 from decodescope.core import studies
-from decodescope.resources.language import mark, tr, trn
+from decodescope.resources.language import join_sentences, mark, tr, trn
 
 NEW_STUDY = """\
 # {comment}
@@ -384,7 +384,7 @@ def interval_note(summary: studies.StudySummary, shows_differences: bool = False
     compared = sum(1 for cell in summary.cells if cell.differences)
     if shows_differences and compared and has_intervals(summary):
         parts.append(tr(_HOLM).format(count=compared))
-    return " ".join(parts)
+    return join_sentences(*parts)
 
 
 def count_text(plan: studies.StudyPlan) -> str:

@@ -16,7 +16,7 @@ from decodescope.app.state.media import PICTURE, SOUND, Medium, medium_unsupport
 from decodescope.app.state.worker_messages import ErrorReport, ModelInfo
 from decodescope.app.storage.settings import LastChoices
 from decodescope.app.theme.themed import inherit_theme
-from decodescope.resources.language import mark, tr
+from decodescope.resources.language import join_sentences, mark, tr
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
@@ -88,7 +88,7 @@ class MediaController(QObject):
     @property
     def missing_media_text(self) -> str:
         """Sentence that names the media the model still needs; empty if none."""
-        return "" if self._paths else " ".join(self._missing_media)
+        return "" if self._paths else join_sentences(*self._missing_media)
 
     @property
     def text_unsupported_reason(self) -> str:

@@ -17,7 +17,7 @@ from decodescope.app.widgets.building import set_up
 from decodescope.app.widgets.flow_layout import FlowRow
 from decodescope.app.widgets.plain_text import show_tooltip
 from decodescope.core.labs import scale
-from decodescope.resources.language import join_names, tr
+from decodescope.resources.language import join_names, join_sentences, tr
 
 PART_COLORS = {
     "parameters": "kept",
@@ -119,7 +119,7 @@ class DeviceBars(Themed, QWidget, AccessibleWidget):
     def show_rows(self, rows: Sequence[DeviceBar], capacity: float = 0.0) -> None:
         """Show these rows; `capacity` is each device's capacity, 0 for none."""
         self._rows, self._capacity = rows, capacity
-        self.setAccessibleDescription(" ".join(map(_row_sentence, rows)))
+        self.setAccessibleDescription(join_sentences(*map(_row_sentence, rows)))
         self.updateGeometry()
         self.update()
 

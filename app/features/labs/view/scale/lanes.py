@@ -17,7 +17,7 @@ from decodescope.app.widgets.building import arrange, set_up
 from decodescope.app.widgets.labels import WrappedLabel
 from decodescope.app.widgets.plain_text import PlainLabel
 from decodescope.core.labs import scale
-from decodescope.resources.language import tr
+from decodescope.resources.language import join_sentences, tr
 
 LANE_HEIGHT, UNIT_WIDTH, NAME_WIDTH, HEAD_HEIGHT = 44, 20, 78, 26
 """Pixels at 100 %: height of a lane, minimum width of a time unit, width of the names, height of the head."""
@@ -255,7 +255,7 @@ class ScheduleComparison(Themed, QWidget):
         is_done = all(box.stop <= self._time for box in self._boxes if box.device == device)
         if not current:
             return scale.words.explain_waiting(device, self._time, is_done)
-        return " ".join(map(scale.words.explain_box, current))
+        return join_sentences(*map(scale.words.explain_box, current))
 
     def _update_height(self) -> None:
         bar = self._scroll.horizontalScrollBar().sizeHint().height()
