@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TableRows = Iterable[tuple[str, str]]
 _MAX_VALUE = 60
-"""Characters of a table's value above which it may be wrapped."""
+"""Width of a table's value above which it may be wrapped, in letters of average width."""
 
 
 class TableDialog(BaseDialog):
@@ -69,7 +69,7 @@ class TableDialog(BaseDialog):
             self._put(left, 0, "muted")
             row = self._grid.rowCount() - 1
             label = _label(right, "")
-            label.setWordWrap(len(right) > _MAX_VALUE)
+            _wrap_if_wider(label, _MAX_VALUE)
             self._grid.addWidget(label, row, 1)
         self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
 
@@ -164,7 +164,7 @@ VIEWS = (
 )
 KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
 _MAX_NAME = 18
-"""Characters of a name above which it may be wrapped."""
+"""Width of a name above which it may be wrapped, in letters of average width."""
 LINKED_COMMANDS = ("open_documentation", "choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
 """Commands with a button at the bottom."""
 
@@ -204,7 +204,7 @@ class HelpDialog(BaseDialog):
         for name, text in rows:
             row += 1
             title = _label(name, "muted")
-            title.setWordWrap(len(name) > _MAX_NAME)
+            _wrap_if_wider(title, _MAX_NAME)
             self._grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
             label = _label(text, "")
             label.setWordWrap(True)
@@ -235,6 +235,12 @@ def _label(text: str, role: str) -> PlainLabel:
     label = set_up(PlainLabel(text), role=role)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
+
+
+def _wrap_if_wider(label: PlainLabel, letters: int) -> None:
+    """Wrap a long text; Chinese characters are twice as wide as letters."""
+    metrics = label.fontMetrics()
+    label.setWordWrap(metrics.horizontalAdvance(label.text()) > letters * metrics.averageCharWidth())
 
 
 TITLES = {"transformers": mark("For transformers"), "core": mark("For Decodescope")}

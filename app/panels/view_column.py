@@ -47,7 +47,8 @@ class ViewColumn(Themed, QWidget):
         self.header.tool_container.widthChanged.connect(self.fit_header)
         self._column = arrange(QVBoxLayout(self), self.header, (self.stack, 1), margins=0, spacing=0)
         for index, spec in enumerate(self._specs):
-            self.tabs.set_removed(index, spec.hidden_when_empty)
+            if spec.hidden_when_empty:
+                self.tabs.set_optional(index)
         self._on_tab(0)
 
     @property

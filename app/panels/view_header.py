@@ -59,6 +59,7 @@ class ViewTabs(TabBar):
         self._widths: dict[bool, list[int]] = {}
         self._is_tight, self._tight_rules = False, ""
         self._removed: set[int] = set()
+        self._optional: set[int] = set()
 
     def minimumSizeHint(self) -> QSize:
         """Allow the width of one tab, since the others can move into the menu."""
@@ -72,6 +73,11 @@ class ViewTabs(TabBar):
         self._widths[False] = [self.tabSizeHint(index).width() for index in range(self.count())]
         self._widths[True] = [width - saved for width in self._widths[False]]
         self._tight_rules = f"QTabBar::tab {{ margin: 0 {theme.px(TIGHT_MARGIN)}px; }}"
+
+    def set_optional(self, index: int) -> None:
+        """Remove a tab that comes and goes with what is shown."""
+        self._optional.add(index)
+        self._removed.add(index)
 
     def set_removed(self, index: int, absent: bool) -> bool:
         """Remove a tab, even from the menu, or restore it; False if nothing changed. The current tab stays until
@@ -91,6 +97,10 @@ class ViewTabs(TabBar):
     def total_width(self, tight: bool) -> int:
         """Return the width of all tabs, tight or not."""
         return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_removed(index))
+
+    def lasting_width(self) -> int:
+        """Return the width of the tabs that are always there, as tight as possible."""
+        return sum(width for index, width in enumerate(self._widths[True]) if index not in self._optional)
 
     def fit(self, available_width: int, tight: bool) -> None:
         """Show as many tabs as fit into `available_width` pixels, including the current one."""
@@ -145,7 +155,10 @@ LEFT, GAP, RIGHT = 13, 4, 10
 
 
 class ViewHeader(Themed, QFrame):
-    """Tabs at the left and tools at the right; the tools move below if one line is too narrow for both."""
+    """Tabs at the left and tools at the right; the tools move below if one line is too narrow for both.
+
+    A tab that comes or goes does not move them: what is below the header stays where it is.
+    """
 
     def __init__(self, titles: Iterable[str]) -> None:
         super().__init__()
@@ -208,9 +221,7 @@ class ViewHeader(Themed, QFrame):
         """
         room = width - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
         tools = self.tool_container.sizeHint().width() + GAP
-        fits_on_one_line = (
-            tools <= GAP or self.tabs.total_width(tight=True) + tools <= room
-        )  # no second line without tools
+        fits_on_one_line = tools <= GAP or self.tabs.lasting_width() + tools <= room  # no second line without tools
         self._move_tools(below=not fits_on_one_line)
         room -= tools * fits_on_one_line
         self.tabs.fit(room, tight=self.tabs.total_width(tight=False) > room)

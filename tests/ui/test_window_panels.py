@@ -129,6 +129,23 @@ def test_tools_are_beside_tabs_in_wide_window(window: MainWindow) -> None:
     assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() > column.tabs.height()
 
 
+@pytest.mark.parametrize("width", [900, 1200, 1280, 1366])
+def test_tab_of_branches_does_not_move_what_is_below_the_tabs(window: MainWindow, width: int) -> None:
+    """It comes and goes as the answers of a chat are switched."""
+    column = window.parts.centre.columns[0]
+    window.resize(width, 800)
+    window.parts.centre.show_view("chat")
+    tops, tools = set(), set()
+    for is_available in (False, True, False):
+        window.parts.centre.set_view_available("branches", is_available)
+        QApplication.processEvents()
+        tops.add(column.stack.y())
+        tools.add(column.header.tools.mapTo(column, column.header.tools.rect().topLeft()).y())
+        assert tabs_out_of_sight(window) == []
+        assert cut_parts(window) == []
+    assert len(tops) == len(tools) == 1
+
+
 def test_tab_menu_selects_view(window: MainWindow) -> None:
     window.parts.appearance.set_font_scale(1.5)
     window.resize(900, 600)

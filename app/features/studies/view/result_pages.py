@@ -226,7 +226,7 @@ class StudyTable(Themed, QTableView):
         self._delegate.theme = theme
         self.setStyleSheet(
             f"QTableView {{ background: {theme.panel}; border: 1px solid {theme.line}; border-radius: 8px; }}"
-            "QTableView { padding: 0; } QAbstractScrollArea::corner { background: transparent; border: 0; }"
+            "QTableView { padding: 0; }"
             f"QTableView:focus {{ border: 1px solid {theme.accent}; }}"
             f"QHeaderView::section {{ padding: {theme.px(6)}px {theme.px(8)}px; }}"
             "QHeaderView::down-arrow, QHeaderView::up-arrow { image: none; width: 0; height: 0; }"
